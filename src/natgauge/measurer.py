@@ -283,7 +283,7 @@ class TrialOutcome:
         device_stalled_seconds: sum of the stalls of the device's cores since phase 2 began; >= 0.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
         failed_phase: the phase that failed. A FAIL of phase 1 says nothing about the rate of phase 2.
-        notes: remarks with figures for the reader of the result.
+        remarks: sentences with figures for the reader of the result.
     """
 
     verdict: Verdict
@@ -302,7 +302,7 @@ class TrialOutcome:
     device_stalled_seconds: float = 0.0
     limited_by: str | None = None
     failed_phase: Literal[1, 2] | None = None
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def begun(self) -> bool:

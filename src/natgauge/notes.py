@@ -21,18 +21,18 @@ DoubtWord = Literal[
 ]  # fmt: skip
 
 #: Subjects of a note that is no reason for doubt.
-RemarkWord = Literal[
+SubjectWord = Literal[
     "device", "method", "own delay", "phase 1", "repetitions", "search", "settings", "tester", "throughput", "trials",
 ]  # fmt: skip
 
-NoteWord = Literal[DoubtWord, RemarkWord]
+NoteWord = Literal[DoubtWord, SubjectWord]
 
 _DOUBTS: Final = frozenset(get_args(DoubtWord))
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A remark on a result, or a reason to doubt it.
+    """A statement on a result, or a reason to doubt it.
 
     Attributes:
         word: subject of the note.

@@ -41,7 +41,7 @@ class Judgement:
     excused: bool = False
     excused_frames: int = 0
     excused_by_direction: Mapping[Direction, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def judge(evidence: TrialEvidence) -> Judgement:
             for stream in _streams(evidence)
             if stream.direction is not None and (excused := _excused(evidence, stream))
         },
-        notes=tuple(_notes(evidence)),
+        remarks=tuple(_remarks(evidence)),
     )
 
 
@@ -404,7 +404,7 @@ def _full(evidence: TrialEvidence, count: int) -> bool:
     return limit is not None and evidence.connections > limit and count >= FULL_SHARE * limit
 
 
-def _notes(evidence: TrialEvidence) -> Iterable[str]:
+def _remarks(evidence: TrialEvidence) -> Iterable[str]:
     for cpu in evidence.cpus:
         if cpu.disturbed:
             yield (

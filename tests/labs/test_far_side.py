@@ -216,7 +216,7 @@ def test_what_a_server_does_not_read_in_time_is_the_servers() -> None:
     assert (outcome.verdict, outcome.limited_by) == (Verdict.FAIL, "server"), outcome.reason
     counts = queries_of(outcome)
     assert counts.questions == counts.offered
-    assert any(note.startswith("the server counted") and note.endswith("x socket") for note in outcome.notes)
+    assert any(remark.startswith("the server counted") and remark.endswith("x socket") for remark in outcome.remarks)
     assert "at the server's sockets" in outcome.reason
 
 

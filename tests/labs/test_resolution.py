@@ -95,7 +95,7 @@ def test_a_known_loss_is_counted_and_its_way_is_known(port: str, tmp_path: Path,
     assert counts.lost == pytest.approx(QUERIES / 1000, abs=1)
     assert counts.questions == (counts.offered if back else counts.received)
     assert counts.wrong_answers == 0
-    assert any(f"{counts.lost} of {QUERIES} queries were not answered right" in note for note in tolerated.notes)
+    assert any(f"{counts.lost} of {QUERIES} queries were not answered right" in remark for remark in tolerated.remarks)
 
 
 @soak

@@ -112,7 +112,7 @@ def campaign(path: Path) -> Path:
         store.write_summary(one.document())
         store.add_trial(trial(delays=bell(12_000, number) if one.metric == "latency" else ()))
         store.add_trial(trial("FAIL"))
-        store.add_trial(trial(disturbed=True, notes=["CPU 0 stood still for 3 ms"]))
+        store.add_trial(trial(disturbed=True, remarks=["CPU 0 stood still for 3 ms"]))
         store.add_trial(trial("INVALID", reason="a sender stood still <script>alert(1)</script>", disturbed=True))
     unended = path / "results" / "99-unended"
     unended.mkdir()

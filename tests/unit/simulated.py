@@ -135,7 +135,7 @@ class Gateway(Measurer):
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
             delays={d: self._delays(plan, counts) for d, counts in evidence.phase2.items() if plan.record_delays},
-            notes=judgement.notes,
+            remarks=judgement.remarks,
         )
         self.plans.append(plan)
         self.outcomes.append(outcome)

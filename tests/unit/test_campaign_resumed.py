@@ -230,16 +230,17 @@ def test_the_evidence_of_every_trial_is_kept_once(undisturbed: tuple[Path, int])
     assert len(kept) == trials
 
 
-def test_a_journal_of_an_older_schema_is_refused_in_one_line(tmp_path: Path) -> None:
-    """Until natgauge-journal-2 notes were sentences, and whether a rate was taken hung on their first words."""
+@pytest.mark.parametrize("older", ["natgauge-journal-1", "natgauge-journal-2"])
+def test_a_journal_of_an_older_schema_is_refused_in_one_line(tmp_path: Path, older: str) -> None:
+    """Notes were sentences in version 1; the remarks of trials were called notes in version 2."""
     benches = Benches(killed=Dies(3))
     with pytest.raises(Killed):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     path = tmp_path / "out" / "journal.jsonl"
-    path.write_text(path.read_text().replace(JOURNAL_SCHEMA, "natgauge-journal-1"))
+    path.write_text(path.read_text().replace(JOURNAL_SCHEMA, older))
     with pytest.raises(UsageError) as raised:
         campaign(tmp_path, Benches(), plan=ONLY_SEARCHES)
-    assert "journal.jsonl:1 is of schema 'natgauge-journal-1'" in str(raised.value)
+    assert f"journal.jsonl:1 is of schema '{older}'" in str(raised.value)
     assert "\n" not in str(raised.value)
 
 

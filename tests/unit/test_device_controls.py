@@ -337,7 +337,7 @@ def test_a_device_that_nobody_can_restart_is_looked_at_again_before_it_is_given_
     assert outcome.verdict is (Verdict.PASS if back else Verdict.COLLAPSED)
     assert outcome.begun is back
     assert set(LOOK_AGAIN) <= set(waited)
-    assert any("answers and forwards again" in note for note in outcome.notes) == back
+    assert any("answers and forwards again" in remark for remark in outcome.remarks) == back
 
 
 # Whole measurements of a simulated device

@@ -292,7 +292,7 @@ def test_what_the_device_refused_during_the_trial_is_noted() -> None:
     meter = measurer(engine, recorder=recorder)
     meter.measure(TrialPlan(1000, 500.0))
     outcome = meter.measure(TrialPlan(1000, 500.0))
-    assert outcome.notes == ("the device counted 2 x insert_failed",)
+    assert outcome.remarks == ("the device counted 2 x insert_failed",)
     assert recorder.trials[1]["device_faults"] == {"insert_failed": 2, "drop": 0}
 
 

@@ -93,9 +93,9 @@ def test_after_a_collapse_the_device_is_started_anew_for_the_next_trial() -> Non
     assert meter.measure(PLAN).verdict is Verdict.COLLAPSED
     outcome = meter.measure(PLAN)
     assert (outcome.verdict, device.restarts) == (Verdict.PASS, 1)
-    assert any("started anew" in note for note in outcome.notes)
-    assert any("started anew" in note for note in recorded(meter)[1]["notes"])
-    assert not any("started anew" in note for note in meter.measure(PLAN).notes)
+    assert any("started anew" in remark for remark in outcome.remarks)
+    assert any("started anew" in remark for remark in recorded(meter)[1]["remarks"])
+    assert not any("started anew" in remark for remark in meter.measure(PLAN).remarks)
     assert device.restarts == 1
 
 
@@ -336,8 +336,8 @@ def test_the_note_on_failed_commands_counts_tries_and_not_commands() -> None:
     device = _ControlsFail(engine, BrokenError("ssh: connection lost"))
     device.emptied = 1
     outcome = measurer(engine, device=device).measure(PLAN)
-    (note,) = (note for note in outcome.notes if "to the device failed" in note)
-    assert note.startswith("4 tries of commands to the device failed")
+    (remark,) = (remark for remark in outcome.remarks if "to the device failed" in remark)
+    assert remark.startswith("4 tries of commands to the device failed")
     assert outcome.asked_again == 4
 
 

@@ -208,7 +208,7 @@ def test_a_stateless_trial_has_no_phase_1_and_expects_no_connections() -> None:
     assert (outcome.verdict, outcome.stored) == (Verdict.PASS, 0)
     assert (outcome.phase1.intended, outcome.phase1.offered, outcome.phase1.received) == (0, 0, 0)
     assert outcome.phase2[DOWN].received == 1500
-    assert not any("does not report its number" in note for note in outcome.notes)
+    assert not any("does not report its number" in remark for remark in outcome.remarks)
     assert "phase1" not in recorder.trials[0]["result"]
 
 

@@ -262,7 +262,7 @@ def test_a_damaged_trial_is_one_line_or_taken_as_it_is(
     store = Store(folder)
     store.write_summary(latency_of(1).document())
     store.add_trial(trial())
-    store._append("trials.jsonl", {"schema": "natgauge-trial-1", **trial(), "trial": 2, **damage})
+    store._append("trials.jsonl", {"schema": "natgauge-trial-2", **trial(), "trial": 2, **damage})
     status = run(["report", form, str(tmp_path / "out"), str(folder)])
     errors = capsys.readouterr().err.splitlines()
     # Data frames keep what they do not read; what they do read must be of its kind.

@@ -49,7 +49,9 @@ def test_a_line_cut_off_by_a_crash_is_left_out(tmp_path: Path) -> None:
     assert len(list(read_lines(path, TRIAL_SCHEMA))) == 1
 
 
-@pytest.mark.parametrize("line", ["{}", '{"schema": "natgauge-trial-9"}', "nonsense", "[]"])
+@pytest.mark.parametrize(
+    "line", ["{}", '{"schema": "natgauge-trial-1"}', '{"schema": "natgauge-trial-9"}', "nonsense", "[]"]
+)
 def test_lines_of_another_schema_are_refused(tmp_path: Path, line: str) -> None:
     path = tmp_path / "trials.jsonl"
     path.write_text(line + "\n")

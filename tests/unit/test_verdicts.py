@@ -542,7 +542,7 @@ def test_disturbance_is_told_whatever_the_verdict() -> None:
         assert not judge(given_evidence).disturbed
         judged = judge(replace(given_evidence, cpus=(stall("watched", 0.25),)))
         assert judged.disturbed
-        assert any("250.0 ms in all" in note for note in judged.notes)
+        assert any("250.0 ms in all" in remark for remark in judged.remarks)
 
 
 @pytest.mark.parametrize(
@@ -554,7 +554,7 @@ def test_excused_frames_are_told_whatever_the_verdict(
 ) -> None:
     judged = judge(both_phases(lossy(lost, lost_in_stalls=6), cpus=(stall("watched"),), loss_tolerance=tolerance))
     assert (judged.verdict, judged.excused, judged.excused_frames) == (verdict, excused, 6)
-    assert f"phase 2 from the Responder: 6 of {lost} lost frames are excused" in judged.notes
+    assert f"phase 2 from the Responder: 6 of {lost} lost frames are excused" in judged.remarks
 
 
 def test_stolen_time_is_not_named_as_an_excuse_where_the_stalls_are_known() -> None:
@@ -572,8 +572,8 @@ def test_a_lag_that_a_stall_explains_is_excused() -> None:
 
 
 def test_a_device_that_cannot_count_is_noted() -> None:
-    assert any("does not report" in note for note in judge(evidence(table_count_after=None)).notes)
-    assert judge(stateless(SECOND)).notes == ()
+    assert any("does not report" in remark for remark in judge(evidence(table_count_after=None)).remarks)
+    assert judge(stateless(SECOND)).remarks == ()
 
 
 @pytest.mark.parametrize(

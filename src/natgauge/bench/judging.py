@@ -86,12 +86,12 @@ def judged(
         device_stalled_seconds=device_stalled_seconds(result),
         limited_by=judgement.limited_by,
         failed_phase=judgement.failed_phase,
-        notes=(
-            *judgement.notes,
-            *_fault_notes("device", evidence.faults),
-            *_fault_notes("server", evidence.server_refused),
-            *_background_notes(phase2),
-            *_query_notes(phase2),
+        remarks=(
+            *judgement.remarks,
+            *_fault_remarks("device", evidence.faults),
+            *_fault_remarks("server", evidence.server_refused),
+            *_background_remarks(phase2),
+            *_query_remarks(phase2),
         ),
     )
 
@@ -147,12 +147,12 @@ def _judgement(outcome: TrialOutcome) -> dict[str, object]:
         "excused_frames",
         "asked_again",
     )
-    names = (*names, "notes", "failed_phase")
+    names = (*names, "remarks", "failed_phase")
     return {name: getattr(outcome, name) for name in names}
 
 
-def _background_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
-    """Notes on the part of a loss that was native IPv6."""
+def _background_remarks(phase2: Mapping[Direction, Counts]) -> list[str]:
+    """Remarks on the part of a loss that was native IPv6."""
     return [
         f"{counts.background - counts.background_received} of {counts.background} background frames from the "
         f"{direction.value.capitalize()} were lost"
@@ -161,8 +161,8 @@ def _background_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
     ]
 
 
-def _query_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
-    """Notes on the direction in which queries or answers were lost."""
+def _query_remarks(phase2: Mapping[Direction, Counts]) -> list[str]:
+    """Remarks on the direction in which queries or answers were lost."""
     return [
         f"{counts.lost} of {counts.offered} queries were not answered right and in time: {counts.questions} had come "
         f"to the far side, {counts.wrong_answers} were answered wrong, {counts.late} late"
@@ -171,5 +171,5 @@ def _query_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
     ]
 
 
-def _fault_notes(who: str, faults: Mapping[str, int]) -> list[str]:
+def _fault_remarks(who: str, faults: Mapping[str, int]) -> list[str]:
     return [f"the {who} counted {number} x {name}" for name, number in faults.items() if number > 0]

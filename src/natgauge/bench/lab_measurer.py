@@ -208,10 +208,10 @@ class LabMeasurer(Measurer):
         Raises:
             NatgaugeError: the trial could not be run.
         """
-        notes: tuple[str, ...] = ()
+        remarks: tuple[str, ...] = ()
         if self.collapsed and self.device is not None:
             try:
-                notes = (self._bring_back(),)
+                remarks = (self._bring_back(),)
             except NatgaugeError as error:
                 return _Trial(_gone_for_good(str(error)))
         try:
@@ -223,7 +223,7 @@ class LabMeasurer(Measurer):
         if evidence.device_error or nothing_came:
             evidence = self._looked_into(evidence)
             outcome = self._judged(evidence, plan)
-        outcome = replace(outcome, notes=(*notes, *outcome.notes))
+        outcome = replace(outcome, remarks=(*remarks, *outcome.remarks))
         return _Trial(outcome, evidence, evidence.device_error or "")
 
     def _learn(self, plan: TrialPlan, outcome: TrialOutcome, evidence: Evidence) -> None:
@@ -242,8 +242,8 @@ class LabMeasurer(Measurer):
         if not failures:
             return outcome
         tries = "1 try of a command" if len(failures) == 1 else f"{len(failures)} tries of commands"
-        note = f"{tries} to the device failed, the last one with: {failures[-1]}"
-        return replace(outcome, asked_again=len(failures), notes=(*outcome.notes, note))
+        remark = f"{tries} to the device failed, the last one with: {failures[-1]}"
+        return replace(outcome, asked_again=len(failures), remarks=(*outcome.remarks, remark))
 
     def _unanswered(self, error: SilentControlsError) -> TrialOutcome:
         """Return the outcome of a trial that could not begin because the device's controls are silent.

@@ -64,7 +64,7 @@ class Result(Record):
         figures: median of each further figure.
         repetitions: each one, in the order they were measured.
         parameters: all that was set.
-        notes: remarks, each once.
+        notes: each note once.
         results: the folder that has the evidence, as it was called when it was made.
     """
 

@@ -29,7 +29,7 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"
-TRIAL_SCHEMA = "natgauge-trial-1"
+TRIAL_SCHEMA = "natgauge-trial-2"
 MEASUREMENT_SCHEMA = "natgauge-measurement-2"
 RECIPE_SCHEMA = "natgauge-recipe-1"
 ROUND_SCHEMA = "natgauge-comparison-round-1"

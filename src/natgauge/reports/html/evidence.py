@@ -83,7 +83,7 @@ def _add(found: Trials, trial: Mapping[str, Any], most: int, *, timed: bool) -> 
     if not disturbed and verdict in (Verdict.PASS, Verdict.FAIL):
         return
     if len(found.odd) < most:
-        reason = str(trial.get("reason") or "; ".join(map(str, trial.get("notes") or ())) or "-")
+        reason = str(trial.get("reason") or "; ".join(map(str, trial.get("remarks") or ())) or "-")
         found.odd.append(Oddity(int(trial["trial"]), _load(trial), verdict, disturbed, reason))
     else:
         found.more += 1
