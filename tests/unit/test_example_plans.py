@@ -117,6 +117,9 @@ def test_every_column_of_a_connection_rate_has_the_printed_error_and_experiments
     if name == "nat64-paper-table-22":
         # Its columns are devices and metrics; those of OpenBSD PF are left out.
         assert found == [(400, 10), (50, 10)]
+    elif name == "scalability-draft-figure-11":
+        # Its columns are values of alpha, and the last one has no validation.
+        assert found == [(100, 10)]
     else:
         assert found == list(zip(errors, experiments, strict=True))
 
@@ -253,6 +256,17 @@ def test_scale_up_has_the_parameters_of_figure_2() -> None:
         assert [measurement.metric for measurement in point.measurements] == ["connection-rate", "throughput"]
     # Of forwarding they print the throughput only.
     assert {measurement.metric for point in ours[len(cores) :] for measurement in point.measurements} == {"throughput"}
+
+
+def test_alpha_has_the_values_of_figure_11_and_a_failed_validation_fails_its_trial() -> None:
+    theirs = table("scalability-draft-figure-11")
+    (cell,) = published_cells("scalability-draft-figure-11")
+    validated = [one for one in cell.measurements if one.metric == "validated-connection-rate"]
+    heading = next(row for row in theirs.rows if row.kind == "heading")
+    assert [one.settings["alpha"] for one in validated] == [f"{float(each):.0%}" for each in heading.cells[:-1]]
+    assert {one.settings["failed_validation"] for one in validated} == {"fail"}
+    assert {one.repeat for one in cell.measurements} == set(printed(theirs, "experiments"))
+    assert cell.connections == printed(theirs, "connections")[0]
 
 
 def test_capacity_has_the_parameters_of_figure_6() -> None:

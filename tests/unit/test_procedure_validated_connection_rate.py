@@ -83,6 +83,28 @@ def test_a_frame_lost_by_chance_does_not_slow_the_asking_of_later_repetitions() 
     assert result.figures["alpha"] == 0.8
 
 
+@pytest.mark.parametrize(("alpha", "expected"), [(0.8, 322_500), (0.6, 430_000), (0.5, 478_417), (0.25, 478_417)])
+def test_a_failed_validation_that_fails_its_trial_makes_the_rate_depend_on_alpha(alpha: float, expected: float) -> None:
+    """The published case (Figure 11 of the scalability draft): with a high alpha the way back limits the rate."""
+    gateway = Gateway(establishes=478_417, forwards=1e7, forwards_down=258_000)
+    result = measure(gateway, alpha=alpha, failed_validation="fail")
+    assert result.summary.median == pytest.approx(expected, rel=0.011)
+    for plan in gateway.plans:
+        assert plan.phase2 is not None
+        assert plan.phase2.responder_rate == pytest.approx(alpha * plan.phase1_rate)
+    assert result.figures["alpha"] == pytest.approx(alpha)
+    assert any("put down to: R or r too high" in note.text for note in result.notes) == (alpha > 0.5)
+
+
+def test_a_fixed_alpha_is_not_lowered_by_a_known_throughput() -> None:
+    with pytest.raises(
+        UsageError, match="download rate: would lower the validation rate, which failed validation fail fixes"
+    ):
+        ValidatedConnectionRateSettings(
+            connections=N, placement="shared", failed_validation="fail", download_rate=258_000.0
+        )
+
+
 @pytest.mark.parametrize("repeat", [1, 2])
 def test_the_alpha_that_is_told_is_one_that_trials_had(repeat: int) -> None:
     gateway = Gateway(establishes=478_417, forwards=1e7, forwards_down=258_000, noise=0.05, seed=4)

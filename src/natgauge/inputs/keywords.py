@@ -60,6 +60,7 @@ class MeasureKeywords(TypedDict, total=False):
     sample: int | None
     search: Literal["binary", "mlrsearch"] | None
     goals: Literal["rfc2544", "ndr-pdr"] | None
+    failed_validation: Literal["repeat-slower", "fail"] | None
     connections: int | None
     subscribers: int | None
     source_addresses: str | None

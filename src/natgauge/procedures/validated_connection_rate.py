@@ -7,13 +7,19 @@ otherwise the trial would measure that throughput. A failure is repeated once wi
 r from an excessive R. If that trial passes, all following trials of the repetition query no faster. Each repetition
 starts with the original alpha, so a frame lost by chance does not slow down all later ones. The result reports the
 alpha of its own trial.
+
+With `failed_validation="fail"` alpha is fixed, as in the standard: a failed validation fails its trial, and nothing is
+repeated with r halved.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
+from natgauge.errors import UsageError
+from natgauge.inputs.input import described
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -31,13 +37,29 @@ from natgauge.procedures.kit.search.searched_rate import SearchedRate
 METRIC = "validated-connection-rate"
 UNIT = "connections/s"
 
-#: What a failed trial is put down to, in the words of a trial's outcome.
-_LIMITS: dict[Cause, str] = {"table full": "table", "R too high": "device", "unknown": "device"}
-
 
 @dataclass(frozen=True, kw_only=True)
 class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
-    """Settings of the validated connection rate: the settings of a search and of a validation."""
+    """Settings of the validated connection rate: the settings of a search and of a validation.
+
+    Attributes:
+        failed_validation: "repeat-slower" repeats a trial whose validation failed with r halved, and counts that trial
+            if it passes; "fail" fails the trial, as RFC 9693 section 4.6 does.
+    """
+
+    failed_validation: Literal["repeat-slower", "fail"] = field(
+        default="repeat-slower",
+        metadata=described("Consequence of a failed validation: repeat at half the rate, or fail (RFC 9693)"),
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a second rule for r where alpha is fixed."""
+        super().__post_init__()
+        if self.failed_validation == "fail" and self.download_rate is not None:
+            raise UsageError(
+                "download rate: would lower the validation rate, which failed validation fail fixes at alpha times the "
+                "connection rate; leave one out"
+            )
 
     def as_run(self) -> ValidatedConnectionRateSettings:
         """Return these settings, with a time limit for each frame where there are queues before the device."""
@@ -80,7 +102,8 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         if outcome.verdict is not Verdict.FAIL:
             return outcome
         again = None
-        if outcome.failed_phase == 2 and outcome.limited_by == "device":
+        repeats = self.settings.failed_validation == "repeat-slower"
+        if repeats and outcome.failed_phase == 2 and outcome.limited_by == "device":
             again = self.runner.run(validation.slower(plan), rate, bounds)
         why = validation.cause(outcome, again, self.settings.connections)
         self.causes[why] += 1
@@ -89,7 +112,8 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
             self.asked[rate] = asked * validation.SLOWER_SHARE
             self.validation = replace(self.validation, most=self.asked[rate])
             return again
-        return replace(outcome, limited_by=_LIMITS[why], reason=f"{outcome.reason} ({why})")
+        limited = "table" if why == "table full" else "device"
+        return replace(outcome, limited_by=limited, reason=f"{outcome.reason} ({why})")
 
     def _fewer(self, rate: float, connections: int, bounds: Bounds) -> TrialOutcome:
         plan = validation.plan(self.settings, connections, rate, self.validation.rate(rate))

@@ -21,7 +21,7 @@ from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan, Ve
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS
 from natgauge.procedures.kit.settings import TrialSettings
 
-Cause = Literal["R too high", "r too high", "table full", "unknown"]
+Cause = Literal["R too high", "r too high", "R or r too high", "table full", "unknown"]
 
 #: The second trial asks at this share of r.
 SLOWER_SHARE = 0.5
@@ -96,7 +96,8 @@ def cause(failed: TrialOutcome, slower: TrialOutcome | None, connections: int) -
 
     Args:
         failed: outcome of the trial, whose verdict is FAIL.
-        slower: outcome of the same trial with phase 2 at half the rate; None when there was none.
+        slower: outcome of the same trial with phase 2 at half the rate; None when there was none, which leaves open
+            whether R or r was too high.
         connections: N.
     """
     # Where every frame was forwarded and yet not every connection is there, no rate of asking brings one back.
@@ -109,6 +110,7 @@ def cause(failed: TrialOutcome, slower: TrialOutcome | None, connections: int) -
         (missing, "table full"),
         (slower is not None and slower_failed and slower.failed_phase == 1, "R too high"),
         (slower is not None and slower_failed and _lost(slower) >= _lost(failed) / 2, "R too high"),
+        (slower is None and failed.failed_phase == 2, "R or r too high"),
     )
     return next((why for applies, why in rules if applies), "unknown")
 
