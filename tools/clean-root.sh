@@ -67,11 +67,13 @@ make_root() { # PACKAGE,...
 }
 
 enter() { # COMMAND...: run it in the clean root, with nothing of our environment but the way to the network
+	# The clean root becomes the root of a mount namespace: from a mere chroot, `nsenter --mount` would come out at the host's.
 	local passed=()
 	mapfile -t passed < <(env | grep -iE '^(https?_proxy|all_proxy|no_proxy|PIP_(EXTRA_)?INDEX_URL|CARGO_(HTTP|NET|REGISTRIES|SOURCE)_[A-Z_]+)=' || true)
+	# shellcheck disable=SC2016 # the inner shell expands it
 	env -i HOME=/root LC_ALL=C.UTF-8 "PATH=${FIRST:+$FIRST:}$SYSTEM_PATH" \
 		DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 "${passed[@]}" \
-		chroot "$ROOT" sh -c 'cd /root && exec "$@"' sh "$@" </dev/null
+		unshare --mount sh -c 'cd "$0" && pivot_root . mnt && umount --lazy mnt && cd /root && exec "$@"' "$ROOT" "$@" </dev/null
 }
 
 in_clean_root() { # ARGUMENT...: run this script again as process 1, where it calls `try ARGUMENT...`
