@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.labs.small_differences`: what `compare` finds, again and again (needs root; about 6 minutes).
+"""`python -m tests.labs.small_differences`: differences that repeated comparisons find (needs root; about 15 minutes).
 
-nftables NAT44 stands beside itself, beside the same with one counter rule in a forward chain, and beside the same with
-twenty; all in turn, so that no case has the quiet minutes. The whole is done as the host is, and while something takes
-half of the core by chance. Every comparison is one that a user could have started, with its start and its end.
+nftables NAT44 is compared with itself, with a copy that has one counter rule in a forward chain, and with a copy that
+has twenty. The three cases take turns, so that the quiet minutes of the host are not all of one case. All comparisons
+are made twice: on the host as it is, and while another process takes half of the core at random times.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from natgauge.records.comparison import RatioEstimate
 NAT = "nftables-nat44"
 ITSELF = "itself"
 CONNECTIONS = 1_000
-#: Asked for, and what half of an interval that holds nothing must keep to.
+#: The resolution that is requested, and the largest half width of an interval that contains 1.
 RESOLVE, MOST_HALF, MOST_SECONDS = "0.8%", 0.008, 13.5
-#: A comparison is no longer than this, with all that it makes and undoes.
+#: Longest time of a comparison, with all that it makes and undoes.
 LONGEST_SECONDS = 15.0
-#: Of ten intervals at 95 % one may miss.
-MAY_MISS = 0.1
+#: Largest share of the intervals at 95 % that may miss the truth.
+MOST_MISSES = 0.1
 #: Mean time that the burner takes the core, and mean time from one beginning to the next, in milliseconds.
 BURNT_MS, EVERY_MS = 10, 20
 
@@ -45,22 +45,22 @@ class Run:
     """One comparison.
 
     Attributes:
-        figure: of the second gateway.
-        twin: of the first one against itself.
-        seconds: all of it took.
+        figure: ratio of the second gateway to the first one.
+        control: ratio of the first gateway to its own copy, the A/A control.
+        seconds: duration of the whole comparison.
     """
 
     figure: RatioEstimate
-    twin: RatioEstimate
+    control: RatioEstimate
     seconds: float
 
 
-def compared(folder: Path, beside: str | Path, core: int, connections: int) -> Run:
-    """Nftables NAT44 beside this one."""
+def compare_once(folder: Path, other: str | Path, core: int, connections: int) -> Run:
+    """Compare nftables NAT44 with another gateway."""
     began = time.monotonic()
-    found = natgauge.compare(
+    comparison = natgauge.compare(
         NAT,
-        beside,
+        other,
         results=folder,
         quantities="up",
         connections=connections,
@@ -69,40 +69,42 @@ def compared(folder: Path, beside: str | Path, core: int, connections: int) -> R
         core=core,
     )
     seconds = time.monotonic() - began
-    (figure,), (twin,) = found.result.estimates, found.result.control
-    return Run(figure, twin, seconds)
+    (figure,), (control,) = comparison.result.estimates, comparison.result.control
+    return Run(figure, control, seconds)
 
 
-def holds_one(figure: RatioEstimate) -> bool:
-    """Whether nothing against nothing was told."""
+def contains_one(figure: RatioEstimate) -> bool:
+    """Whether the interval contains 1, as that of two equal gateways must."""
     return figure.low is not None and figure.high is not None and figure.low <= 1 <= figure.high
 
 
 def row(case: str, runs: Sequence[Run]) -> tuple[str, bool]:
-    """A line of the table, and whether it shows what it must."""
+    """Return a line of the table, and whether all comparisons of the case are right, narrow and short enough."""
     alike = case == ITSELF
     ratios = [run.figure.ratio for run in runs if run.figure.ratio is not None]
     halves = [run.figure.half_width for run in runs if run.figure.half_width is not None]
-    right = sum(holds_one(run.figure) if alike else run.figure.verdict == "costs more" for run in runs)
+    right = sum(contains_one(run.figure) if alike else run.figure.verdict == "costs more" for run in runs)
     longest = max(run.seconds for run in runs)
-    found = f"{right} of {len(runs)} {'hold 1' if alike else 'cost more'}"
+    verdict = f"{right} of {len(runs)} {'contain 1' if alike else 'cost more'}"
     cells = [
         case,
         f"{min(ratios):.3f} to {max(ratios):.3f}, median {statistics.median(ratios):.3f}",
         f"{100 * statistics.median(halves):.2f} %, {100 * max(halves):.2f} %",
-        found,
+        verdict,
         f"{statistics.median(run.seconds for run in runs):.1f} s, {longest:.1f} s",
     ]
-    enough = right >= (1 - MAY_MISS) * len(runs) if alike else right == len(runs)
+    enough = right >= (1 - MOST_MISSES) * len(runs) if alike else right == len(runs)
     narrow = not alike or max(halves) <= MOST_HALF
     return f"| {' | '.join(cells)} |", enough and narrow and longest <= LONGEST_SECONDS
 
 
 def main() -> int:
-    """Compare so often; 0 when what is there is found, and nothing else."""
-    parser = argparse.ArgumentParser(description="What compare finds, again and again.")
-    parser.add_argument("--times", type=int, default=10, help="each comparison (default %(default)s)")
-    parser.add_argument("--connections", type=int, default=CONNECTIONS, help="standing ones (default %(default)s)")
+    """Make the comparisons; return 0 if they found the differences that exist, and no other."""
+    parser = argparse.ArgumentParser(description="Differences that repeated comparisons find.")
+    parser.add_argument("--times", type=int, default=10, help="comparisons of each case (default %(default)s)")
+    parser.add_argument(
+        "--connections", type=int, default=CONNECTIONS, help="established connections (default %(default)s)"
+    )
     arguments = parser.parse_args()
     times = arguments.times
     if not begins("small differences"):
@@ -118,28 +120,28 @@ def main() -> int:
         }
         for host, burner in (
             ("the host as it is", nullcontext()),
-            ("half of the core taken by chance", burning(core, BURNT_MS, EVERY_MS, by_chance=True)),
+            ("half of the core taken at random times", burning(core, BURNT_MS, EVERY_MS, by_chance=True)),
         ):
             runs: dict[str, list[Run]] = {case: [] for case in cases}
             with burner:
                 for number in range(times):
-                    for case, beside in cases.items():
-                        run = compared(folder, beside, core, arguments.connections)
+                    for case, other in cases.items():
+                        run = compare_once(folder, other, core, arguments.connections)
                         runs[case].append(run)
                         click.echo(f"{host}, {number + 1}, {case}, {run.seconds:.1f} s: {run.figure.text}", err=True)
             every = [run for each in runs.values() for run in each]
-            twins = sum(holds_one(run.twin) for run in every)
-            click.echo(f"\n{host}, N = {arguments.connections:,}: {NAT} beside\n")
-            click.echo("| Beside | Ratio | Half of the interval: median, largest | Found | Time: median, longest |")
+            controls = sum(contains_one(run.control) for run in every)
+            click.echo(f"\n{host}, N = {arguments.connections:,}: compared with {NAT}\n")
+            click.echo("| Gateway | Ratio | Half width: median, largest | Verdict | Time: median, longest |")
             click.echo("|---|---|---|---|---|")
             for case, each in runs.items():
                 text, enough = row(case, each)
                 good = good and enough
                 click.echo(text)
             spent = [run.figure.nanoseconds for run in runs[ITSELF] if run.figure.nanoseconds is not None]
-            click.echo(f"\nThe twin's interval held 1 in {twins} of {len(every)}.")
-            click.echo(f"A frame cost {min(spent):.0f} to {max(spent):.0f} ns beside itself.\n")
-    click.echo("All is found." if good else "NOT all is found.")
+            click.echo(f"\nThe interval of the A/A control contained 1 in {controls} of {len(every)}.")
+            click.echo(f"A frame of {NAT} cost {min(spent):.0f} to {max(spent):.0f} ns.\n")
+    click.echo("All differences were found." if good else "NOT all differences were found.")
     return 0 if good else 1
 
 
