@@ -114,9 +114,9 @@ def read_quantities(text: str) -> tuple[Quantity, ...]:
         UsageError: one is unknown, or none is named.
     """
     named = [part.strip() for part in text.split(",")]
-    for one in named:
-        if one not in QUANTITIES:
-            raise UsageError(f"quantities: {one!r} is unknown; choose of {', '.join(QUANTITIES)}")
+    for quantity in named:
+        if quantity not in QUANTITIES:
+            raise UsageError(f"quantities: {quantity!r} is unknown; choose of {', '.join(QUANTITIES)}")
     return tuple(quantity for quantity in QUANTITIES if quantity in named)
 
 

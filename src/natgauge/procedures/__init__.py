@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
 import pkgutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 @functools.cache
 def procedures() -> Mapping[str, Procedure[Any]]:
     """Every procedure by its metric's name, in alphabetical order."""
-    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
+    modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
     known: list[Procedure[Any]] = [module.PROCEDURE for module in modules if hasattr(module, "PROCEDURE")]
-    return {procedure.metric: procedure for procedure in sorted(known, key=lambda one: one.metric)}
+    return {procedure.metric: procedure for procedure in sorted(known, key=operator.attrgetter("metric"))}
 
 
 def get(metric: str) -> Procedure[Any]:
@@ -33,7 +34,7 @@ def get(metric: str) -> Procedure[Any]:
     Raises:
         UsageError: there is none of this name.
     """
-    found = procedures().get(metric)
-    if found is None:
+    procedure = procedures().get(metric)
+    if procedure is None:
         raise UsageError(f"metric: {metric!r} is unknown; choose one of {', '.join(procedures())}")
-    return found
+    return procedure

@@ -136,20 +136,20 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
 
     def once(self, known: float | None) -> Measurement:
         slow = self._slowed_down() if known is None and self.settings.burst_rate is None else []
-        found = search(self._plan(known), self._burst, _least_received)
-        attempts = (*slow, *found.attempts)
-        found = replace(found, attempts=attempts, trials=verdict_counts(attempts))
-        self.late = max([self.late, *_late_loads(found)])
-        if found.value:
-            return replace(found, figures=self._figures(found))
-        if found.upper is None or not self.late:
-            return found
+        repetition = search(self._plan(known), self._burst, _least_received)
+        attempts = (*slow, *repetition.attempts)
+        repetition = replace(repetition, attempts=attempts, trials=verdict_counts(attempts))
+        self.late = max([self.late, *_late_loads(repetition)])
+        if repetition.value:
+            return replace(repetition, figures=self._figures(repetition))
+        if repetition.upper is None or not self.late:
+            return repetition
         text = (
-            f"the burst is of less than {found.upper:.0f} frames; "
+            f"the burst is of less than {repetition.upper:.0f} frames; "
             f"{self.late:.0f} and less could not be sent at their rate"
         )
         note = Note("undecided", text)
-        return replace(found, limited_by="tester", notes=(*found.notes, note))
+        return replace(repetition, limited_by="tester", notes=(*repetition.notes, note))
 
     def _slowed_down(self) -> list[Attempt]:
         """Lower the rate to what the tester reaches in this lab; the bursts that were too slow."""
@@ -167,22 +167,22 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
                 self.rate = min(self.rate, max(lower, LEAST_ABOVE_THROUGHPUT * (self.throughput or 0.0)))
         return slow
 
-    def _figures(self, found: Measurement) -> dict[str, float]:
+    def _figures(self, repetition: Measurement) -> dict[str, float]:
         """The rate of the burst, and the buffer times in seconds."""
-        sent = self._sent_rate(found)
-        implied, corrected = buffer_times(found.value, sent, self.throughput or 0.0)
+        sent = self._sent_rate(repetition)
+        implied, corrected = buffer_times(repetition.value, sent, self.throughput or 0.0)
         figures = {"implied_buffer_seconds": implied, SENT_RATE: sent}
         return figures if self.throughput is None else {**figures, "corrected_buffer_seconds": corrected}
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
-        rates = [one.figures[SENT_RATE] for one in measurements if SENT_RATE in one.figures]
+        rates = [repetition.figures[SENT_RATE] for repetition in measurements if SENT_RATE in repetition.figures]
         sent = statistics.fmean(rates) if rates else self.rate
         meant = "" if self.rate == self._meant else f", as the tester did not reach {self._meant:.0f}"
         sent_rate = f", really sent at {sent:.0f} ({sent / self.rate:.1%})" if rates else ""
         late = f"bursts of {self.late:.0f} frames and less could not be sent at their rate"
         throughput = "not known" if self.throughput is None else f"{self.throughput:.0f} frames/s"
         bursts_at = f"bursts at {self.rate:.0f} frames/s in each direction{sent_rate}{meant}; throughput {throughput}"
-        bursts = [one.value for one in measurements if SENT_RATE in one.figures]
+        bursts = [repetition.value for repetition in measurements if SENT_RATE in repetition.figures]
         return [
             Note("method", bursts_at),
             *(buffer_notes(bursts, sent, self.throughput) if bursts else ()),
@@ -248,9 +248,9 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         rate = self.rate if self.throughput is None else self.throughput
         return any(counts.lost > rate * counts.worst_lag_seconds for counts in outcome.phase2.values() if counts.lost)
 
-    def _sent_rate(self, found: Measurement) -> float:
+    def _sent_rate(self, repetition: Measurement) -> float:
         """The lowest rate in frames/s at which the burst that is the answer was really sent."""
-        passed = [one.outcome for one in found.attempts if one.load == found.value]
+        passed = [attempt.outcome for attempt in repetition.attempts if attempt.load == repetition.value]
         shares = [_share_of_rate(outcome) for outcome in passed if outcome.verdict is Verdict.PASS]
         return self.rate * min(shares, default=1.0)
 
@@ -264,10 +264,10 @@ def _least_received(outcome: TrialOutcome) -> float | None:
     return min((float(counts.received) for counts in outcome.phase2.values() if counts.lost), default=None)
 
 
-def _late_loads(found: Measurement) -> list[float]:
+def _late_loads(repetition: Measurement) -> list[float]:
     """Bursts below the answer's bounds that the tester was always late with."""
-    decided = {one.load for one in found.attempts if one.outcome.verdict is not Verdict.INVALID}
-    late = {one.load for one in found.attempts if one.outcome.limited_by == "tester"} - decided
+    decided = {attempt.load for attempt in repetition.attempts if attempt.outcome.verdict is not Verdict.INVALID}
+    late = {attempt.load for attempt in repetition.attempts if attempt.outcome.limited_by == "tester"} - decided
     return [load for load in late if load < min(decided, default=math.inf)]
 
 

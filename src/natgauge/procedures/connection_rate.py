@@ -47,7 +47,7 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
         super().__init__(runner, settings)
         self._expected = expected_rate(runner, settings, "new")
 
-    def found(self, known: float | None) -> Measurement:
+    def search_once(self, known: float | None) -> Measurement:
         def trial(rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
             return self.runner.run(self.settings.phase1_plan(rate), rate, bounds)
 

@@ -114,7 +114,7 @@ class CostSettings(TrialSettings):
         """Return the required abilities: slices, in addition to those of all trials."""
         return super().needs() | {Ability.COSTS}
 
-    def asked(self) -> tuple[Quantity, ...]:
+    def timed_quantities(self) -> tuple[Quantity, ...]:
         """The quantities in the usual order."""
         if self.quantities is None:
             return QUANTITIES[1:] if self.connections < least_opened(self.slice_frames) else QUANTITIES
@@ -126,11 +126,11 @@ class CostSettings(TrialSettings):
         Raises:
             UsageError: there are too few connections for a block of new ones.
         """
-        return blocks_of_round(self.asked(), self.connections, self.slice_frames)
+        return blocks_of_round(self.timed_quantities(), self.connections, self.slice_frames)
 
     def parameters(self) -> dict[str, Any]:
         """The settings, each quantity by its name."""
-        return {**super().parameters(), "quantities": ",".join(self.asked())}
+        return {**super().parameters(), "quantities": ",".join(self.timed_quantities())}
 
 
 class _Cost(Repetitions[CostSettings]):
@@ -142,7 +142,9 @@ class _Cost(Repetitions[CostSettings]):
         self._slices = 0
         self._interrupted = 0
         # First, so that a host without perf is refused before anything is measured.
-        self._hot_spots = [self._spots_of(quantity) for quantity in settings.asked()] if settings.hot_spots else []
+        self._hot_spots = (
+            [self._spots_of(quantity) for quantity in settings.timed_quantities()] if settings.hot_spots else []
+        )
 
     def once(self, _known: float | None) -> Measurement:
         settings = self.settings
@@ -165,17 +167,17 @@ class _Cost(Repetitions[CostSettings]):
             began = time.monotonic()
             done.append(self._round(voids))
             longest = max(longest, time.monotonic() - began)
-        ratios = ratios_of(settings.asked(), done)
-        costs = {quantity: QuantityCost.of(quantity, ratios) for quantity in settings.asked()}
-        figures = {name: value for one in costs.values() for name, value in one.figures().items()}
+        ratios = ratios_of(settings.timed_quantities(), done)
+        costs = {quantity: QuantityCost.of(quantity, ratios) for quantity in settings.timed_quantities()}
+        figures = {name: value for cost in costs.values() for name, value in cost.figures().items()}
         return Measurement(
-            value=costs[settings.asked()[-1]].share.value,
+            value=costs[settings.timed_quantities()[-1]].share.value,
             upper=None,
             limited_by="device",
             trials={},
             figures=figures,
             notes=tuple(notes),
-            series=tuple(one.row() for one in costs.values()),
+            series=tuple(cost.row() for cost in costs.values()),
         )
 
     def _round(self, voids: VoidRounds) -> CostRound:
@@ -190,24 +192,24 @@ class _Cost(Repetitions[CostSettings]):
                 seed=self._asked_rounds,
                 settle_seconds=settings.settle_seconds,
             )
-            found = self.runner.measurer.costs(plan)
-            voids.judge("", found.fault)
-            if not found.fault:
-                self._slices += found.slices
-                self._interrupted += found.interrupted
-                return found
+            cost_round = self.runner.measurer.costs(plan)
+            voids.judge("", cost_round.fault)
+            if not cost_round.fault:
+                self._slices += cost_round.slices
+                self._interrupted += cost_round.interrupted
+                return cost_round
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         del measurements
-        what = _NAMES[self.settings.asked()[-1]]
+        what = _NAMES[self.settings.timed_quantities()[-1]]
         moves = "nanoseconds and ratios move from run to run by more than they move within a run"
-        found = [Note("method", f"the value is that of {what}; {moves}; see the series for all")]
-        if self.settings.asked()[0] != "new" and self.settings.quantities is None:
+        notes = [Note("method", f"the value is that of {what}; {moves}; see the series for all")]
+        if self.settings.timed_quantities()[0] != "new" and self.settings.quantities is None:
             text = (
                 f"{self.settings.connections} connections are too few for the cost of new ones, so it is not reported"
             )
-            found.append(Note("settings", text))
-        return [*found, *interruption_notes(self._interrupted, self._slices), *self._hot_spots]
+            notes.append(Note("settings", text))
+        return [*notes, *interruption_notes(self._interrupted, self._slices), *self._hot_spots]
 
     def _spots_of(self, quantity: Quantity) -> Note:
         """Return the hot spots of a round that is only sampled: sampling takes time, so it gives no other figure."""
@@ -224,12 +226,12 @@ class _Cost(Repetitions[CostSettings]):
             seed=self._asked_rounds,
             sampled=True,
         )
-        found = self.runner.measurer.costs(plan)
+        cost_round = self.runner.measurer.costs(plan)
         name = _NAMES[quantity]
-        if found.fault or not found.hot_spots:
-            why = found.fault or "too few samples; use more connections"
+        if cost_round.fault or not cost_round.hot_spots:
+            why = cost_round.fault or "too few samples; use more connections"
             return Note("device", f"hot spots of {name}: {why}")
-        shares = ", ".join(f"{spot.function} {spot.share:.1%}" for spot in found.hot_spots)
+        shares = ", ".join(f"{spot.function} {spot.share:.1%}" for spot in cost_round.hot_spots)
         return Note("device", f"hot spots of {name}: {shares}")
 
 
@@ -248,14 +250,14 @@ _PLAIN_FORWARDING = RoundPlace("plain forwarding", position=1, cable=2, forwardi
 
 def ratios_of(quantities: Sequence[Quantity], rounds: Sequence[CostRound]) -> PairedRatios:
     """The device's work / that of plain forwarding in all blocks of these rounds."""
-    found = PairedRatios([_PLAIN_FORWARDING, _DEVICE], quantities)
-    for one in rounds:
-        found.add(
+    ratios = PairedRatios([_PLAIN_FORWARDING, _DEVICE], quantities)
+    for cost_round in rounds:
+        ratios.add(
             BlockWork(block.quantity, (block.device, block.forwarding, block.tester))
-            for block in one.blocks
+            for block in cost_round.blocks
             if block.forwarding is not None and block.tester is not None
         )
-    return found
+    return ratios
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,20 +286,20 @@ class QuantityCost:
             BrokenError: they are too few, or the device or plain forwarding shows no work above the tester's own in a
                 round, so that the interval has no upper bound.
         """
-        found = ratios.estimate(_DEVICE, quantity, ALPHA)
+        share = ratios.estimate(_DEVICE, quantity, ALPHA)
         own, forwarding = (ratios.nanoseconds(place, quantity) for place in (_DEVICE, _PLAIN_FORWARDING))
         tester = ratios.tester(quantity)
-        if found is None or own is None or forwarding is None or tester is None:
+        if share is None or own is None or forwarding is None or tester is None:
             raise BrokenError(
                 f"{METRIC}: {quantity}: {ratios.blocks(_DEVICE, quantity)} blocks are too few for an interval; use "
                 "more rounds, more connections or fewer --slice-frames"
             )
-        if math.isinf(found.upper):
+        if math.isinf(share.upper):
             raise BrokenError(
                 f"{METRIC}: {quantity}: in a round the device or plain forwarding shows no work above the tester's "
                 "own, so the ratio has no upper bound; use more --slice-frames, or measure while the host is idle"
             )
-        return cls(quantity, found, own, forwarding, tester)
+        return cls(quantity, share, own, forwarding, tester)
 
     def figures(self) -> dict[str, float]:
         """Return the figures by name; each name begins with the quantity."""

@@ -117,7 +117,7 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
         return ()
 
     def _connection_rate(self, settings: EnumerationOrdersSettings) -> float:
-        found = measure_first(
+        result = measure_first(
             "connection-rate",
             self.runner,
             settings,
@@ -125,13 +125,13 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
             loss_verifications=settings.loss_verifications,
             confirm=settings.confirm,
         )
-        if found.summary.median == 0:
-            reasons = "; ".join(map(str, found.notes))
+        if result.summary.median == 0:
+            reasons = "; ".join(map(str, result.notes))
             raise BrokenError(f"{METRIC}: order {settings.order}: no connections at any rate: {reasons}")
         advice, what = late_frames.of_connections(settings.connections).advice, f"the rate of order {settings.order}"
-        short = late_frames.short_note(found.measurements, settings.placement, settings.error, advice, what)
+        short = late_frames.short_note(result.measurements, settings.placement, settings.error, advice, what)
         self.repetition_notes.extend(short)
-        return found.summary.median
+        return result.summary.median
 
     def _created(self, settings: EnumerationOrdersSettings, frames: int) -> int:
         """Connections after that number of frames, by the device's own count if it has one."""

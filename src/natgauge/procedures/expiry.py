@@ -79,7 +79,7 @@ class _Expiry(HeldConnections[ExpirySettings]):
         left = self.runner.budget.left
         watched = settings.watch_seconds if left is None else min(settings.watch_seconds, left)
         seen = self.runner.measurer.watch_count(settings.interval_seconds, watched)
-        rows = [{"seconds": one.seconds, "count": float(one.count)} for one in seen]
+        rows = [{"seconds": reading.seconds, "count": float(reading.count)} for reading in seen]
         begin, end = crossing(seen, FROM_SHARE * settings.connections), crossing(seen, TO_SHARE * settings.connections)
         if (begin is None or end is None) and watched < settings.watch_seconds:
             raise TimeUpError(
@@ -102,13 +102,13 @@ class _Expiry(HeldConnections[ExpirySettings]):
 def crossing(seen: Sequence[CountAt], level: float) -> float | None:
     """Return the time in s at which the count fell to `level`, interpolated between readings; None = it did not."""
     before = None
-    for one in seen:
-        if one.count <= level:
-            if before is None or before.count == one.count:
-                return one.seconds
-            share = (before.count - level) / (before.count - one.count)
-            return before.seconds + share * (one.seconds - before.seconds)
-        before = one
+    for reading in seen:
+        if reading.count <= level:
+            if before is None or before.count == reading.count:
+                return reading.seconds
+            share = (before.count - level) / (before.count - reading.count)
+            return before.seconds + share * (reading.seconds - before.seconds)
+        before = reading
     return None
 
 

@@ -164,13 +164,14 @@ def _shared_notes(settings: FrameLossSettings, lossless: Sequence[float]) -> lis
 def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:
     counts = outcome.phase2
     lost = {
-        direction: lost_share(one, outcome.excused_by_direction.get(direction, 0)) for direction, one in counts.items()
+        direction: lost_share(counted, outcome.excused_by_direction.get(direction, 0))
+        for direction, counted in counts.items()
     }
     row: dict[str, float | str | None] = {
         "offered_percent": round(share * 100, 6),
         "offered_rate": rate,
         "lost_percent": 100 * worst(lost),
-        "shortfall_percent": 100 * worst({direction: shortfall(one) for direction, one in counts.items()}),
+        "shortfall_percent": 100 * worst({direction: shortfall(counted) for direction, counted in counts.items()}),
         "verdict": str(outcome.verdict),
     }
     for direction, share_lost in lost.items():

@@ -247,11 +247,11 @@ class _Capacity:
 
     def _search_again(self, stage: str) -> None:
         try:
-            found = self._search(self._safe, self._top(self._safe), 0.0)
+            rate = self._search(self._safe, self._top(self._safe), 0.0)
         except (CollapsedError, UndecidedError):
-            found = 0.0
-        if found:
-            self._take(stage, self._safe, found)
+            rate = 0.0
+        if rate:
+            self._take(stage, self._safe, rate)
         else:
             text = f"the rate of {self._safe} connections could not be searched; an earlier one is used"
             self._notes.append(Note("search", text))
@@ -297,11 +297,11 @@ class _Capacity:
         """Decide whether `count` connections are safe; otherwise note them as lowest unsafe number or undecided."""
         needed = share * self._rate.least
         self._trials.bounds = self._bounds()
-        found, why = 0.0, ""
+        rate, why = 0.0, ""
         try:
-            found = self._quick(count, needed) if self._settings.method == "quick" else self._full(count, needed)
-            decided = "safe" if found else "unsafe"
-            if not found:
+            rate = self._quick(count, needed) if self._settings.method == "quick" else self._full(count, needed)
+            decided = "safe" if rate else "unsafe"
+            if not rate:
                 fault = self._trials.fault(count)
                 self._limit, why = fault
         except CollapsedError as error:
@@ -311,13 +311,13 @@ class _Capacity:
             self._decided = False
             known = f"between {self._safe} and {self._unsafe}" if self._unsafe else f"{self._safe} or more"
             self._notes.append(Note("undecided", f"the capacity is {known} connections; {error}"))
-        least = queues.least_rate(count, found, self._wait) if found else 0.0
-        self._steps.append(_Step(stage, count, found, least, needed, decided, why))
-        if found:
+        least = queues.least_rate(count, rate, self._wait) if rate else 0.0
+        self._steps.append(_Step(stage, count, rate, least, needed, decided, why))
+        if rate:
             self._safe = count
         elif decided != "undecided":
             self._unsafe = count
-        return bool(found)
+        return bool(rate)
 
     def _quick(self, count: int, needed: float) -> float:
         """Return a rate, at least `needed`, at which `count` connections are kept; 0 if there is none.
@@ -342,11 +342,11 @@ class _Capacity:
 
     def _full(self, count: int, needed: float) -> float:
         """The searched rate for that number, which further shares refer to; 0 when it is below what is needed."""
-        found = self._search(count, self._top(count), needed)
-        if found < needed:
+        rate = self._search(count, self._top(count), needed)
+        if rate < needed:
             return 0.0
-        self._rate = _Rate(found, queues.least_rate(count, found, self._wait))
-        return found
+        self._rate = _Rate(rate, queues.least_rate(count, rate, self._wait))
+        return rate
 
     def _search(self, count: int, top: float, floor: float) -> float:
         """The highest validated rate for that number, not above `top`; 0 when even less than `floor` fails.

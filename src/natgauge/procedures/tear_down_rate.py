@@ -76,7 +76,10 @@ class _TearDownRate(HeldConnections[TearDownRateSettings]):
             full.append(_checked(measurer.empty_timed(), outcome.stored))
             empty.append(_checked(measurer.empty_timed(), 0))
         value, figures, notes = tear_down(settings.connections, full, empty)
-        rows = [{"full_seconds": one, "empty_seconds": other} for one, other in zip(full, empty, strict=True)]
+        rows = [
+            {"full_seconds": full_seconds, "empty_seconds": empty_seconds}
+            for full_seconds, empty_seconds in zip(full, empty, strict=True)
+        ]
         return self.measurement(value, figures=figures, notes=notes, series=rows)
 
 

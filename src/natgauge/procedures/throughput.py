@@ -90,8 +90,8 @@ class _Throughput(HeldRate[ThroughputSettings]):
         settings = self.settings
         if settings.stateless or settings.foreground_share < 1:
             return None
-        found = expected_rate(self.runner, settings, settings.directions)
-        return None if found is None else found / settings.active
+        rate = expected_rate(self.runner, settings, settings.directions)
+        return None if rate is None else rate / settings.active
 
     def load(self, rate: float, seconds: float) -> TrialPlan:
         return self.settings.plan(self.preparation.rate, rate, seconds)

@@ -73,18 +73,24 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         super().__init__(runner, settings)
         self.validation = settings.validation()
         self.causes: Counter[Cause] = Counter()
-        self.asked: dict[float, float] = {}
+        self.validation_rates: dict[float, float] = {}
 
-    def found(self, known: float | None) -> Measurement:
+    def search_once(self, known: float | None) -> Measurement:
         span = establishing_span(self.runner.measurer, self.settings.connections)
         self.validation = self.settings.validation()
         self.causes.clear()
-        self.asked.clear()
+        self.validation_rates.clear()
         plan = search_plan(self.settings, span, known, short_probes=False)
-        found = search(plan, self._trial, lambda outcome: forwarding_rate([outcome.phase1]), self._fewer)
-        asked = self.asked.get(found.value)
-        figures = {} if asked is None else {"validation_rate": asked, "alpha": asked / found.value}
-        return replace(found, figures={**found.figures, **figures}, notes=(*found.notes, *self._asking_notes()))
+        repetition = search(plan, self._trial, lambda outcome: forwarding_rate([outcome.phase1]), self._fewer)
+        validation_rate = self.validation_rates.get(repetition.value)
+        figures = (
+            {}
+            if validation_rate is None
+            else {"validation_rate": validation_rate, "alpha": validation_rate / repetition.value}
+        )
+        return replace(
+            repetition, figures={**repetition.figures, **figures}, notes=(*repetition.notes, *self._asking_notes())
+        )
 
     def length(self) -> late_frames.Length:
         return late_frames.of_connections(self.settings.connections)
@@ -94,11 +100,11 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         return self.settings.connections / rate
 
     def _trial(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
-        asked = self.validation.rate(rate)
-        plan = validation.plan(self.settings, self.settings.connections, rate, asked)
+        validation_rate = self.validation.rate(rate)
+        plan = validation.plan(self.settings, self.settings.connections, rate, validation_rate)
         outcome = self.runner.run(plan, rate, bounds)
         if outcome.verdict is Verdict.PASS:
-            self.asked[rate] = asked
+            self.validation_rates[rate] = validation_rate
         if outcome.verdict is not Verdict.FAIL:
             return outcome
         again = None
@@ -109,8 +115,8 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         self.causes[why] += 1
         if why == "r too high" and again is not None:
             # What was asked for is R, and it passed; from now on nothing is asked faster than what passed.
-            self.asked[rate] = asked * validation.SLOWER_SHARE
-            self.validation = replace(self.validation, most=self.asked[rate])
+            self.validation_rates[rate] = validation_rate * validation.SLOWER_SHARE
+            self.validation = replace(self.validation, most=self.validation_rates[rate])
             return again
         limited = "table" if why == "table full" else "device"
         return replace(outcome, limited_by=limited, reason=f"{outcome.reason} ({why})")

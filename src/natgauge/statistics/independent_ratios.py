@@ -33,6 +33,6 @@ def ratio_of(first: MedianEstimate, second: MedianEstimate) -> MedianEstimate:
     return MedianEstimate(math.exp(value), interval, min(first.number, second.number))
 
 
-def _logs(one: MedianEstimate) -> tuple[float, float, float]:
+def _logs(median: MedianEstimate) -> tuple[float, float, float]:
     """Logarithms of the lower end, the value and the upper end."""
-    return math.log(one.lower), math.log(one.value), math.log(one.upper)
+    return math.log(median.lower), math.log(median.value), math.log(median.upper)

@@ -61,12 +61,12 @@ class Procedure(Generic[SettingsT]):
 
     def own_inputs(self) -> tuple[Input, ...]:
         """Return the settings that the user gives as the metric's own; settings of its own class come first."""
-        known = {one.name: one for one in self.inputs() if one.name not in DECIDED_ELSEWHERE}
+        known = {input_.name: input_ for input_ in self.inputs() if input_.name not in DECIDED_ELSEWHERE}
         return tuple(known[name] for name in own_first(self.settings) if name in known)
 
     def make_settings(  # noqa: PLR0913 - what is decided elsewhere, each by its name
         self,
-        asked: Mapping[str, object],
+        choices: Mapping[str, object],
         *,
         connections: int,
         placement: Placement,
@@ -77,7 +77,7 @@ class Procedure(Generic[SettingsT]):
         """The settings from what was asked for, and from the profile where nothing was.
 
         Args:
-            asked: the metric's own settings by name.
+            choices: the metric's own settings by name.
             connections: N, 1 to 2**31.
             placement: place of the device's work.
             own_processes: whether the device works in processes of its own.
@@ -87,29 +87,29 @@ class Procedure(Generic[SettingsT]):
         Raises:
             UsageError: the metric has no such setting, or its value is refused.
         """
-        values = self.with_profile(self.taken(asked))
+        values = self.with_profile(self.taken(choices))
         if "four_tuples" in {item.name for item in dataclasses.fields(self.settings)}:
             values["four_tuples"] = four_tuples
-        if "most_seconds" not in asked:
+        if "most_seconds" not in choices:
             values |= self._more_time(values)
         return self.settings(
             connections=connections, placement=placement, own_processes=own_processes, order=order, **values
         )
 
-    def taken(self, asked: Mapping[str, object]) -> dict[str, Any]:
+    def taken(self, choices: Mapping[str, object]) -> dict[str, Any]:
         """Return the metric's own settings, each as a value of its type.
 
         Args:
-            asked: by name; values of the type, or texts and numbers from plans and Python, such as "1%".
+            choices: by name; values of the type, or texts and numbers from plans and Python, such as "1%".
 
         Raises:
             UsageError: the metric has no such setting, or its value is refused.
         """
-        known = {one.name: one for one in self.own_inputs()}
-        for name in asked:
+        known = {input_.name: input_ for input_ in self.own_inputs()}
+        for name in choices:
             if name not in known:
                 raise UsageError(f"{spoken(name)}: the metric {self.metric} has no such setting; leave it out")
-        return {name: None if value is None else known[name].take(value) for name, value in asked.items()}
+        return {name: None if value is None else known[name].take(value) for name, value in choices.items()}
 
     def _more_time(self, values: Mapping[str, Any]) -> dict[str, float]:
         """A profile's time is for its own trials; longer ones, and more repetitions, get as much more."""
@@ -119,9 +119,9 @@ class Procedure(Generic[SettingsT]):
             return {}
         share = 1.0
         for name in ("trial_seconds", "repeat"):
-            one, other = values.get(name), usual.get(name)
-            if isinstance(one, int | float) and isinstance(other, int | float):
-                share *= max(1.0, one / other)
+            chosen, other = values.get(name), usual.get(name)
+            if isinstance(chosen, int | float) and isinstance(other, int | float):
+                share *= max(1.0, chosen / other)
         return {"most_seconds": usual["most_seconds"] * share} if share > 1 else {}
 
     def with_profile(self, given: Mapping[str, object]) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Procedure(Generic[SettingsT]):
         """
         named = given.get("profile", "default")
         one_of("profile", str(named), get_args(Profile))
-        profile: Profile = next(one for one in get_args(Profile) if one == named)
+        profile: Profile = next(profile for profile in get_args(Profile) if profile == named)
         names = {item.name for item in dataclasses.fields(self.settings)}
         defaults = {**COMMON[profile], **self.profiles.get(profile, {})}
         return {**{name: value for name, value in defaults.items() if name in names}, **given}
@@ -188,8 +188,8 @@ class Procedure(Generic[SettingsT]):
                 f"{self.metric}: nothing can be said of the device yet: {error}{runner.trials_text}; give more "
                 "--most-seconds (0 = no end)"
             ) from None
-        found = make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
-        return dataclasses.replace(found, first=tuple(runner.first))
+        result = make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
+        return dataclasses.replace(result, first=tuple(runner.first))
 
     def once(
         self, measurer: Measurer, settings: SettingsT, known: float | None, observe: Observer = ignore
@@ -219,10 +219,10 @@ class Procedure(Generic[SettingsT]):
         if isinstance(started, Answered):
             return _with_notes(started.measurement, started.notes)
         try:
-            found = started.once(known)
+            repetition = started.once(known)
         except TimeUpError as error:
-            found = stopped(runner.attempts, error)
-        return _with_notes(found, self._notes(started, settings, [found]))
+            repetition = stopped(runner.attempts, error)
+        return _with_notes(repetition, self._notes(started, settings, [repetition]))
 
     def _measured(self, runner: TrialRunner, settings: SettingsT) -> tuple[list[Measurement], list[Note]]:
         started = self.start(runner, settings)
@@ -239,6 +239,6 @@ class Procedure(Generic[SettingsT]):
         return [*notes, *disturbed_note(measurements), *asked_again_note(measurements)]
 
 
-def _with_notes(found: Measurement, notes: Iterable[Note]) -> Measurement:
+def _with_notes(repetition: Measurement, notes: Iterable[Note]) -> Measurement:
     """The repetition with these notes before its own, each once."""
-    return dataclasses.replace(found, notes=tuple(dict.fromkeys([*notes, *found.notes])))
+    return dataclasses.replace(repetition, notes=tuple(dict.fromkeys([*notes, *repetition.notes])))

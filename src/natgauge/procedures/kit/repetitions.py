@@ -86,7 +86,7 @@ def repeat(
     """
     done: list[Measurement] = []
     most = MOST_AUTO_REPETITIONS if isinstance(times, str) else times
-    while len(done) < most and not (isinstance(times, str) and well_known([one.value for one in done])):
+    while len(done) < most and not (isinstance(times, str) and well_known([repetition.value for repetition in done])):
         try:
             runner.start_repetition(len(done) + 1)
         except NatgaugeError as error:
@@ -94,7 +94,7 @@ def repeat(
                 raise
             return done, [_ended(len(done), most, error)]
         try:
-            found = once(done[-1].value or None if done else None)
+            repetition = once(done[-1].value or None if done else None)
         except TimeUpError as error:
             if not done:
                 return [stopped(runner.attempts, error)], []
@@ -103,10 +103,10 @@ def repeat(
             if not done:
                 raise
             return done, [_ended(len(done), most, error)]
-        if found.limited_by == TIME:
-            why = next((note.text for note in found.notes if note.word == "undecided"), "")
-            return (done, [_left_out(len(done), most, why)]) if done else ([found], [])
-        done.append(found)
+        if repetition.limited_by == TIME:
+            why = next((note.text for note in repetition.notes if note.word == "undecided"), "")
+            return (done, [_left_out(len(done), most, why)]) if done else ([repetition], [])
+        done.append(repetition)
     return done, []
 
 
@@ -128,7 +128,7 @@ def well_known(values: Sequence[float]) -> bool:
 
 def counted(singles: Sequence[MeasurementResult]) -> list[int]:
     """Return the indices of the repetitions that count: those that time did not end, or else the first one."""
-    return [at for at, one in enumerate(singles) if one.limited_by != TIME] or [0]
+    return [at for at, result in enumerate(singles) if result.limited_by != TIME] or [0]
 
 
 def join(
@@ -153,9 +153,9 @@ def join(
         )
     # What one repetition says of the number of repetitions holds for none of them any more.
     own = set(single.notes())
-    shared = [note for one in kept for note in one.notes if note not in own and note not in one.summary.notes]
+    shared = [note for result in kept for note in result.notes if note not in own and note not in result.summary.notes]
     parameters: dict[str, Any] = {**kept[0].parameters, "repeat": settings.repeat}
-    measurements = [measurement for one in kept for measurement in one.measurements]
+    measurements = [measurement for result in kept for measurement in result.measurements]
     notes += [*settings.notes(), *shared]
     joined = make_result(kept[0].metric, kept[0].unit, parameters, measurements, notes)
-    return replace(joined, first=tuple(inner for one in kept for inner in one.first))
+    return replace(joined, first=tuple(inner for result in kept for inner in result.first))

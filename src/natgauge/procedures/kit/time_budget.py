@@ -114,12 +114,12 @@ def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measu
     Raises:
         TimeUpError: no load passed; the text names the loads that failed.
     """
-    failed = [one.load for one in attempts if one.outcome.verdict in {Verdict.FAIL, Verdict.COLLAPSED}]
+    failed = [attempt.load for attempt in attempts if attempt.outcome.verdict in {Verdict.FAIL, Verdict.COLLAPSED}]
     upper = min(failed, default=None)
     passed = [
-        one.load
-        for one in attempts
-        if one.outcome.verdict is Verdict.PASS and not one.short and (upper is None or one.load < upper)
+        attempt.load
+        for attempt in attempts
+        if attempt.outcome.verdict is Verdict.PASS and not attempt.short and (upper is None or attempt.load < upper)
     ]
     return _within(max(passed, default=None), upper, unit, attempts, error)
 

@@ -141,10 +141,10 @@ class CapacityTrials:
             UndecidedError: ever more are kept, the slower they are opened, but never all; or as `passes` does.
             BrokenError: as `passes` does.
         """
-        found = self._fault(count)
-        if found.limited_by == "table":
+        fault = self._fault(count)
+        if fault.limited_by == "table":
             self.full_at = _kept(self.last, count)
-        return found
+        return fault
 
     def _fault(self, count: int) -> Fault:
         rate = self.attempts[-1].load

@@ -123,17 +123,17 @@ class Timing:
 
     def figures(self, delays: Delays) -> dict[str, float]:
         """Return the figures for all frames, and without the slowest frames, as many as were due in stalls."""
-        found = dict(self.read(delays))
+        figures = dict(self.read(delays))
         due = delays.due_in_stalls
         left = None if due is None else without_slowest(delays, due)
         if left is None or (left.variation is None) != (delays.variation is None):
-            return found
+            return figures
         rest = self.read(left)
-        return found | {_without_stalls(name): rest[name] for name in (*self.percentiles, *self.others)}
+        return figures | {_without_stalls(name): rest[name] for name in (*self.percentiles, *self.others)}
 
     def moved(self, outcome: TrialOutcome) -> list[Moved]:
         """The percentiles of each direction that frames in stalls moved, or may have moved, by more than a bucket."""
-        found = []
+        moved = []
         for direction, delays in outcome.delays.items():
             due = delays.due_in_stalls
             if not (outcome.disturbed if due is None else due):
@@ -143,8 +143,8 @@ class Timing:
                 value, without = figures[name], figures.get(_without_stalls(name))
                 if without is None or abs(value - without) > BUCKET_WIDTH * abs(value):
                     whose = _of_direction(name, direction) if len(outcome.delays) > 1 else name
-                    found.append(Moved(whose, value, without))
-        return found
+                    moved.append(Moved(whose, value, without))
+        return moved
 
 
 def delays_read_by(timing: Timing) -> Callable[[TrialRunner, DelaySettingsT], _TimedTrials[DelaySettingsT]]:
@@ -187,14 +187,16 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
                 outcome = self.best_of_invalid()
                 if outcome is None and not figures:
                     raise
-                missing = ", ".join(f"{one * 100:g} %" for one in every[number + (outcome is not None) :])
+                missing = ", ".join(f"{load * 100:g} %" for load in every[number + (outcome is not None) :])
                 if missing:
                     self.repetition_notes.append(left_out(f"the loads {missing}", error))
                 time_is_up = True
             if outcome is not None:
-                found = read(outcome, self.timing)
-                figures = figures or found
-                rows.append({"load_percent": share * 100, "rate": rate, "verdict": str(outcome.verdict), **found})
+                figures_of_load = read(outcome, self.timing)
+                figures = figures or figures_of_load
+                rows.append(
+                    {"load_percent": share * 100, "rate": rate, "verdict": str(outcome.verdict), **figures_of_load}
+                )
                 self.repetition_notes.extend([*_trial_notes(outcome, share), *self._stalls_note(outcome, share)])
             if time_is_up:
                 break
@@ -261,7 +263,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
             return []
         each = 1 / (self.throughput * self.settings.active)
         wait = min(MOST_TOGETHER * each, max(BATCH_SECONDS, each))
-        named = ", ".join(f"{share:.4g}" for share in (100 * one for one in loads))
+        named = ", ".join(f"{share:.4g}" for share in (100 * load for load in loads))
         text = (
             f"in shared placement frames that left together wait for each other, {each * 1e6:.3g} us each: at {named} "
             f"% of the throughput up to {wait * 1e6:.3g} us of a delay are that wait, not the device's own; at "
@@ -291,11 +293,13 @@ def read(outcome: TrialOutcome, timing: Timing) -> dict[str, float]:
     each = {direction: timing.figures(delays) for direction, delays in outcome.delays.items()}
     names = [name for name in next(iter(each.values())) if all(name in figures for figures in each.values())]
     # A difference between delays may be negative; of a delay the largest is the worst.
-    found = {name: max((figures[name] for figures in each.values()), key=abs) for name in names}
+    figures_of_both = {name: max((figures[name] for figures in each.values()), key=abs) for name in names}
     if len(each) > 1:
         for direction, figures in each.items():
-            found |= {_of_direction(name, direction): value for name, value in figures.items()}
-    return found | {"lost_percent": 100 * worst({d: lost_share(counts) for d, counts in outcome.phase2.items()})}
+            figures_of_both |= {_of_direction(name, direction): value for name, value in figures.items()}
+    return figures_of_both | {
+        "lost_percent": 100 * worst({d: lost_share(counts) for d, counts in outcome.phase2.items()})
+    }
 
 
 def _of_direction(name: str, direction: Direction) -> str:

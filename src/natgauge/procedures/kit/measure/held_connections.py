@@ -107,14 +107,17 @@ class HeldConnections(Repetitions[Phase1T]):
         """A trial that counts where all repeats at a load were INVALID; None = there is no such trial."""
         return None
 
-    def count(self, judged: TrialOutcome, found: TrialOutcome) -> None:
+    def count(self, returned: TrialOutcome, replacement: TrialOutcome) -> None:
         """Let a trial of this repetition count as it was found, in place of how it was judged.
 
         Args:
-            judged: what `trial` returned.
-            found: outcome that replaces it in the attempts.
+            returned: what `trial` returned.
+            replacement: outcome that replaces it in the attempts.
         """
-        self._attempts = [replace(one, outcome=found) if one.outcome is judged else one for one in self._attempts]
+        self._attempts = [
+            replace(attempt, outcome=replacement) if attempt.outcome is returned else attempt
+            for attempt in self._attempts
+        ]
 
     def must(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome:
         """Run a trial without which there is no result.
@@ -206,14 +209,14 @@ class HeldRate(SearchedRate[SearchT]):
     def figures(self, value: float) -> dict[str, float]:
         """Return the further figures that belong to the rate."""
 
-    def found(self, known: float | None) -> Measurement:
+    def search_once(self, known: float | None) -> Measurement:
         """Search once; where phase 1 fails at every rate, the reason is part of the result."""
         self.judged = []
         try:
-            found = self.searched(known)
+            repetition = self.searched(known)
         except UnpreparableError as failure:
-            found = _given_up(failure.outcome, self.judged, self.preparation)
-        return replace(found, figures={**self.figures(found.value), **found.figures})
+            repetition = _given_up(failure.outcome, self.judged, self.preparation)
+        return replace(repetition, figures={**self.figures(repetition.value), **repetition.figures})
 
     def searched(self, known: float | None) -> Measurement:
         """Search by bisection.

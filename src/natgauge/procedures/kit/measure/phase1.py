@@ -167,17 +167,17 @@ def prepare(runner: TrialRunner, settings: Phase1Settings, share: float | None =
         # Where nothing is lost but time, what the device surely did is safe enough.
         return safely_below(error.least_rate)
     if settings.measures_loss and SHARE_FIGURE in rough.figures:
-        found = safely_below(rough.figures[HIGHEST_FIGURE])
-        return replace(found, rough=rough, unavoidable=rough.figures[SHARE_FIGURE])
+        preparation = safely_below(rough.figures[HIGHEST_FIGURE])
+        return replace(preparation, rough=rough, unavoidable=rough.figures[SHARE_FIGURE])
     return replace(safely_below(rough.summary.median), rough=rough)
 
 
 def _of_phase2(outcome: TrialOutcome) -> TrialOutcome:
     """Return the outcome without phase 2, for a trial whose phase 1 had no more than the tolerated loss."""
     streams = outcome.phase2.values()
-    lost, offered = sum(one.lost for one in streams), sum(one.offered for one in streams)
-    if any(one.offered != one.intended - one.skipped for one in streams):
-        reason = f"phase 2: {offered} frames were offered instead of {sum(one.intended for one in streams)}"
+    lost, offered = sum(counts.lost for counts in streams), sum(counts.offered for counts in streams)
+    if any(counts.offered != counts.intended - counts.skipped for counts in streams):
+        reason = f"phase 2: {offered} frames were offered instead of {sum(counts.intended for counts in streams)}"
         return replace(outcome, verdict=Verdict.INVALID, reason=reason, limited_by="tester", failed_phase=None)
     if lost:
         return replace(outcome, reason=f"phase 2: {lost} of {offered} frames lost", failed_phase=2)

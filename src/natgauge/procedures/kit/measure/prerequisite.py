@@ -61,13 +61,13 @@ def measure_first(
         NatgaugeError: a trial could not be run at all.
     """
     procedure = procedures.get(metric)
-    asked = inner(procedure.settings, settings, **own)
+    inner_settings = inner(procedure.settings, settings, **own)
     budget = runner.budget if share is None else runner.budget.part(share)
     try:
-        found = procedure.measure(runner.measurer, asked, runner.observe, budget)
+        result = procedure.measure(runner.measurer, inner_settings, runner.observe, budget)
     except TimeUpError as error:
         raise TimeUpError(f"of the {metric} that it needs first: {error}") from None
-    undecided = [note for note in found.notes if note.word == "undecided"]
+    undecided = [note for note in result.notes if note.word == "undecided"]
     if undecided and share is None:
         raise TimeUpError(f"the {metric} that it needs first is {undecided[0]}")
-    return found
+    return result

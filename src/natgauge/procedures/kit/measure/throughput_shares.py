@@ -64,29 +64,29 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
     # RFC 2544 sections 24 and 26.1: with `rfc` as when the throughput is measured for itself.
     literal = settings.profile == LITERAL
     error = COMMON[LITERAL]["error"] if literal else THROUGHPUT_ERROR
-    found = measure_first(
+    result = measure_first(
         "throughput", runner, settings, share=share, error=error, confirm=literal, connection_rate=known
     )
-    runner.first.append(found)
-    (one,) = found.measurements
-    if one.limited_by == TIME:
-        upper = "" if one.upper is None else f", less than {one.upper:.0f}"
-        text = f"halving the throughput left out, at least {one.value:.0f} frames/s{upper}"
+    runner.first.append(result)
+    (repetition,) = result.measurements
+    if repetition.limited_by == TIME:
+        upper = "" if repetition.upper is None else f", less than {repetition.upper:.0f}"
+        text = f"halving the throughput left out, at least {repetition.value:.0f} frames/s{upper}"
         held.first_notes.append(Note("time used up", text))
     text = (
-        f"throughput {found.summary.median:.0f} frames/s in each direction: one search within "
-        f"{found.parameters['error']}, trials of {found.parameters['trial_seconds']:g} s"
+        f"throughput {result.summary.median:.0f} frames/s in each direction: one search within "
+        f"{result.parameters['error']}, trials of {result.parameters['trial_seconds']:g} s"
     )
     held.first_notes.append(Note("throughput", text))
-    held.first_notes.extend(_short(found))
-    if found.summary.median == 0:
-        notes = "; ".join(map(str, found.notes))
+    held.first_notes.extend(_short(result))
+    if result.summary.median == 0:
+        notes = "; ".join(map(str, result.notes))
         raise BrokenError(f"{runner.metric}: the device forwards at no rate without loss: {notes}")
-    return found.summary.median
+    return result.summary.median
 
 
-def _short(found: MeasurementResult) -> list[Note]:
+def _short(result: MeasurementResult) -> list[Note]:
     """Return a note on the effect of the tolerated lag on the throughput that the loads are shares of."""
-    run = found.parameters
+    run = result.parameters
     advice, error = late_frames.of_trials(run["trial_seconds"]).advice, SearchError.parse(run["error"])
-    return late_frames.short_note(found.measurements, run["placement"], error, advice, "the throughput")
+    return late_frames.short_note(result.measurements, run["placement"], error, advice, "the throughput")

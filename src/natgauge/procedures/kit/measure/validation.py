@@ -43,8 +43,8 @@ class Validation:
 
     def rate(self, establishing: float) -> float:
         """The rate r, in frames/s, that follows connections established at R per second."""
-        asked = self.alpha * establishing
-        return asked if self.most is None else min(asked, self.most)
+        rate = self.alpha * establishing
+        return rate if self.most is None else min(rate, self.most)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -143,7 +143,7 @@ def recorded(delays: Sequence[float | None]) -> Delays:
         mean=math.fsum(came) / len(came),
         negative=sum(delay < 0 for delay in came),
         buckets=_exact(came),
-        variation=_variation([one for one in inter_packet_variations(delays) if one is not None]),
+        variation=_variation([variation for variation in inter_packet_variations(delays) if variation is not None]),
     )
 
 

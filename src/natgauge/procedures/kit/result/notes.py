@@ -13,21 +13,21 @@ from natgauge.procedures.kit.settings import TrialSettings
 
 def disturbed_note(measurements: Iterable[Measurement]) -> list[Note]:
     """Return a note on the number of disturbed trials, and of those that failed because of it; empty if none."""
-    outcomes: list[TrialOutcome] = [attempt.outcome for one in measurements for attempt in one.attempts]
+    outcomes: list[TrialOutcome] = [attempt.outcome for repetition in measurements for attempt in repetition.attempts]
     disturbed = sum(outcome.disturbed for outcome in outcomes)
     invalid = sum(outcome.verdict is Verdict.INVALID for outcome in outcomes)
     if not disturbed and not invalid:
         return []
     text = f"{disturbed} of {len(outcomes)} trials were disturbed, {invalid} were INVALID and not counted"
-    found = [Note("trials", text, disturbed + invalid)]
+    notes = [Note("trials", text, disturbed + invalid)]
     if excused := sum(outcome.excused for outcome in outcomes):
-        found.append(Note("trials", excused_text(excused, len(outcomes)), excused))
-    return found
+        notes.append(Note("trials", excused_text(excused, len(outcomes)), excused))
+    return notes
 
 
 def asked_again_note(measurements: Iterable[Measurement]) -> list[Note]:
     """Return a note on the number of failed tries of commands to the device; empty if none."""
-    times = [attempt.outcome.asked_again for one in measurements for attempt in one.attempts]
+    times = [attempt.outcome.asked_again for repetition in measurements for attempt in repetition.attempts]
     if not (failed := sum(times)):
         return []
     trials = sum(map(bool, times))
@@ -51,6 +51,6 @@ def repetitions_note(settings: TrialSettings, wanted: int, source: str) -> list[
     """Return a note if there are fewer repetitions than the standard requires; `source` names standard and section."""
     if settings.most_repetitions >= wanted:
         return []
-    found = settings.most_repetitions
-    text = f"{found} {'repetition' if found == 1 else 'repetitions'}; {source} wants {wanted}"
+    repetitions = settings.most_repetitions
+    text = f"{repetitions} {'repetition' if repetitions == 1 else 'repetitions'}; {source} wants {wanted}"
     return [Note("repetitions", text)]

@@ -176,19 +176,21 @@ class MeasurementResult:
     @property
     def disturbed(self) -> int:
         """Trials in which stalls or stolen time were seen, whatever their verdict."""
-        return sum(attempt.outcome.disturbed for one in self.measurements for attempt in one.attempts)
+        return sum(attempt.outcome.disturbed for repetition in self.measurements for attempt in repetition.attempts)
 
     @property
     def excused(self) -> int:
         """Trials that would have failed, and are INVALID because disturbances explain that."""
-        return sum(attempt.outcome.excused for one in self.measurements for attempt in one.attempts)
+        return sum(attempt.outcome.excused for repetition in self.measurements for attempt in repetition.attempts)
 
     @property
     def figures(self) -> dict[str, float]:
         """Median of each further figure; the lower one of two where it must be one that trials had."""
         names = dict.fromkeys(name for measurement in self.measurements for name in measurement.figures)
         return {
-            name: _median(name, [one.figures[name] for one in self.measurements if name in one.figures])
+            name: _median(
+                name, [repetition.figures[name] for repetition in self.measurements if name in repetition.figures]
+            )
             for name in names
         }
 
@@ -212,5 +214,5 @@ def make_result(
 
 def verdict_counts(attempts: Iterable[Attempt]) -> dict[str, int]:
     """Return the number of trials by verdict."""
-    found = Counter(attempt.outcome.verdict for attempt in attempts)
-    return {str(verdict): found[verdict] for verdict in Verdict}
+    counts = Counter(attempt.outcome.verdict for attempt in attempts)
+    return {str(verdict): counts[verdict] for verdict in Verdict}

@@ -215,7 +215,7 @@ class _Search:
             load, short = following
             self._decide(self._as_tried(load), short=short and self._plan.short_probes)
             # Of bursts not the rate is searched but the length.
-            self._permanent = None if self._plan.whole else self._faults.found()
+            self._permanent = None if self._plan.whole else self._faults.proven()
             if self._permanent is not None:
                 if self._fewer_trial is not None:
                     self._permanent = self._permanent.explained(self._fewer)

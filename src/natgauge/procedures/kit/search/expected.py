@@ -45,10 +45,10 @@ def expected_rate(runner: TrialRunner, settings: TrialSettings, quantity: Quanti
         return None
     blocks = min(BLOCKS, connections // connections_of_block(frames)) if quantity == "new" else BLOCKS
     try:
-        found = measurer.costs(CostPlan(connections, {quantity: blocks}, frames=frames, alone=True))
+        cost_round = measurer.costs(CostPlan(connections, {quantity: blocks}, frames=frames, alone=True))
     except (BrokenError, UsageError):
         # Trials report a fault of the device better than slices do.
         return None
-    if found.fault:
+    if cost_round.fault:
         return None
-    return 1e9 / statistics.median(block.device for block in found.blocks)
+    return 1e9 / statistics.median(block.device for block in cost_round.blocks)

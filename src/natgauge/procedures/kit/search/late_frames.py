@@ -94,11 +94,11 @@ def refuse_short(seconds: float, rate: float, error: SearchError, length: Length
     if too_high <= max(REFUSED_SHARE, wanted):
         return
     enough = length.amount * LEAST_LAG_SECONDS / (seconds * wanted)
-    asked = f"{rounded_up(enough):,}" if isinstance(length.amount, int) else f"{math.ceil(enough * 1000) / 1000:g}"
+    needed = f"{rounded_up(enough):,}" if isinstance(length.amount, int) else f"{math.ceil(enough * 1000) / 1000:g}"
     raise ShortTrialsError(
         f"{length.setting}: {length.amount} are sent within {seconds * 1000:.2g} ms, and the tester notices a lag "
         f"from {LEAST_LAG_SECONDS * 1000:g} ms on, so the rate could be too high by {too_high:.0%}; "
-        f"choose at least {asked} {length.unit}",
+        f"choose at least {needed} {length.unit}",
         rate * seconds / (seconds + LEAST_LAG_SECONDS),
     )
 
@@ -125,7 +125,11 @@ def short_note(
         advice: change that makes trials longer.
         what: name of the rate for the reader.
     """
-    known = [(one.figures[TRIAL_SECONDS], one.value) for one in measurements if TRIAL_SECONDS in one.figures]
+    known = [
+        (repetition.figures[TRIAL_SECONDS], repetition.value)
+        for repetition in measurements
+        if TRIAL_SECONDS in repetition.figures
+    ]
     if placement != "shared" or not known:
         return []
     seconds, value = min(known)

@@ -136,15 +136,15 @@ def search(plan: MlrPlan, trial: Trial) -> Measurement:
     """
     measurer = _Measurer(plan, trial)
     highest = measurer.highest_load(plan.start)
-    found = _searched(plan, measurer, highest)
-    while highest < plan.top and any(goal.relevant_upper_bound is None for goal in found.values()):
+    results = _searched(plan, measurer, highest)
+    while highest < plan.top and any(goal.relevant_upper_bound is None for goal in results.values()):
         # A trial that was disturbed had ended the series too early.
         highest = measurer.highest_load(min(highest * DOUBLING, plan.top))
-        found = _searched(plan, measurer, highest)
+        results = _searched(plan, measurer, highest)
     figures: dict[str, float] = {}
-    for name, result in found.items():
+    for name, result in results.items():
         figures |= _figures(name, result)
-    return _measurement(measurer, plan, figures, next(iter(found)))
+    return _measurement(measurer, plan, figures, next(iter(results)))
 
 
 def _searched(plan: MlrPlan, measurer: _Measurer, highest: float) -> dict[str, GoalResult]:
@@ -159,8 +159,8 @@ def _searched(plan: MlrPlan, measurer: _Measurer, highest: float) -> dict[str, G
     config.goals = tuple(goals.values())
     config.warmup_duration = 0.0
     config.search_duration_max = NO_LIMIT_SECONDS
-    found = MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=_silent)
-    return {name: found[goal] for name, goal in goals.items()}
+    results = MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=_silent)
+    return {name: results[goal] for name, goal in goals.items()}
 
 
 def _library_goal(goal: Goal, plan: MlrPlan) -> SearchGoal:
@@ -182,13 +182,13 @@ def _shortest(goal: Goal, trial_seconds: float) -> float:
     return min(trial_seconds, max(goal.initial * trial_seconds, LEAST_SECONDS))
 
 
-def _figures(name: str, found: GoalResult) -> dict[str, float]:
+def _figures(name: str, result: GoalResult) -> dict[str, float]:
     figures = {}
-    if found.relevant_lower_bound is not None:
-        figures[f"{name}_lower_bound"] = float(found.relevant_lower_bound)
-        figures[f"{name}_conditional_throughput"] = float(found.conditional_throughput)
-    if found.relevant_upper_bound is not None:
-        figures[f"{name}_upper_bound"] = float(found.relevant_upper_bound)
+    if result.relevant_lower_bound is not None:
+        figures[f"{name}_lower_bound"] = float(result.relevant_lower_bound)
+        figures[f"{name}_conditional_throughput"] = float(result.conditional_throughput)
+    if result.relevant_upper_bound is not None:
+        figures[f"{name}_upper_bound"] = float(result.relevant_upper_bound)
     return figures
 
 
@@ -272,7 +272,7 @@ class _Measurer:
 
     def limit(self, upper: float) -> str:
         """Return the cause of the bad trials at this load, which bound a goal."""
-        causes = [found for load, found in self.causes.items() if math.isclose(load, upper)]
+        causes = [counted for load, counted in self.causes.items() if math.isclose(load, upper)]
         return causes[0].most_common(1)[0][0] if causes else "device"
 
     def _believed(self, rate: float, seconds: float) -> TrialOutcome:
@@ -314,11 +314,11 @@ class _Measurer:
 def _all_directions(outcome: TrialOutcome) -> Counts:
     streams = tuple(outcome.phase2.values())
     return Counts(
-        intended=sum(one.intended for one in streams),
-        offered=sum(one.offered for one in streams),
-        received=sum(one.received for one in streams),
-        nominal_seconds=max((one.nominal_seconds for one in streams), default=0.0),
-        sending_seconds=max((one.sending_seconds for one in streams), default=0.0),
+        intended=sum(stream.intended for stream in streams),
+        offered=sum(stream.offered for stream in streams),
+        received=sum(stream.received for stream in streams),
+        nominal_seconds=max((stream.nominal_seconds for stream in streams), default=0.0),
+        sending_seconds=max((stream.sending_seconds for stream in streams), default=0.0),
     )
 
 

@@ -177,11 +177,11 @@ class PermanentLoss:
             bad += _bad_of(self.kind, outcome, [outcome.phase1])
             if not bad or outcome.verdict is not Verdict.FAIL:
                 return self
-        found = replace(self, checked=count, bad_of_checked=bad / (trials * count))
+        checked = replace(self, checked=count, bad_of_checked=bad / (trials * count))
         if not bad:
-            return replace(found, reason=Reason.TABLE)
+            return replace(checked, reason=Reason.TABLE)
         alike = abs(bad - trials * expected) <= _doubt(trials * expected, self.share)
-        return replace(found, reason=Reason.SHARE) if alike else self
+        return replace(checked, reason=Reason.SHARE) if alike else self
 
 
 @dataclass(slots=True)
@@ -194,7 +194,7 @@ class Faults:
         """Take a trial into account; one that is INVALID says nothing."""
         if outcome.verdict is not Verdict.INVALID:
             self._seen.append(_seen(rate, outcome))
-            self._seen.sort(key=lambda one: one.rate)
+            self._seen.sort(key=lambda seen: seen.rate)
 
     def suspected(self) -> PermanentLoss | None:
         """Return the loss that at least the two lowest failed trials share, even if their rates are close together."""
@@ -205,7 +205,7 @@ class Faults:
         """Highest rate tried; there must be one."""
         return self._seen[-1].rate
 
-    def found(self) -> PermanentLoss | None:
+    def proven(self) -> PermanentLoss | None:
         """The share that no rate cures, where the trials prove it."""
         return self._alike(LEAST_TRIALS, SPAN, LEAST_BAD)
 
@@ -214,10 +214,10 @@ class Faults:
         for kind in _KINDS:
             for number in range(len(self._seen), trials - 1, -1):
                 run = self._seen[:number]
-                failed = [one for one in run if one.failed]
+                failed = [trial for trial in run if trial.failed]
                 if len(failed) < trials or failed[-1].rate < span * failed[0].rate:
                     break
-                if sum(one.bad.get(kind, 0) for one in failed) >= bad and _agree(run, kind):
+                if sum(trial.bad.get(kind, 0) for trial in failed) >= bad and _agree(run, kind):
                     return _incurable_of(run, failed, kind)
         return None
 
@@ -228,7 +228,7 @@ def _seen(rate: float, outcome: TrialOutcome) -> _Seen:
     streams = [outcome.phase1] if of_phase1 else list(outcome.phase2.values())
     frames_tell = not failed or (outcome.verdict is Verdict.FAIL and outcome.limited_by == "device")
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
-    return _Seen(rate, sum(one.offered for one in streams), failed, of_phase1, bad)
+    return _Seen(rate, sum(counts.offered for counts in streams), failed, of_phase1, bad)
 
 
 def _bad_of(kind: str, outcome: TrialOutcome, streams: Sequence[Counts]) -> int:
@@ -240,23 +240,23 @@ def _bad_of(kind: str, outcome: TrialOutcome, streams: Sequence[Counts]) -> int:
 
 
 def _bad(streams: Sequence[Counts], kind: str) -> int:
-    return sum(getattr(one, kind) for one in streams)
+    return sum(getattr(counts, kind) for counts in streams)
 
 
 def _share(run: Sequence[_Seen], kind: str) -> float:
-    frames = sum(one.frames for one in run)
-    return min(sum(one.bad.get(kind, 0) for one in run) / frames, 1.0) if frames else 0.0
+    frames = sum(trial.frames for trial in run)
+    return min(sum(trial.bad.get(kind, 0) for trial in run) / frames, 1.0) if frames else 0.0
 
 
 def _agree(run: Sequence[_Seen], kind: str) -> bool:
     """Whether one share explains every trial."""
     share = _share(run, kind)
-    few = FEW_FRAMES * max(one.frames for one in run if one.failed)
-    for one in run:
-        expected, bad = one.frames * share, one.bad.get(kind, 0)
-        if one.failed and (bad == 0 or (kind in ("lost", "unkept") and one.frames - bad < LEAST_GOOD)):
+    few = FEW_FRAMES * max(trial.frames for trial in run if trial.failed)
+    for trial in run:
+        expected, bad = trial.frames * share, trial.bad.get(kind, 0)
+        if trial.failed and (bad == 0 or (kind in ("lost", "unkept") and trial.frames - bad < LEAST_GOOD)):
             return False
-        if bad == 0 and (expected > MOST_MISSED or one.frames > few):
+        if bad == 0 and (expected > MOST_MISSED or trial.frames > few):
             return False
         if bad and abs(bad - expected) > _doubt(expected, share):
             return False
@@ -275,14 +275,14 @@ def no_more_than(counts: Counts, share: float) -> bool:
 
 
 def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> PermanentLoss:
-    kept, frames = min((one.frames - one.bad[kind], one.frames) for one in failed)
+    kept, frames = min((trial.frames - trial.bad[kind], trial.frames) for trial in failed)
     return PermanentLoss(
         kind=kind,
         share=_share(run, kind),
         lowest=failed[0].rate,
         highest=failed[-1].rate,
         passed=len(failed) < len(run),
-        phase1=all(one.phase1 for one in failed),
+        phase1=all(trial.phase1 for trial in failed),
         kept=kept,
         frames=frames,
     )

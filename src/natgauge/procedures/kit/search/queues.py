@@ -80,7 +80,7 @@ def shortest_reported(measurements: Iterable[Measurement], wait_seconds: float |
         measurements: with their figure `TRIAL_SECONDS`, as far as they have it.
         wait_seconds: W; None = frames had no time limit, or nothing can wait.
     """
-    lengths = [one.figures[TRIAL_SECONDS] for one in measurements if TRIAL_SECONDS in one.figures]
+    lengths = [repetition.figures[TRIAL_SECONDS] for repetition in measurements if TRIAL_SECONDS in repetition.figures]
     if not lengths or wait_seconds is None:
         return None
     shortest = min(lengths)

@@ -39,17 +39,21 @@ def rare_loss_note(
     if upper is None:
         return []
     failed = [
-        one
-        for one in attempts
-        if one.outcome.verdict is Verdict.FAIL and one.outcome.limited_by == "device" and one.load >= ABOVE * upper
+        attempt
+        for attempt in attempts
+        if attempt.outcome.verdict is Verdict.FAIL
+        and attempt.outcome.limited_by == "device"
+        and attempt.load >= ABOVE * upper
     ]
-    rare = [one for one in failed if _is_rare(_streams(one.outcome), 1 - upper / one.load)]
+    rare = [attempt for attempt in failed if _is_rare(_streams(attempt.outcome), 1 - upper / attempt.load)]
     if not rare or 2 * len(rare) < len(failed):
         return []
-    counts = [stream for one in rare for stream in _streams(one.outcome)]
+    counts = [stream for attempt in rare for stream in _streams(attempt.outcome)]
     lost, offered = sum(stream.lost for stream in counts), sum(stream.offered for stream in counts)
-    overload = sum(stream.offered * (1 - upper / one.load) for one in rare for stream in _streams(one.outcome))
-    loads = [one.load for one in rare]
+    overload = sum(
+        stream.offered * (1 - upper / attempt.load) for attempt in rare for stream in _streams(attempt.outcome)
+    )
+    loads = [attempt.load for attempt in rare]
     text = (
         f"{lost} of {offered:,} frames were lost in {len(rare)} of {len(failed)} failed trials, from "
         f"{min(loads):,.0f} to {max(loads):,.0f} {unit}, where a device that can do {upper:,.0f} {unit} loses "
@@ -65,6 +69,6 @@ def _streams(outcome: TrialOutcome) -> list[Counts]:
 
 def _is_rare(streams: list[Counts], overload: float) -> bool:
     """Whether next to nothing was lost of what an overload loses (share of the frames)."""
-    lost, offered = sum(one.lost for one in streams), sum(one.offered for one in streams)
-    slowed = any(one.busy_seconds > SLOWED * one.nominal_seconds for one in streams)
+    lost, offered = sum(counts.lost for counts in streams), sum(counts.offered for counts in streams)
+    slowed = any(counts.busy_seconds > SLOWED * counts.nominal_seconds for counts in streams)
     return 0 < lost <= MOST_SHARE * overload * offered and not slowed

@@ -26,7 +26,7 @@ class SearchedRate(Repetitions[SearchT]):
     """The highest rate that passes, and how far the length of its trials lets it be too high."""
 
     @abstractmethod
-    def found(self, known: float | None) -> Measurement:
+    def search_once(self, known: float | None) -> Measurement:
         """Search once for the rate; arguments and errors as in `once`."""
 
     @abstractmethod
@@ -42,15 +42,15 @@ class SearchedRate(Repetitions[SearchT]):
 
         Raises:
             ShortTrialsError: the tolerated lag alone may explain the rate.
-            NatgaugeError: as `found`.
+            NatgaugeError: as `search_once`.
         """
-        found = self.found(known)
-        if not found.value:
-            return found
-        seconds = self.seconds(found.value)
+        repetition = self.search_once(known)
+        if not repetition.value:
+            return repetition
+        seconds = self.seconds(repetition.value)
         if self.settings.placement == "shared":
-            late_frames.refuse_short(seconds, found.value, self.settings.error, self.length())
-        return replace(found, figures={**found.figures, queues.TRIAL_SECONDS: seconds})
+            late_frames.refuse_short(seconds, repetition.value, self.settings.error, self.length())
+        return replace(repetition, figures={**repetition.figures, queues.TRIAL_SECONDS: seconds})
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         """Return notes on the effects of the tolerated loss, queues and the tolerated lag on the rate."""
@@ -60,17 +60,17 @@ class SearchedRate(Repetitions[SearchT]):
         return [*tolerance_note(settings), *queued, *short]
 
 
-def most_too_high(found: Measurement, settings: SearchSettings) -> float:
+def most_too_high(repetition: Measurement, settings: SearchSettings) -> float:
     """The largest share by which the rate may be too high: the device surely does value / (1 + share).
 
     Frames that wait in queues before the device raise it (`queues`), and so does the lag that is tolerated in `shared`
     placement (`late_frames`). Where both can happen, both count.
 
     Args:
-        found: with the figure `queues.TRIAL_SECONDS`; without it nothing passed, and the share is 0.
+        repetition: with the figure `queues.TRIAL_SECONDS`; without it nothing passed, and the share is 0.
         settings: settings of the search.
     """
-    seconds = found.figures.get(queues.TRIAL_SECONDS)
+    seconds = repetition.figures.get(queues.TRIAL_SECONDS)
     if seconds is None:
         return 0.0
     settings = settings.as_run()
