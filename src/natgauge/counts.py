@@ -85,14 +85,14 @@ def delays_of(delay: DelayCounts) -> Delays | None:
     )
 
 
-def _variation(found: VariationCounts | None) -> Variation | None:
-    if found is None or not found.pairs or found.minimum_ns is None or found.maximum_ns is None:
+def _variation(counts: VariationCounts | None) -> Variation | None:
+    if counts is None or not counts.pairs or counts.minimum_ns is None or counts.maximum_ns is None:
         return None
-    return Variation(found.pairs, found.minimum_ns / 1e9, found.maximum_ns / 1e9, _buckets(found.buckets))
+    return Variation(counts.pairs, counts.minimum_ns / 1e9, counts.maximum_ns / 1e9, _buckets(counts.buckets))
 
 
-def _buckets(found: Buckets) -> tuple[tuple[float, float, int], ...]:
-    return tuple((lower / 1e9, upper / 1e9, frames) for lower, upper, frames in found)
+def _buckets(buckets: Buckets) -> tuple[tuple[float, float, int], ...]:
+    return tuple((lower / 1e9, upper / 1e9, frames) for lower, upper, frames in buckets)
 
 
 def delays_by_direction(result: TrialResult, together: int | None = None) -> dict[Direction, Delays]:
@@ -104,8 +104,8 @@ def delays_by_direction(result: TrialResult, together: int | None = None) -> dic
             nothing is sent during the stall. None = all frames due during the stall.
     """
     streams = phase2_streams(result) or {Direction.INITIATOR: phase1_of(result)}
-    found = {direction: delays_of(stream.delay) for direction, stream in streams.items() if stream.delay is not None}
-    known = {direction: delays for direction, delays in found.items() if delays is not None}
+    delays = {direction: delays_of(stream.delay) for direction, stream in streams.items() if stream.delay is not None}
+    known = {direction: delays for direction, delays in delays.items() if delays is not None}
     if together is None:
         return known
     most = together * sum(cpu.stalls for cpu in result.cpus)

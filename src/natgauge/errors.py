@@ -59,7 +59,7 @@ EXIT_STATUSES: Final = (
 
 def shortened(message: str) -> str:
     """Return the message with overlong values cut; each cut value has its length behind it."""
-    return _VALUE.sub(lambda found: f"{found[0][:_SHOWN]}... ({len(found[0])} characters)", message)
+    return _VALUE.sub(lambda match: f"{match[0][:_SHOWN]}... ({len(match[0])} characters)", message)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

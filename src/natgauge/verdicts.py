@@ -169,7 +169,7 @@ def _queue_full(evidence: TrialEvidence) -> Judgement | None:
     if not full:
         return None
     streams = list(_streams(evidence))
-    stream = next((one for one in streams if one.counts.offered < one.counts.intended), streams[-1])
+    stream = next((stream for stream in streams if stream.counts.offered < stream.counts.intended), streams[-1])
     reason = f"{stream.name}: {full} of {stream.counts.intended} frames found the queue before the device full"
     counts = stream.counts
     rate = counts.intended / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
@@ -214,12 +214,12 @@ def _wrong(stream: _Stream, evidence: TrialEvidence) -> Judgement | None:
         "duplicated": counts.duplicates,
         "answered wrong": counts.wrong_answers,
     }
-    found = {name: number for name, number in wrong.items() if number}
+    faults = {name: number for name, number in wrong.items() if number}
     leaked = counts.untranslated + counts.mistranslated
     tolerated = counts.lost + counts.duplicates <= evidence.loss_tolerance * counts.offered
-    if not found or (not leaked and tolerated):
+    if not faults or (not leaked and tolerated):
         return None
-    named = ", ".join(f"{number} {name}" for name, number in found.items())
+    named = ", ".join(f"{number} {name}" for name, number in faults.items())
     reason = f"{stream.name}: {named} of {counts.offered} frames, {counts.lost} lost in all"
     return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
 
@@ -314,13 +314,13 @@ def _tester_drops(evidence: TrialEvidence) -> int:
 
 def _disturbance(evidence: TrialEvidence, stream: _Stream) -> str:
     placed = stream.counts.lost_in_stalls is not None
-    found = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(evidence)) else []
-    found += [
+    causes = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(evidence)) else []
+    causes += [
         f"CPU {cpu.cpu} ({cpu.role}) stalled for {(cpu.stalled_seconds if placed else cpu.lost_seconds) * 1000:.1f} ms"
         for cpu in evidence.cpus
         if (cpu.stalls if placed else cpu.disturbed)
     ]
-    return " and ".join(found)
+    return " and ".join(causes)
 
 
 def _stalled(evidence: TrialEvidence, counts: Counts) -> float:

@@ -53,7 +53,7 @@ class Clock(Silent):
 
 
 def tuples(clock: Clock, connections: int = 1000, **others: Any) -> FreshTuples:
-    given: dict[str, Any] = {"way": "new-tuples", "ledger": Ledger(None), "clock": clock, "sleep": clock.sleep}
+    given: dict[str, Any] = {"method": "new-tuples", "ledger": Ledger(None), "clock": clock, "sleep": clock.sleep}
     return FreshTuples(make_plan(TrafficOptions(connections=connections), AROUND), TIMEOUT, **{**given, **others})
 
 

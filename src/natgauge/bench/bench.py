@@ -149,24 +149,24 @@ class Bench:
     @property
     def abilities(self) -> frozenset[Ability]:
         """Abilities of a measurer on this bench, as far as lab and recipe decide them."""
-        found = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else external.abilities(self.lab.external))
-        found |= {Ability.OWN_DELAYS} if self.lab.virtual else set()
-        found |= set() if self._reasons_not_timed() else {Ability.COSTS}
-        found |= set() if self.lab.server is None else {Ability.REAL_SERVER}
-        return found | ({Ability.BACKGROUND} if self.lab.ground.background is not None else set())
+        abilities = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else external.abilities(self.lab.external))
+        abilities |= {Ability.OWN_DELAYS} if self.lab.virtual else set()
+        abilities |= set() if self._reasons_not_timed() else {Ability.COSTS}
+        abilities |= set() if self.lab.server is None else {Ability.REAL_SERVER}
+        return abilities | ({Ability.BACKGROUND} if self.lab.ground.background is not None else set())
 
-    def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
+    def plan(self, metric: str, choices: Mapping[str, object]) -> Planned:
         """Plan a procedure for this bench.
 
         Args:
             metric: the procedure's name.
-            asked: its settings, by name.
+            choices: its settings, by name.
 
         Raises:
             UsageError: the metric or a setting is unknown, a value is refused, or it cannot be measured here.
         """
         procedure = procedures.get(metric)
-        settings = self._settings(procedure, asked)
+        settings = self._settings(procedure, choices)
         addresses = self.address_plan
         if Ability.STATELESS in settings.needs():
             refuse_stateless(
@@ -183,7 +183,7 @@ class Bench:
             far_side.refuse(settings.far_side, self.lab, self.traffic)
         if settings.fills_table and not self.recipe.stateful:
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table to fill")
-        planned = Planned(procedure, settings, self._facts(settings), procedure.taken(asked))
+        planned = Planned(procedure, settings, self._facts(settings), procedure.taken(choices))
         if self.lab.devices:
             # Only limits that the user chose can be checked here; the device's own are read when it runs.
             choose(self.recipe, planned.facts, self.cell.device, {})
@@ -198,9 +198,9 @@ class Bench:
         wishes = self.cell.device
         return wishes.named() if self.lab.devices else external.facts(self.lab.external, wishes)
 
-    def _settings(self, procedure: Procedure[Any], asked: Mapping[str, object]) -> TrialSettings:
+    def _settings(self, procedure: Procedure[Any], choices: Mapping[str, object]) -> TrialSettings:
         settings: TrialSettings = procedure.make_settings(
-            asked,
+            choices,
             connections=self.traffic.connections,
             placement=self.lab.placement,
             own_processes=self.recipe.own_processes,
@@ -388,8 +388,8 @@ class Bench:
         kinds_sent = [
             FrameKind(family, self.octets_on(family, query), delays, variation, query) for family in sorted(families)
         ]
-        found = [highest_rates(kind, self.lab.sender_cpus, self.traffic.connections) for kind in kinds_sent]
-        phase1, phase2 = min(rates.phase1 for rates in found), min(rates.phase2 for rates in found)
+        highest = [highest_rates(kind, self.lab.sender_cpus, self.traffic.connections) for kind in kinds_sent]
+        phase1, phase2 = min(rates.phase1 for rates in highest), min(rates.phase2 for rates in highest)
         return HighestRates(phase1, phase2, own_ports=self.lab.virtual)
 
     def _own_delays(self, rate: float, seconds: float, *, variation: bool) -> Delays:
@@ -434,7 +434,9 @@ def keep_lab(name: str, dut: str | None, choices: Mapping[str, object], *, backg
     if dut is not None:
         need = need_of(load(dut), background=background)
     inputs = inputs_of(kind.options, "place")
-    chosen = {one.name: one.take(choices[one.name]) for one in inputs if choices.get(one.name) is not None}
+    chosen = {
+        input_.name: input_.take(choices[input_.name]) for input_ in inputs if choices.get(input_.name) is not None
+    }
     lab: Lab = kind.plan(name, kind.options(**chosen), need)
     with lab:
         lab.keep()

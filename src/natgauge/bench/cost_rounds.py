@@ -116,5 +116,5 @@ def hot_spots(stacks: Sequence[Stack], seconds: float | None = None) -> tuple[Ho
         own = [stack for stack in own if stack.seconds >= own[-1].seconds - seconds]
     if len(own) < LEAST_SAMPLES:
         return ()
-    found = Counter(stack.functions[0] for stack in own)
-    return tuple(HotSpot(function, number / len(own)) for function, number in found.most_common(MOST))
+    samples = Counter(stack.functions[0] for stack in own)
+    return tuple(HotSpot(function, number / len(own)) for function, number in samples.most_common(MOST))

@@ -70,8 +70,8 @@ def _wrong(counts: StreamCounts) -> dict[str, int]:
 
 
 def _received_of(counts: StreamCounts) -> str:
-    found = "".join(f", {number} {name}" for name, number in {"late": counts.late, **_wrong(counts)}.items() if number)
-    return f"{counts.received_frames} of {counts.offered_frames} frames came back{found}"
+    faults = "".join(f", {number} {name}" for name, number in {"late": counts.late, **_wrong(counts)}.items() if number)
+    return f"{counts.received_frames} of {counts.offered_frames} frames came back{faults}"
 
 
 def _port_facts(result: TrialResult) -> str:

@@ -68,10 +68,10 @@ class Ledger:
     @classmethod
     def read(cls, path: Path, now: float) -> Ledger:
         """Read a ledger's file; empty where it cannot be read. Uses later than `now` are of an earlier boot."""
-        found: list[Use] = []
+        uses: list[Use] = []
         with suppress(OSError, ValueError, TypeError):
-            found = [Use(*entry) for entry in json.loads(path.read_text())]
-        return cls(path, sorted((use for use in found if use.ended <= now), key=lambda use: use.ended))
+            uses = [Use(*entry) for entry in json.loads(path.read_text())]
+        return cls(path, sorted((use for use in uses if use.ended <= now), key=lambda use: use.ended))
 
     def add(self, use: Use, keep_seconds: float) -> None:
         """Store a use, and drop uses that ended more than `keep_seconds` ago."""
@@ -91,7 +91,7 @@ class FreshTuples:
     Attributes:
         traffic: traffic of the first trial; later trials have other destination ports.
         timeout: T, seconds after which the device has forgotten a connection.
-        way: method, see `fresh_trials` of `natgauge.labs.contract.ExternalDevice`.
+        method: method, see `fresh_trials` of `natgauge.labs.contract.ExternalDevice`.
         ledger: uses of the pair of ports.
         sliced: whether trials may have other destination ports: False where the user named them, or where the device
             maps endpoint-independently (RFC 4787 section 4.1) and another destination makes no new mapping.
@@ -103,7 +103,7 @@ class FreshTuples:
 
     traffic: TrafficPlan
     timeout: float
-    way: FreshTrials
+    method: FreshTrials
     ledger: Ledger
     sliced: bool = True
     table_limit: int | None = None
@@ -113,7 +113,7 @@ class FreshTuples:
     def next(self) -> TrafficPlan:
         """Return the traffic of the next trial: the destination ports after the last ones used, or from 1 again."""
         ports = self.traffic.destination_ports
-        if not self.sliced or self.way == "wait" or not self.ledger.uses:
+        if not self.sliced or self.method == "wait" or not self.ledger.uses:
             return self.traffic
         first = self.ledger.uses[-1].last + 1
         if first + ports.count - 1 > LAST_PORT:
@@ -141,7 +141,7 @@ class FreshTuples:
 
     def _ready_at(self, ports: Range, connections: int) -> float:
         """Return the time at which the device has forgotten these four tuples, and has room for the connections."""
-        every = self.way == "wait"
+        every = self.method == "wait"
         forgotten = [
             (use.ended + self.timeout + SPARE_SECONDS, use.connections, every or use.meets(ports))
             for use in self.ledger.uses
@@ -160,7 +160,7 @@ class FreshTuples:
 
     def _wait(self, until: float, watch: Watch) -> None:
         left = until - self.clock()
-        if left > 0 and self.way == "no-wait":
+        if left > 0 and self.method == "no-wait":
             raise UsageError(
                 f"fresh trials: no four tuples are left that the device has forgotten, the next ones will be in "
                 f"{left:.0f} s; allow waiting (--fresh-trials new-tuples), or give an --empty-command"

@@ -14,17 +14,17 @@ LONGEST_SECONDS: Final = 60.0
 _LEAST: Final[Mapping[Profile, float]] = {"rfc": 2.0}
 
 
-def checked(asked: float | None) -> float | None:
+def checked(chosen: float | None) -> float | None:
     """Check the user's wait, in seconds.
 
     Raises:
         UsageError: it is outside of 0 to 60.
     """
-    if asked is not None and not 0 <= asked <= LONGEST_SECONDS:
-        raise UsageError(f"grace: {asked:g} is outside of 0 to {LONGEST_SECONDS:g} s")
-    return asked
+    if chosen is not None and not 0 <= chosen <= LONGEST_SECONDS:
+        raise UsageError(f"grace: {chosen:g} is outside of 0 to {LONGEST_SECONDS:g} s")
+    return chosen
 
 
-def grace_of(asked: float | None, labs: float, profile: Profile) -> float:
+def grace_of(chosen: float | None, labs: float, profile: Profile) -> float:
     """Return the wait in seconds: the user's, otherwise the lab's, but not less than the profile's."""
-    return max(labs, _LEAST.get(profile, 0.0)) if asked is None else asked
+    return max(labs, _LEAST.get(profile, 0.0)) if chosen is None else chosen

@@ -148,16 +148,16 @@ class LabMeasurer(Measurer):
     def abilities(self) -> frozenset[Ability]:
         """Abilities in addition to plain trials with this device."""
         device = self.device
-        found = TESTER_ABILITIES | (set() if self.own is None else {Ability.OWN_DELAYS})
-        found |= set() if self.settings.background is None else {Ability.BACKGROUND}
-        found |= set() if self.slice_rounds is None else {Ability.COSTS}
-        found |= set() if self.server is None else {Ability.REAL_SERVER}
+        abilities = TESTER_ABILITIES | (set() if self.own is None else {Ability.OWN_DELAYS})
+        abilities |= set() if self.settings.background is None else {Ability.BACKGROUND}
+        abilities |= set() if self.slice_rounds is None else {Ability.COSTS}
+        abilities |= set() if self.server is None else {Ability.REAL_SERVER}
         if device is None:
-            return found
+            return abilities
         lacking = (set() if device.empties else {Ability.EMPTY_TIMED}) | (
             set() if device.counts else {Ability.WATCH_COUNT}
         )
-        return found | (DEVICE_ABILITIES - lacking)
+        return abilities | (DEVICE_ABILITIES - lacking)
 
     @property
     def highest_rate(self) -> float:
@@ -395,8 +395,8 @@ class LabMeasurer(Measurer):
         rates = {Direction.INITIATOR: plan.phase2.initiator_rate, Direction.RESPONDER: plan.phase2.responder_rate}
         # The cable carries one direction. With both directions the sender is as busy as with one of the sum of rates.
         total = sum(rates.values())
-        found = self.own(total, min(plan.phase2.seconds, _OWN_SECONDS), variation=plan.record_variation)
-        return {direction: found for direction, rate in rates.items() if rate > 0}
+        delays = self.own(total, min(plan.phase2.seconds, _OWN_SECONDS), variation=plan.record_variation)
+        return {direction: delays for direction, rate in rates.items() if rate > 0}
 
     def costs(self, plan: CostPlan) -> CostRound:
         """Time the device's work for a frame, in one round of slices.
@@ -410,13 +410,13 @@ class LabMeasurer(Measurer):
         if self.collapsed:
             self.restart()
         try:
-            found = self.slice_rounds.round(self, plan)
+            cost_round = self.slice_rounds.round(self, plan)
         except NatgaugeError:
             self._note_collapse()
             raise
-        if found.fault:
+        if cost_round.fault:
             self._note_collapse()
-        return found
+        return cost_round
 
     def _note_collapse(self) -> None:
         """Note that the device collapsed during slices, so that it is restarted before the next trial."""

@@ -31,11 +31,11 @@ def inputs_of_part(part: str) -> tuple[Input, ...]:
 
 def place_inputs() -> Mapping[str, tuple[Input, list[str]]]:
     """Return every input of all kinds of labs by name, with the kinds that have it."""
-    found: dict[str, tuple[Input, list[str]]] = {}
+    inputs: dict[str, tuple[Input, list[str]]] = {}
     for name in kinds.kinds():
-        for one in inputs_of_lab(name):
-            found.setdefault(one.name, (one, []))[1].append(name)
-    return found
+        for input_ in inputs_of_lab(name):
+            inputs.setdefault(input_.name, (input_, []))[1].append(name)
+    return inputs
 
 
 def inputs_of_lab(lab: str) -> tuple[Input, ...]:
@@ -63,12 +63,16 @@ def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question
     parts: dict[str, Any] = {}
     for part, (kind, _) in CELL_PARTS.items():
         parts[part] = kind(
-            **{one.name: one.take(left.pop(one.name)) for one in inputs_of_part(part) if one.name in left}
+            **{
+                input_.name: input_.take(left.pop(input_.name))
+                for input_ in inputs_of_part(part)
+                if input_.name in left
+            }
         )
     chosen = {name: left.pop(name) for name in place_inputs() if name in left}
     kind_options = _of_kind(parts["lab"].lab, chosen)
     procedure = procedures.get(metric)
-    settings = _without_off(procedure.taken(left), {one.name: one for one in procedure.own_inputs()})
+    settings = _without_off(procedure.taken(left), {input_.name: input_ for input_ in procedure.own_inputs()})
     background = settings.get("foreground_share", 1.0) != 1.0
     cell = Cell(dut=dut, kind_options=kind_options, background=background, **parts)
     return Question(metric=metric, cell=cell, settings=MappingProxyType(settings))
@@ -85,13 +89,13 @@ def words(question: Question) -> list[str]:
     values: list[tuple[Input, Any]] = []
     for part in CELL_PARTS:
         chosen = getattr(cell, part)
-        values += [(one, getattr(chosen, one.name)) for one in inputs_of_part(part)]
+        values += [(input_, getattr(chosen, input_.name)) for input_ in inputs_of_part(part)]
     if cell.kind_options is not None:
-        values += [(one, getattr(cell.kind_options, one.name)) for one in inputs_of_lab(cell.lab.lab)]
-    values = [(one, value) for one, value in values if value != one.default]
+        values += [(input_, getattr(cell.kind_options, input_.name)) for input_ in inputs_of_lab(cell.lab.lab)]
+    values = [(input_, value) for input_, value in values if value != input_.default]
     settings = procedures.get(question.metric).own_inputs()
-    values += [(one, question.settings[one.name]) for one in settings if one.name in question.settings]
-    return ["--dut", str(cell.dut), *(word for one, value in values for word in one.words(value))]
+    values += [(input_, question.settings[input_.name]) for input_ in settings if input_.name in question.settings]
+    return ["--dut", str(cell.dut), *(word for input_, value in values for word in input_.words(value))]
 
 
 def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:
@@ -113,7 +117,7 @@ def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> 
 
 def _of_kind(lab: str, chosen: Mapping[str, object]) -> object:
     """Return the options of a kind of lab; refuse options that only other kinds have."""
-    own = {one.name: one for one in inputs_of_lab(lab)}
+    own = {input_.name: input_ for input_ in inputs_of_lab(lab)}
     for name in chosen:
         if name not in own:
             others = ", ".join(place_inputs()[name][1])

@@ -146,9 +146,9 @@ class Renewed(Measurer):
         """Return parameters of the first `repetitions` repetitions; one that the time limit cut off has no value."""
         counted = self.conducted[:repetitions]
         return {
-            "labs": len({one.lab for one in counted}),
-            "seeds": [one.seed for one in counted],
-            "begun": [one.began for one in counted],
+            "labs": len({repetition.lab for repetition in counted}),
+            "seeds": [repetition.seed for repetition in counted],
+            "begun": [repetition.began for repetition in counted],
         }
 
     @property

@@ -114,13 +114,13 @@ def perform(plan: RoundPlan, devices: Sequence[Visited], cables: Sequence[Contes
     Raises:
         NatgaugeError: the round could not be run.
     """
-    for one in devices:
-        one.empty()
-    timeouts = [one.udp_timeout for one in devices if one.udp_timeout is not None]
+    for device in devices:
+        device.empty()
+    timeouts = [device.udp_timeout for device in devices if device.udp_timeout is not None]
     # A round may not outlast what the device remembers; one that remembers for a second is asked for what it can.
     limit = min([_LONGEST_SECONDS, *(max(timeout - 1, timeout / 2) for timeout in timeouts)])
     blocks = {quantity: plan.blocks.get(quantity, 0) for quantity in QUANTITIES}
-    own = [Contestant(name=one.label[-_LONGEST_NAME:], trial=one.request()) for one in devices]
+    own = [Contestant(name=device.label[-_LONGEST_NAME:], trial=device.request()) for device in devices]
     request = ComparisonRequest(
         seed=plan.seed % 2**64,
         cpu=plan.cpu,
@@ -143,10 +143,10 @@ def work(block: Block) -> list[int]:
     A block visits each contestant twice, in counterbalanced order, within some milliseconds. The device's work is this
     duration minus that of the cable's two slices, which is the tester's own work.
     """
-    found = [0] * len(block.order)
+    nanoseconds = [0] * len(block.order)
     for position, first, second in zip(block.order, block.ns, reversed(block.ns), strict=False):
-        found[position] = first + second
-    return found
+        nanoseconds[position] = first + second
+    return nanoseconds
 
 
 def work_of_blocks(blocks: Iterable[Block], frames: int) -> Iterator[BlockWork]:

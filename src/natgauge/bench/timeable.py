@@ -18,23 +18,23 @@ def reasons_not_timed(name: str, recipe: Recipe, placement: Placement, sender_cp
         placement: placement of the lab.
         sender_cpus: the tester's sending cores; empty = not chosen yet.
     """
-    found = []
+    reasons = []
     if placement != "shared":
         remedy = "; use --placement shared" if placement == "isolated" else ""
-        found.append(
+        reasons.append(
             f"placement {placement}: the device does not work in the sender's context there, so its frames cannot be "
             f"timed{remedy}"
         )
     if recipe.own_processes:
-        found.append(
+        reasons.append(
             "works in processes of its own, not in the sender's context, so its frames cannot be timed; its rate can "
             "be measured: connection-rate, throughput"
         )
     if recipe.initiator_family != recipe.responder_family:
-        found.append(
+        reasons.append(
             f"goes from {recipe.initiator_family} to {recipe.responder_family}; there is no cable of two families to "
             "take the tester's own work from"
         )
     if len(sender_cpus) > 1:
-        found.append(f"cores {','.join(map(str, sender_cpus))}: costs are those of one core; name one")
-    return [f"{name}: {reason}" for reason in found]
+        reasons.append(f"cores {','.join(map(str, sender_cpus))}: costs are those of one core; name one")
+    return [f"{name}: {reason}" for reason in reasons]

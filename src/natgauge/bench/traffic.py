@@ -271,7 +271,7 @@ def _as_responder_writes(sources: Addresses, around: AddressPlan) -> Addresses |
     return Addresses(mapped.first, mapped.first + (sources.count - 1))
 
 
-def frame_size(asked: int | None, side: Side, around: AddressPlan) -> int:
+def frame_size(chosen: int | None, side: Side, around: AddressPlan) -> int:
     """Return the frame size on the named side, in octets with FCS; by default the family's least.
 
     Raises:
@@ -282,22 +282,22 @@ def frame_size(asked: int | None, side: Side, around: AddressPlan) -> int:
     carried = around.mtu + FRAME_OVERHEAD
     largest = min(LARGEST_FRAME, carried)
     why = _ONE_PAGE if carried >= LARGEST_FRAME else f"the ports have an MTU of {around.mtu}"
-    if asked is None:
+    if chosen is None:
         return least
-    if asked < least:
+    if chosen < least:
         raise UsageError(
-            f"frame size: {asked} octets is too small on the {side} side; the least with {spoken(families[side])} "
+            f"frame size: {chosen} octets is too small on the {side} side; the least with {spoken(families[side])} "
             f"is {least} (FCS included)"
         )
     other: Side = "responder" if side == "initiator" else "initiator"
-    on_other = asked + LEAST_FRAME[families[other]] - least
-    for octets, where in ((asked, side), (on_other, other)):
+    on_other = chosen + LEAST_FRAME[families[other]] - least
+    for octets, where in ((chosen, side), (on_other, other)):
         if octets > largest:
             raise UsageError(
                 f"frame size: {octets} octets on the {where} side is too large: {why}; the most is {largest} (FCS "
                 "included)"
             )
-    return asked
+    return chosen
 
 
 def check_rate(name: str, rate: float) -> float:

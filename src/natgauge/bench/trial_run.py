@@ -81,19 +81,19 @@ class TrialRun:
         if self.server is not None:
             self.server.confirm_standing()
         refused = {cause: number - refused_before.get(cause, 0) for cause, number in self._refused().items()}
-        found = _DeviceReport()
+        report = _DeviceReport()
         if self.device is not None and not error:
             try:
-                found = self._look_after(self.device, result)
+                report = self._look_after(self.device, result)
             except NatgaugeError as failed:
                 error = str(failed)
-        faults = {name: number - faults_before.get(name, 0) for name, number in found.faults.items()}
+        faults = {name: number - faults_before.get(name, 0) for name, number in report.faults.items()}
         return Evidence(
             request=request,
             result=result,
             count_before=count_before,
-            count_after=found.count,
-            strays=found.strays,
+            count_after=report.count,
+            strays=report.strays,
             dropped_before={
                 place: before + min(self.own_drops.get(place, 0), max(dropped_after.get(place, before) - before, 0))
                 for place, before in dropped_before.items()

@@ -202,11 +202,11 @@ class ExternalDevice:
     def parameters(self) -> dict[str, Any]:
         """The stated values by name; empty if nothing was stated."""
         if self.empty_command is not None:
-            way: str | None = "empty-command"
+            method: str | None = "empty-command"
         else:
-            way = None if self.timeout is None else self.fresh_trials
+            method = None if self.timeout is None else self.fresh_trials
         every = {
-            "fresh_trials": way,
+            "fresh_trials": method,
             "device_timeout": self.timeout,
             "empty_command": self.empty_command,
             "count_command": self.count_command,

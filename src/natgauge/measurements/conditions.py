@@ -166,9 +166,9 @@ def with_server(parameters: Parameters, alone: float | None) -> Parameters:
     return parameters.model_copy(update={"place": {**parameters.place, "server_alone": alone}})
 
 
-def with_own_part(parameters: Parameters, found: Mapping[str, float]) -> Parameters:
+def with_own_part(parameters: Parameters, own_part: Mapping[str, float]) -> Parameters:
     """Add the tester's own part, by the names of the journal; a missing figure is not known."""
-    return with_server(with_receiver(parameters, found.get(RECEIVER_SECONDS)), found.get(SERVER_ALONE))
+    return with_server(with_receiver(parameters, own_part.get(RECEIVER_SECONDS)), own_part.get(SERVER_ALONE))
 
 
 def with_beside(parameters: Parameters, worker: Mapping[str, Any] | None) -> Parameters:

@@ -176,11 +176,11 @@ def keep(measured: MeasurementResult, parameters: Parameters, store: Store, fold
         UsageError: it cannot be written.
     """
     folder = store.folder if folder is None else folder
-    found = make(measured, parameters, str(folder))
-    for number, one in enumerate(found.repetitions, start=1):
+    result = make(measured, parameters, str(folder))
+    for number, repetition in enumerate(result.repetitions, start=1):
         store.add_measurement(
-            {"metric": found.metric, "unit": found.unit, "repetition": number, **one.model_dump(mode="json")}
+            {"metric": result.metric, "unit": result.unit, "repetition": number, **repetition.model_dump(mode="json")}
         )
-    document = found.document()
+    document = result.document()
     store.write_summary(document)
     return Answer(measured, document, folder)

@@ -142,12 +142,12 @@ def blocks_of_round(quantities: Sequence[Quantity], connections: int, frames: in
         UsageError: the connections are too few.
     """
     standing: list[Quantity] = [quantity for quantity in quantities if quantity != "new"]
-    found: dict[Quantity, int] = {quantity: _STANDING_BLOCKS // len(standing) for quantity in standing}
+    blocks: dict[Quantity, int] = {quantity: _STANDING_BLOCKS // len(standing) for quantity in standing}
     if "new" in quantities:
         if connections < least_opened(frames):
             raise UsageError(
                 f"connections: {connections} are too few for the cost of new ones in slices of {frames} frames; use at "
                 f"least {least_opened(frames)} connections, fewer --slice-frames, or leave new out of --quantities"
             )
-        found["new"] = min(_OPENING_BLOCKS, connections // connections_of_block(frames))
-    return found
+        blocks["new"] = min(_OPENING_BLOCKS, connections // connections_of_block(frames))
+    return blocks

@@ -39,5 +39,5 @@ def are_autocorrelated(values: Sequence[float]) -> bool:
 
     With few values only strong autocorrelation is significant: False does not prove independence.
     """
-    found = autocorrelation(values)
-    return found is not None and found > _ONE_SIDED_95 / math.sqrt(len(values))
+    coefficient = autocorrelation(values)
+    return coefficient is not None and coefficient > _ONE_SIDED_95 / math.sqrt(len(values))

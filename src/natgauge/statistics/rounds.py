@@ -43,12 +43,12 @@ def estimate_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> Med
     valid = [ratios for ratios in rounds if ratios]
     if len(valid) < LEAST_ROUNDS:
         return None
-    found = median_estimate([ratio for ratios in valid for ratio in ratios], alpha)
-    if found is None:
+    estimate = median_estimate([ratio for ratios in valid for ratio in ratios], alpha)
+    if estimate is None:
         return None
     low, high = _between_rounds([statistics.median(ratios) for ratios in valid], alpha)
-    interval = ConfidenceInterval(min(found.lower, low), max(found.upper, high), 1 - alpha)
-    return MedianEstimate(found.value, interval, found.number)
+    interval = ConfidenceInterval(min(estimate.lower, low), max(estimate.upper, high), 1 - alpha)
+    return MedianEstimate(estimate.value, interval, estimate.number)
 
 
 @lru_cache(maxsize=1024)

@@ -281,10 +281,10 @@ class CableTester:
         frames = max(1, round(rate * seconds))
         # Few connections, because only phase 2 matters and phase 1 must not take longer.
         counts = self._sent(self._run(self._request(kind, rate, frames, min(self._connections, frames))))
-        found = None if counts.delay is None else delays_of(counts.delay)
-        if found is None:
+        delays = None if counts.delay is None else delays_of(counts.delay)
+        if delays is None:
             raise BrokenError("selftest: the cable gave no delays, though they were asked for")
-        return found
+        return delays
 
     def _sent(self, result: TrialResult) -> StreamCounts:
         if result.phase2 is None or result.phase2.initiator is None:

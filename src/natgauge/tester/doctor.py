@@ -230,8 +230,8 @@ def _smt(host: Host) -> Iterator[Finding]:
 
 def _governor(host: Host) -> Iterator[Finding]:
     folder = host.root / "sys/devices/system/cpu"
-    found = {path.read_text().strip() for path in folder.glob("cpu[0-9]*/cpufreq/scaling_governor")}
-    slow = sorted(found - {"performance"})
+    governors = {path.read_text().strip() for path in folder.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    slow = sorted(governors - {"performance"})
     if slow:
         yield Finding(
             "clock speed",
@@ -240,7 +240,7 @@ def _governor(host: Host) -> Iterator[Finding]:
             "natgauge host tune",
         )
     else:
-        yield Finding("clock speed", "ok", "governor performance" if found else "not the kernel's to change")
+        yield Finding("clock speed", "ok", "governor performance" if governors else "not the kernel's to change")
 
 
 def _real_time(host: Host) -> Iterator[Finding]:

@@ -122,12 +122,12 @@ def share_of(rounds: list[list[FloorPair]]) -> FloorShare:
     Raises:
         BrokenError: there are too few rounds for a confidence interval.
     """
-    shares = [[pair.floor / pair.tester for pair in one] for one in rounds]
-    found = estimate_over_rounds(shares, ALPHA)
-    if found is None:
+    shares = [[pair.floor / pair.tester for pair in pairs] for pairs in rounds]
+    share = estimate_over_rounds(shares, ALPHA)
+    if share is None:
         raise BrokenError("selftest: too few slices for an interval")
-    floor = statistics.median(pair.floor for one in rounds for pair in one)
-    return FloorShare(2 * SLICE_FRAMES * 1e9 / floor, found.value, found.lower, found.upper)
+    floor = statistics.median(pair.floor for pairs in rounds for pair in pairs)
+    return FloorShare(2 * SLICE_FRAMES * 1e9 / floor, share.value, share.lower, share.upper)
 
 
 def _pair(block: Block) -> FloorPair:

@@ -62,17 +62,17 @@ def highest_rates(profile: FrameKind, sender_cpus: Sequence[int], connections: i
     number = min(max(connections, LEAST_CONNECTIONS), MOST_CONNECTIONS)
     key = _cache_key(profile, sender_cpus, number)
     known = _read_cache()
-    found = _remembered(known.get(key))
-    if found is not None and not 0 < found.disturbed < DISTURBED_ENOUGH:
-        return found.rates
+    rates = _remembered(known.get(key))
+    if rates is not None and not 0 < rates.disturbed < DISTURBED_ENOUGH:
+        return rates.rates
     with CableLab(cable_name()) as cable:
         tester = CableTester(cable, tuple(sender_cpus), connections=number)
         phase1, phase2 = tester.highest(profile, max)
     disturbed = 0
     if tester.disturbed:
-        disturbed = 1 if found is None else found.disturbed + 1
-    if found is not None:
-        phase1, phase2 = max(phase1, found.rates.phase1), max(phase2, found.rates.phase2)
+        disturbed = 1 if rates is None else rates.disturbed + 1
+    if rates is not None:
+        phase1, phase2 = max(phase1, rates.rates.phase1), max(phase2, rates.rates.phase2)
     _write_cache({**known, key: [phase1, phase2, disturbed]})
     return HighestRates(phase1, phase2)
 
