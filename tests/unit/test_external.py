@@ -101,11 +101,11 @@ def external(engine: FakeEngine, fresh: FreshTuples | None, watch: Clock, **othe
     )
 
 
-@pytest.mark.parametrize("way", ["new-tuples", "wait", "no-wait"])
-def test_every_connection_of_every_trial_is_new_to_the_device(way: Any) -> None:
+@pytest.mark.parametrize("method", ["new-tuples", "wait", "no-wait"])
+def test_every_connection_of_every_trial_is_new_to_the_device(method: Any) -> None:
     clock = Clock()
     engine, recorder = Conntrack(clock), Recorder()
-    subject = external(engine, tuples(clock, way=way), clock, recorder=recorder)
+    subject = external(engine, tuples(clock, method=method), clock, recorder=recorder)
     subject.check_forwarding()
     for _ in range(5):
         subject.measure(TrialPlan(1000, 1000.0, Phase2Plan(100.0, 100.0, 0.1)))
@@ -113,7 +113,7 @@ def test_every_connection_of_every_trial_is_new_to_the_device(way: Any) -> None:
     # What is recorded is what was sent.
     ports = [one["request"]["initiator"]["destination_ports"] for one in recorder.trials]
     assert ports == [plain.model_dump() for plain in (one.initiator.destination_ports for one in engine.requests[1:])]
-    assert bool(clock.told) == (way == "wait")
+    assert bool(clock.told) == (method == "wait")
 
 
 def test_without_slices_a_device_would_know_all_connections_from_the_second_trial_on() -> None:
@@ -148,14 +148,14 @@ def test_when_the_ports_run_out_the_first_ones_are_waited_for_with_a_count_down(
 
 def test_who_wants_no_waiting_is_refused_when_the_ports_run_out() -> None:
     clock = Clock()
-    fresh = tuples(clock, 64_512 * 30_000, way="no-wait")
+    fresh = tuples(clock, 64_512 * 30_000, method="no-wait")
     use(fresh, clock)
     use(fresh, clock)
     with pytest.raises(UsageError, match=r"no four tuples are left that the device has forgotten, .* in 31 s"):
         use(fresh, clock)
 
 
-@pytest.mark.parametrize("others", [{"sliced": False}, {"way": "wait"}])
+@pytest.mark.parametrize("others", [{"sliced": False}, {"method": "wait"}])
 def test_named_ports_and_who_wants_an_empty_table_wait_the_time_out_out(others: dict[str, Any]) -> None:
     clock = Clock()
     fresh = tuples(clock, **others)
