@@ -406,5 +406,14 @@ def test_repetitions_that_drift_are_a_doubt_and_scattered_ones_are_none() -> Non
     found = make(measured(drifting), Parameters())
     (doubt,) = (one for one in found.doubts if one.word == "autocorrelated")
     assert "lag-1 autocorrelation 0.80" in doubt.text
+    (doubt,) = (one for one in found.doubts if one.word == "drift")
+    assert doubt.text.startswith("repetitions rose with time, by 8.6% of their median from the first to the last")
     scattered = [100.0, 104.0, 101.0, 103.0, 100.0, 104.0, 101.0, 103.0, 100.0, 104.0]
-    assert "autocorrelated" not in [one.word for one in make(measured(scattered), Parameters()).doubts]
+    assert not {"autocorrelated", "drift"} & {one.word for one in make(measured(scattered), Parameters()).doubts}
+
+
+@pytest.mark.parametrize(("repetitions", "drifts"), [(5, False), (6, True), (20, True)])
+def test_repetitions_that_fall_with_time_are_a_doubt_from_six_on(repetitions: int, *, drifts: bool) -> None:
+    found = make(measured([100.0 - number for number in range(repetitions)]), Parameters())
+    (text,) = [one.text for one in found.doubts if one.word == "drift"] or [""]
+    assert text.startswith("repetitions fell with time") is drifts

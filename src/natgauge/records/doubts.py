@@ -16,6 +16,7 @@ from natgauge.procedures.kit.search import queues
 from natgauge.records.measurement import FRAME_RATES
 from natgauge.records.parameters import Parameters, describe, differing, shown
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
+from natgauge.statistics.trend import mann_kendall
 from natgauge.words import TESTER
 
 #: A doubt reports repetitions whose lowest and highest value differ by more than this share of their median.
@@ -69,6 +70,7 @@ def _own(measured: MeasurementResult, parameters: Parameters) -> tuple[Note, ...
         *_limits(measured),
         *_repetitions(measured),
         *_autocorrelated(measured),
+        *_drift(measured),
         *_trials(measured),
         *_queues(measured, parameters),
         *_turns(parameters),
@@ -159,6 +161,21 @@ def _autocorrelated(measured: MeasurementResult) -> Iterator[Note]:
             "interval of the median takes them for independent, and is too narrow"
         )
         yield Note("autocorrelated", text)
+
+
+def _drift(measured: MeasurementResult) -> Iterator[Note]:
+    """A device or a host that changes with time has no single value that more repetitions would find."""
+    values = measured.summary.repetitions
+    found = mann_kendall(values)
+    if found is None or not found.is_significant:
+        return
+    change, median = found.slope * (len(values) - 1), measured.summary.median
+    share = f", by {abs(change / median):.1%} of their median from the first to the last" if median else ""
+    text = (
+        f"repetitions {'rose' if found.tau > 0 else 'fell'} with time{share} (Mann-Kendall test: tau {found.tau:.2f}, "
+        f"p {found.probability:.2g}): the device or its host changed while it was measured"
+    )
+    yield Note("drift", text)
 
 
 def _disagree(measurements: Sequence[Measurement]) -> bool:

@@ -53,11 +53,11 @@ def mann_whitney_counts(first: int, second: int) -> tuple[int, ...]:
     """
     counts = [1]
     for step in range(1, first + 1):
-        counts = _divided(_multiplied(counts, second + step), step)
+        counts = divided(multiplied(counts, second + step), step)
     return tuple(counts)
 
 
-def _multiplied(counts: Sequence[int], power: int) -> list[int]:
+def multiplied(counts: Sequence[int], power: int) -> list[int]:
     """Return the product of a polynomial, given by its coefficients, and 1 - q**power."""
     product = [*counts, *([0] * power)]
     for at, count in enumerate(counts):
@@ -65,7 +65,7 @@ def _multiplied(counts: Sequence[int], power: int) -> list[int]:
     return product
 
 
-def _divided(counts: Sequence[int], power: int) -> list[int]:
+def divided(counts: Sequence[int], power: int) -> list[int]:
     """Over 1 - q**power, without a remainder."""
     quotient: list[int] = []
     for at, count in enumerate(counts):

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trend of values in the order they were measured: the Mann-Kendall test, and the slope of Theil and Sen.
+
+Mann (1945) and Kendall (1975) count how many pairs of values rise and how many fall. Without a trend all orders of
+independent values are equally likely, whatever their distribution. The test is two-sided and exact, also with ties:
+the number of falling pairs over all orders is a Gaussian multinomial coefficient. Long series are averaged over
+`MOST_BLOCKS` blocks first, which also makes neighbours less alike: the test takes its values for independent.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, pairwise
+from typing import Final
+
+from natgauge.statistics.two_samples import divided, multiplied
+
+#: Longer series are averaged over this number of blocks of consecutive values.
+MOST_BLOCKS: Final = 30
+#: Probability with which the test finds a trend in independent values without one, at most. With fewer than six
+#: values no order is this unlikely, so that five values or fewer never have a trend.
+FALSE_ALARM: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The result of a Mann-Kendall test.
+
+    Attributes:
+        tau: Kendall's tau-b between values and their order: 1 = all pairs rise, -1 = all pairs fall.
+        probability: probability of such a tau, or one farther from 0, without a trend; 0 < probability <= 1.
+        slope: median slope of all pairs (Theil, Sen), change from one value to the next.
+    """
+
+    tau: float
+    probability: float
+    slope: float
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the values rise or fall with time; false for one in 100 series without a trend, at most."""
+        return self.probability <= FALSE_ALARM
+
+
+def mann_kendall(values: Sequence[float]) -> Trend | None:
+    """Test the values, in the order they were measured, for a trend; None where fewer than two differ."""
+    blocks = averaged(values, MOST_BLOCKS)
+    places = list(combinations(range(len(blocks)), 2))
+    changes = [blocks[later] - blocks[earlier] for earlier, later in places]
+    score = sum((change > 0) - (change < 0) for change in changes)
+    equal = sum(not change for change in changes)
+    different = len(changes) - equal
+    if not different:
+        return None
+    falling = (different - abs(score)) // 2
+    orders = falling_pairs(tuple(sorted(Counter(blocks).values())))
+    slopes = [change / (later - earlier) for change, (earlier, later) in zip(changes, places, strict=True)]
+    return Trend(
+        tau=score / math.sqrt(len(changes) * different),
+        probability=min(1.0, 2 * sum(orders[: falling + 1]) / sum(orders)),
+        slope=statistics.median(slopes) * len(blocks) / len(values),
+    )
+
+
+def averaged(values: Sequence[float], most: int) -> list[float]:
+    """Means of consecutive blocks of nearly equal length, `most` of them; shorter series are returned unchanged."""
+    number = len(values)
+    if number <= most:
+        return list(values)
+    ends = [number * block // most for block in range(most + 1)]
+    return [statistics.fmean(values[begin:end]) for begin, end in pairwise(ends)]
+
+
+@cache
+def falling_pairs(alike: tuple[int, ...]) -> tuple[int, ...]:
+    """Number of orders of a sample with 0, 1, 2 ... falling pairs.
+
+    Args:
+        alike: how often each different value occurs; each at least 1.
+    """
+    counts = [1]
+    for step in range(1, sum(alike) + 1):
+        counts = divided(multiplied(counts, step), 1)
+    for number in alike:
+        for step in range(1, number + 1):
+            counts = divided(multiplied(counts, 1), step)
+    return tuple(counts)
