@@ -125,6 +125,18 @@ def test_a_snippet_runs_in_the_device_over_there_and_is_killed_when_it_takes_too
     assert own_labs() == []
 
 
+def test_the_devices_cores_are_the_processors_online_and_no_others_are_promised(far: FarMachine) -> None:
+    online = os.sysconf("SC_NPROCESSORS_ONLN")
+    with lab_on(far, device_cores=online) as lab:
+        assert lab.device_cores.count == online
+        assert len(lab.device_cores.numbers) == online
+        # They are another machine's: no core of the tester is watched for them.
+        assert lab.device_cpus == ()
+    with pytest.raises(UsageError, match=rf"^device cores: {online + 1} asked for, ssh host \S+ has {online} online"):
+        lab_on(far, device_cores=online + 1).__enter__()
+    assert far.left() == []
+
+
 def planned(far: FarMachine, dut: str = NAT, **others: Any) -> Bench:
     """A bench of the device over there."""
     return Bench(ask("connection-rate", dut, {**QUICK, **far.chosen, **others}).cell)

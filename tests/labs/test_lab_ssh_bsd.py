@@ -81,7 +81,7 @@ def test_a_gateway_is_played_there_and_the_machine_is_as_it_was(
         assert device.machine.system == recipe.system
         assert device.machine.free_octets() == 600_000 * 4096
         assert lab.parameters()["device_kernel"] == f"{recipe.system} 7.6"
-        assert lab.parameters()["device_processors"] == 4
+        assert lab.device_cores.count == 4
         assert {place for place in lab.dropped() if place.startswith("dut")} == set()
         with Gateway(recipe, device) as gateway:
             gateway.prepare(PLAN)

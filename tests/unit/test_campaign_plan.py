@@ -137,7 +137,8 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
         ({"series": {"connections": [1, 1]}}, "x.toml: series.connections[1]: 1 stands there twice"),
         ({"series": {"connections": []}}, "x.toml: series.connections: []"),
         ({"series": {"frame_size": [64]}}, "x.toml: series.frame_size: stands in traffic.frame_size, too"),
-        ({"series": {"cores": [4096]}}, "x.toml: series.cores[0]: 4096 cores asked for, this machine has"),
+        ({"series": {"cores": [4096]}}, "x.toml: series.cores[0]: cores: 4096 asked for, this machine has"),
+        ({"series": {"cores": [0]}}, "x.toml: series.cores[0]: 0 is outside of 1 to 4096"),
         ({"series": {"burst_frames": [1]}}, "x.toml: series.burst_frames"),
         ({"series": {"way": ["rfc8219"]}}, "x.toml: series.way: none of the metrics of this plan has it"),
         (
@@ -300,11 +301,44 @@ def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(
         'devices = ["nftables-nat44"]\n[lab]\nplacement = "isolated"\ncores = 64\n[[measure]]\nmetric = "throughput"\n'
     )
     assert run(["plan", "check", str(path)]) == 2
-    assert "64 cores asked for, this machine has" in capsys.readouterr().err
+    assert "lab.cores: cores: 64 asked for, this machine has" in capsys.readouterr().err
     before = usable_cpus()
     assert run(["plan", "check", "--cores", "65", str(path)]) == 0
     assert run(["plan", "check", "--cores", "0", str(path)]) == 2
     assert usable_cpus() == before
+
+
+WIRE: dict[str, Any] = {
+    "lab": "wire", "initiator_port": "a", "initiator_gateway": "10.0.0.1", "responder_port": "b",
+    "responder_gateway": "198.19.0.1", "device_timeout": 30,
+}  # fmt: skip
+SSH: dict[str, Any] = {
+    "lab": "ssh", "ssh_host": "root@router", "device_inside": "x", "device_outside": "y", "initiator_port": "a",
+    "responder_port": "b",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lab", "option"), [({"lab": "vm"}, "guest_cores"), (SSH, "device_cores")], ids=lambda value: str(value)[:12]
+)
+def test_a_number_of_cores_is_that_of_the_device_wherever_it_is(lab: dict[str, Any], option: str) -> None:
+    """It is not limited by the cores of the tester's machine."""
+    found = cells(lab=lab, series={"cores": [1, 48]}, devices=["nftables-nat44"], measure=RIGHT["measure"][1:])
+    assert [point.name for point in found] == ["nftables-nat44-cores-1", "nftables-nat44-cores-48"]
+    assert [getattr(point.cell.kind_options, option) for point in found] == [1, 48]
+
+
+@pytest.mark.parametrize(
+    ("lab", "cores", "told"),
+    [
+        (SSH, "0-1", "series.cores[0]: cores: lab ssh has no such option, lab netns has; give --device-cores N, or"),
+        ({**SSH, "device_cores": 2}, 2, "series.cores[0]: cores: device_cores gives the number of cores, too"),
+        ({"lab": "vm"}, 65, "guest cores: 65 is outside of 1 to 64"),
+    ],
+)
+def test_cores_that_a_lab_cannot_give_are_refused(lab: dict[str, Any], cores: object, told: str) -> None:
+    found = faults(lab=lab, series={"cores": [cores]}, measure=RIGHT["measure"][1:])
+    assert any(told in fault for fault in found), found
 
 
 def test_a_plan_of_more_memory_than_there_is_says_so(

@@ -20,6 +20,7 @@ from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.labs import kinds
+from natgauge.labs.contract import DeviceCores
 from natgauge.measurements.conditions import Conditions, gateway_parameters, record, with_receiver, without_search
 from natgauge.measurements.measure import parameters_of
 from natgauge.measurer import Verdict
@@ -54,7 +55,7 @@ CONDITIONS = Conditions(
     placement="isolated",
     emulated=False,
     sender_cpus=(0,),
-    device_cpus=(1,),
+    device_cores=DeviceCores.of((1,)),
     grace_seconds=0.3,
     seed=7,
     rates=HighestRates(5e6, 4e6),
@@ -106,7 +107,7 @@ def test_all_that_is_recorded_of_any_metric_is_described() -> None:
         ({"chosen": {"ring": 128}}, {"ring"}),
         ({"lab_kind": "wire", "chosen": {"ring": 512, "ports": ["a", "b"]}}, {"lab_kind", "ports"}),
         ({"emulated": True}, {"emulated"}),
-        ({"device_cpus": (1, 2)}, {"device_cores"}),
+        ({"device_cores": DeviceCores.of((1, 2))}, {"device_cores"}),
         ({"sender_cpus": (0, 3)}, {"sender_cores"}),
         ({"grace_seconds": 2.0}, {"grace_seconds"}),
         ({"machine": {**machine.facts(), "kernel": "5.0"}}, {"kernel"}),
@@ -133,7 +134,7 @@ def test_each_choice_that_moves_a_figure_is_a_named_difference(changed: dict[str
     [
         {"seed": 8},
         {"lab": "other"},
-        {"sender_cpus": (3,), "device_cpus": (2,)},
+        {"sender_cpus": (3,), "device_cores": DeviceCores.of((2,))},
         {"traffic": traffic(source_addresses="10.0.0.9")},
         {"settings": settings(repeat=20, profile="quick", connection_rate=1e5)},
         {"rates": HighestRates(6e6, 5e6)},
@@ -247,9 +248,16 @@ def test_what_the_tester_takes_of_the_devices_cores_is_recorded_where_they_do_it
 
 
 def test_a_device_that_is_not_ours_has_no_version_and_no_knobs() -> None:
-    parameters: Parameters = record(replace(CONDITIONS, device=None, device_cpus=()))
+    parameters: Parameters = record(replace(CONDITIONS, device=None, device_cores=DeviceCores()))
     assert set(parameters.device) == {"dut", "kind", "responder_family", "recipe_digest"}
     assert parameters.place["device_cores"] is None
+
+
+def test_the_cores_of_a_device_that_is_not_ours_are_recorded_as_the_user_states_them() -> None:
+    stated = record(replace(CONDITIONS, device=None, device_cores=DeviceCores(8)))
+    assert (stated.place["device_cores"], stated.place["device_cpus"]) == (8, [])
+    two, four = (result(lab_kind="ssh", placement="external", device_cores=DeviceCores(count)) for count in (2, 4))
+    assert [one.name for one in comparable(two, four)] == ["device_cores"]
 
 
 def test_on_ports_that_no_cable_of_veths_is_like_the_testers_own_rates_are_not_known() -> None:

@@ -121,8 +121,10 @@ def _of_kind(lab: str, chosen: Mapping[str, object]) -> object:
     for name in chosen:
         if name not in own:
             others = ", ".join(place_inputs()[name][1])
+            number = kinds.get(lab).cores_option if name == "cores" else ""
+            leave = f"give --{number.replace('_', '-')} N" if number else "leave it out"
             raise UsageError(
-                f"{name.replace('_', ' ')}: lab {lab} has no such option, lab {others} has; leave it out, or choose "
+                f"{name.replace('_', ' ')}: lab {lab} has no such option, lab {others} has; {leave}, or choose "
                 "another --lab"
             )
     return kinds.get(lab).options(**{name: own[name].take(value) for name, value in chosen.items()})

@@ -213,9 +213,8 @@ def _device(plan: Plan, device: str) -> str:
 
 
 def _evaluated(plan: Plan, device: str, metric: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with the values of their formulas, and with numbers of cores replaced by lists."""
-    cores = {name: keys.last_cores(value) for name, value in given.items() if name in keys.CORES and type(value) is int}
-    given = {**given, **cores}
+    """The options with the values of their formulas, and with numbers of cores replaced by the options of the lab."""
+    given = keys.with_cores(given)
     recipe = load(device)
     # A device without a knob that another device of the plan has is measured with its own value.
     shared = {*plan.device, *(name for point in plan.point for name in point)}

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.campaigns.formula import evaluate
 from natgauge.errors import UsageError, did_you_mean
 from natgauge.host.cpus import usable_cpus
+from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import Input
 from natgauge.inputs.types import CoreList, Text
+from natgauge.labs import kinds
 from natgauge.procedures import get, procedures
 
 Part = Literal["lab", "traffic", "device"]
@@ -31,8 +33,10 @@ POINT: Final = ("name", "repetitions")
 MEASURE: Final = ("metric", "devices", "points")
 #: Knobs whose value a formula of N may give.
 FORMULAS: Final = frozenset({"table_size", "hash_size"})
-#: A whole number is the number of cores, a text names the cores.
+#: A whole number is the number of cores, a text names cores of this machine.
 CORES: Final = frozenset({"cores", "sender_cores"})
+#: More than any machine has.
+_MOST_CORES: Final = 4096
 
 
 @cache
@@ -92,20 +96,38 @@ def checked(key: Input, value: object) -> object:
         UsageError: the value has another type.
     """
     number = isinstance(value, int) and not isinstance(value, bool)
-    if key.name in CORES and isinstance(value, int) and number:
-        last_cores(value)
-        return value
     if key.name in FORMULAS and isinstance(value, str):
         evaluate(value, 1)
         return value
     try:
+        if key.name in CORES and number and isinstance(value, int):
+            in_range("", value, 1, _MOST_CORES, "cores")
+            return value
         key.type.take("", value)
     except UsageError as error:
         raise UsageError(str(error).removeprefix(": ")) from None
     return str(value) if isinstance(key.type, Text | CoreList) else value
 
 
-def last_cores(number: int) -> str:
+def with_cores(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a cell with each number of cores as the option of its lab that takes it.
+
+    Raises:
+        UsageError: this machine has fewer cores, the lab is unknown, or two options give the number.
+    """
+    found = dict(given)
+    option = kinds.get(str(given.get("lab", kinds.DEFAULT))).cores_option
+    if option and type(given.get("cores")) is int:
+        if option in given:
+            raise UsageError(f"cores: {option} gives the number of cores, too; leave one out")
+        found[option] = found.pop("cores")
+    return {
+        name: last_cores(name, value) if name in CORES and type(value) is int else value
+        for name, value in found.items()
+    }
+
+
+def last_cores(name: str, number: int) -> str:
     """Return the last `number` cores; the first cores are for the tester if it has its own.
 
     Raises:
@@ -114,7 +136,7 @@ def last_cores(number: int) -> str:
     there = usable_cpus()
     if not 1 <= number <= len(there):
         raise UsageError(
-            f"{number} cores asked for, this machine has {len(there)}; a text such as '0,2-3' names cores, and "
-            "natgauge plan check --cores N checks a plan for another machine"
+            f"{name.replace('_', ' ')}: {number} asked for, this machine has {len(there)} cores; a text such as "
+            "'0,2-3' names cores, and natgauge plan check --cores N checks a plan for another machine"
         )
     return ",".join(map(str, there[-number:]))

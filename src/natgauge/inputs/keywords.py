@@ -87,6 +87,7 @@ class MeasureKeywords(TypedDict, total=False):
     responder_port: str | None
     responder_netns: str | None
     allow_addresses: bool | None
+    device_cores: int | None
     ssh_host: str | None
     ssh_config: str | None
     ssh_netns: str | None
@@ -139,6 +140,7 @@ class CompareKeywords(TypedDict, total=False):
     responder_port: str | None
     responder_netns: str | None
     allow_addresses: bool | None
+    device_cores: int | None
     ssh_host: str | None
     ssh_config: str | None
     ssh_netns: str | None

@@ -177,6 +177,24 @@ class Ground:
     embedded: Link | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceCores:
+    """Cores on which the devices of a lab work.
+
+    Attributes:
+        count: number of cores, >= 1; None = not known.
+        numbers: the cores, in the numbering of their machine; empty = not known.
+    """
+
+    count: int | None = None
+    numbers: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> DeviceCores:
+        """Return known cores; an empty sequence means that nothing is known."""
+        return cls(len(numbers) or None, tuple(numbers))
+
+
 #: How a trial avoids connections that earlier trials left at a device that natgauge cannot empty.
 FreshTrials = Literal["new-tuples", "wait", "no-wait"]
 
@@ -250,7 +268,8 @@ class Lab(Protocol):
         server: home of a real server that answers at the Responder's port; None = it has none here. Its variables are
             NG_WORK, NG_PORT, NG_GATEWAY_MAC, and NG_CPUS, its cores: empty = none is left for it.
         sender_cpus: the tester's sending cores.
-        device_cpus: the devices' cores; empty when they are not known.
+        device_cpus: the devices' cores on the tester's machine; empty when the devices work on another machine.
+        device_cores: the devices' cores, on whichever machine.
         grace_seconds: longest time from the last frame sent to the last arrival; an option overrides it.
         virtual: whether the ports are virtual, so that a virtual cable shows what the tester itself can do on them.
         emulated: whether a device runs on an emulated processor, so that its figures show only that it works.
@@ -270,6 +289,10 @@ class Lab(Protocol):
     grace_seconds: float
     virtual: bool
     emulated: bool
+
+    @property
+    def device_cores(self) -> DeviceCores:
+        """The devices' cores; of another machine, they are known inside the `with` block."""
 
     @property
     def is_reused(self) -> bool:
@@ -307,6 +330,8 @@ class Kind(Generic[OptionsT]):
         quick: whether a lab that does not stay is made in a fraction of a second, so that each repetition can have its
             own.
         shares_core: whether a device can work on the sender's core, and the user chooses its placement.
+        cores_option: option that takes the number of the device's cores, which a plan's `cores = N` sets; empty = the
+            option `cores`, which takes a list of this machine's cores.
         can_be_kept: whether `natgauge lab up` makes labs of this kind, which `Lab.keep` then keeps up.
         undo: undoes what the kind's labs recorded as "remote"; None = they record nothing of this kind. It takes the
             lab's directory, the settings in its register and the recorded items in the order in which they are to be
@@ -318,5 +343,6 @@ class Kind(Generic[OptionsT]):
     plan: Callable[[str, OptionsT, LabNeeds], Lab]
     quick: bool = False
     shares_core: bool = False
+    cores_option: str = ""
     can_be_kept: bool = False
     undo: Callable[[Path, Mapping[str, Any], Sequence[Mapping[str, str]]], list[str]] | None = None

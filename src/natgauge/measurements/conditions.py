@@ -11,6 +11,7 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import Recipe, digest
+from natgauge.labs.contract import DeviceCores
 from natgauge.labs.wire.media import theoretical_maximum
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import GROUPS, Parameters
@@ -62,7 +63,7 @@ class Conditions:
         placement: placement of the device's work, as the lab says.
         emulated: whether the device runs on an emulated machine, as the lab says.
         sender_cpus: cores of the tester's senders.
-        device_cpus: cores of the device; empty where they are not known.
+        device_cores: cores of the device.
         grace_seconds: wait for the last frames of each phase.
         seed: seed of all pseudorandom choices.
         rates: the tester's own highest rates, frames/s.
@@ -80,7 +81,7 @@ class Conditions:
     placement: Placement
     emulated: bool
     sender_cpus: tuple[int, ...]
-    device_cpus: tuple[int, ...]
+    device_cores: DeviceCores
     grace_seconds: float
     seed: int
     rates: HighestRates
@@ -130,8 +131,8 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
                 **lab.parameters(),
                 "sender_cores": len(lab.sender_cpus),
                 "sender_cpus": lab.sender_cpus,
-                "device_cores": len(lab.device_cpus) or None,
-                "device_cpus": lab.device_cpus,
+                "device_cores": lab.device_cores.count,
+                "device_cpus": lab.device_cores.numbers,
                 **moving_facts(facts),
             }
         ),
@@ -216,8 +217,8 @@ def _place(conditions: Conditions) -> dict[str, Any]:
         **_link(conditions),
         "sender_cores": len(conditions.sender_cpus),
         "sender_cpus": conditions.sender_cpus,
-        "device_cores": len(conditions.device_cpus) or None,
-        "device_cpus": conditions.device_cpus,
+        "device_cores": conditions.device_cores.count,
+        "device_cpus": conditions.device_cores.numbers,
         **_rates(conditions.rates),
         **moving_facts(conditions.machine),
     }

@@ -147,7 +147,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             placement=lab.placement,
             emulated=lab.emulated,
             sender_cpus=lab.sender_cpus,
-            device_cpus=lab.device_cpus,
+            device_cores=lab.device_cores,
             grace_seconds=bench.grace_of(ready.planned.settings),
             seed=bench.seed,
             rates=ready.rates,

@@ -97,7 +97,6 @@ _FACTS: Final = (
     _shown_only("theoretical_maximum", "theoretical maximum of the link", "place", "frames/s"),
     Description("device_kernel", "kernel of the device's machine", group="place"),
     Description("device_cpu", "CPU of the device's machine", group="place"),
-    Description("device_processors", "processors of the device's machine", group="place"),
     Description("emulated", "emulated device", group="place"),
     # The list of cores is reported; only their number moves a figure, because the idlest core changes from run to run.
     Description("sender_cores", "sender cores", group="place"),

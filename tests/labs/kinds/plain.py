@@ -12,7 +12,7 @@ from natgauge.inputs.input import described
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.common.links import MTU, End, VethCable, drop_counters, make, prepare_namespace
-from natgauge.labs.contract import Device, ExternalDevice, Ground, Kind, LabNeeds, Link, Port
+from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, Ground, Kind, LabNeeds, Link, Port
 from natgauge.words import Placement
 
 
@@ -33,6 +33,7 @@ class PlainLab:
     server: Device | None = None
     sender_cpus: tuple[int, ...] = (0,)
     device_cpus: tuple[int, ...] = ()
+    device_cores = DeviceCores()
     grace_seconds = 0.1
     virtual = True
     is_reused = False

@@ -4,9 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
 
+from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.inputs.types import CoreList, Text
+
+#: More than any machine has.
+_MOST_CORES: Final = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +33,7 @@ class SenderOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PortOptions(SenderOptions):
-    """Options of a tester that uses two existing ports.
+    """Options of a tester that uses two existing ports, and of the machine between them.
 
     Attributes:
         initiator_port: interface on the Initiator's side.
@@ -35,6 +41,7 @@ class PortOptions(SenderOptions):
         responder_port: interface on the Responder's side.
         responder_netns: namespace that holds the port; None = the caller's own.
         allow_addresses: the ports may carry IP addresses.
+        device_cores: number of cores of the device, 1 to 4096; None = as the lab finds it.
     """
 
     initiator_port: str | None = field(
@@ -54,3 +61,12 @@ class PortOptions(SenderOptions):
         metadata=described("Network namespace of the Responder port", type=Text("NETNS"), moves_figures=False),
     )
     allow_addresses: bool = field(default=False, metadata=described("Accept ports that have IP addresses"))
+    device_cores: int | None = field(
+        default=None,
+        metadata=described(
+            "Number of cores of the device",
+            check=partial(in_range, lowest=1, highest=_MOST_CORES),
+            label="device cores",
+            default="ssh: the processors online; wire: not known",
+        ),
+    )

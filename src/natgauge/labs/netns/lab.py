@@ -31,7 +31,7 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
-from natgauge.labs.contract import Addresses, Ground, Link, Port
+from natgauge.labs.contract import Addresses, DeviceCores, Ground, Link, Port
 from natgauge.words import FAMILIES, Family, Interface
 
 #: The device's interfaces, in its namespace.
@@ -161,6 +161,11 @@ class NetnsLab(MadeLab):
             self.sender_cpus, self.device_cpus = _choose_cpus(self.placement, (idlest_core(free),), None)
             self.settings = dict(self._settings())
             self._plan()
+
+    @property
+    def device_cores(self) -> DeviceCores:
+        """The devices' cores; all devices of a chain work on the same ones."""
+        return DeviceCores.of(self.device_cpus)
 
     @property
     def server_cpus(self) -> tuple[int, ...]:

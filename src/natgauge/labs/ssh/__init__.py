@@ -92,6 +92,7 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
         ports=((texts["initiator_port"], options.initiator_netns), (texts["responder_port"], options.responder_netns)),
         sender_cpus=options.sender_cores,
         allow_addresses=options.allow_addresses,
+        device_cores=options.device_cores,
     )
 
 
@@ -110,4 +111,10 @@ def undo(directory: Path, settings: Mapping[str, Any], items: Sequence[Mapping[s
     return [item["says"] for item in items] if ours else []
 
 
-KIND = Kind(summary="devices on another machine, reached over OpenSSH", options=SshOptions, plan=plan, undo=undo)
+KIND = Kind(
+    summary="devices on another machine, reached over OpenSSH",
+    options=SshOptions,
+    plan=plan,
+    cores_option="device_cores",
+    undo=undo,
+)

@@ -67,7 +67,7 @@ def read(text: str) -> RemoteFacts:
         system=first(sections, "system"),
         kernel=first(sections, "kernel"),
         cpu=first(sections, "cpu"),
-        cpus=tuple(range(int(count) if count.isdigit() else 1)),
+        cpus=tuple(range(int(count))) if count.isdigit() else (),
         missing=tuple(line.strip() for line in sections.get("missing", ())),
         namespaces=False,
         interfaces=interfaces,

@@ -61,7 +61,7 @@ class RemoteFacts:
         system: its operating system, e.g. "Linux".
         kernel: release of its kernel.
         cpu: model of its first processor; empty where the system does not report it.
-        cpus: number of processors.
+        cpus: processors that are online; empty where the system does not report them.
         missing: required programs that are not installed.
         namespaces: whether its `ip` knows network namespaces.
         interfaces: interfaces by name.
@@ -131,7 +131,7 @@ def read(text: str) -> RemoteFacts:
         system=first(sections, "system"),
         kernel=first(sections, "kernel"),
         cpu=first(sections, "cpu"),
-        cpus=parse_cores(first(sections, "cpus") or "0"),
+        cpus=parse_cores(first(sections, "cpus")) if first(sections, "cpus") else (),
         missing=tuple(line.strip() for line in sections.get("missing", ())),
         namespaces="yes" in sections.get("namespaces", ()),
         interfaces=links,

@@ -17,7 +17,7 @@ from natgauge.inputs.types import format_cores
 from natgauge.labs.common.links import neighbour_limits, read_drops
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register
-from natgauge.labs.contract import Device, ExternalDevice, Ground, LabNeeds, Port
+from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, Ground, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh import bsd, facts
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
@@ -62,6 +62,7 @@ class RemoteLab:
         ports: tuple[tuple[str, str | None], tuple[str, str | None]],
         sender_cpus: Sequence[int] | None = None,
         allow_addresses: bool = False,
+        device_cores: int | None = None,
     ) -> None:
         """Plan the lab; nothing is looked at before the `with` block but the ports' MTU.
 
@@ -73,6 +74,7 @@ class RemoteLab:
             ports: the tester's: interface, and the namespace that holds it.
             sender_cpus: cores of the tester's senders; default: the first usable one.
             allow_addresses: whether the tester's ports may carry IP addresses, see `WireLab`.
+            device_cores: number of processors that the machine must have online; None = any number.
 
         Raises:
             UsageError: a name, core, port or host is wrong.
@@ -133,8 +135,14 @@ class RemoteLab:
         )
         self.devices: Sequence[Device] = self._homes
         self._ways = ways("Linux")
+        self._wanted_cores = device_cores
         self._facts: RemoteFacts | None = None
         self._register: Register | None = None
+
+    @property
+    def device_cores(self) -> DeviceCores:
+        """The processors of the devices' machine that are online; not known before the `with` block."""
+        return DeviceCores() if self._facts is None else DeviceCores.of(self._facts.cpus)
 
     @property
     def ground(self) -> Ground:
@@ -154,9 +162,8 @@ class RemoteLab:
         facts = self._facts
         kernel = "" if facts is None else facts.kernel if facts.system == "Linux" else f"{facts.system} {facts.kernel}"
         known = {} if facts is None else {"device_kernel": kernel, "device_cpu": facts.cpu or None}
-        count = {} if facts is None else {"device_processors": len(facts.cpus)}
         ports = {name: value for name, value in self._ports.parameters().items() if name != "fresh_trials"}
-        return {**ports, **known, **count}
+        return {**ports, **known}
 
     def up(self) -> Self:
         """Take ports and machine, and lay the devices there; when that fails half way, it is undone.
@@ -199,16 +206,25 @@ class RemoteLab:
         self._ways = ways(system)
         facts = self._ways.read(self._remote.ask(self._ways.script(laid.interfaces)))
         refuse_unfit(facts, f"ssh host {self.host}", laid.interfaces, self._ports.ground.mtu, laid.names)
+        self._refuse_other_cores(facts)
         self._facts = facts
         self._machine.system = facts.system
         for home in self._homes:
-            home.environment = {**home.environment, "NG_CPUS": format_cores(facts.cpus)}
+            home.environment = {**home.environment, "NG_CPUS": format_cores(facts.cpus or (0,))}
             if not facts.namespaces:
                 home.netns = None
         self._remember(self._ways.undo(laid, facts), f"gave back {' and '.join(laid.interfaces)} of {self.host}")
         self._make(facts)
         self._remote.forgotten = lambda: self._make(facts)
         self._raise_neighbour_limits()
+
+    def _refuse_other_cores(self, facts: RemoteFacts) -> None:
+        if self._wanted_cores not in (None, len(facts.cpus)):
+            there = f"{len(facts.cpus)} online" if facts.cpus else "a number that it does not report"
+            raise UsageError(
+                f"device cores: {self._wanted_cores} asked for, ssh host {self.host} has {there}; leave it out, or "
+                "limit the processors of that machine first"
+            )
 
     def _make(self, facts: RemoteFacts) -> None:
         self._remote.take()

@@ -26,7 +26,7 @@ class VmOptions(SenderOptions):
     """
 
     guest_cores: int = field(
-        default=1, metadata=described("Virtual CPUs of the guest", label="processors of the guest")
+        default=1, metadata=described("Virtual CPUs of the guest", label="device cores", parameter="device_cores")
     )
     guest_memory: int = field(
         default=1024, metadata=described("Memory of the guest, in MiB", "MiB", label="memory of the guest")
@@ -60,4 +60,10 @@ def plan(name: str, options: VmOptions, need: LabNeeds) -> GuestLab:
     )
 
 
-KIND = Kind(summary="devices in a QEMU guest with its own kernel", options=VmOptions, plan=plan, undo=undo)
+KIND = Kind(
+    summary="devices in a QEMU guest with its own kernel",
+    options=VmOptions,
+    plan=plan,
+    cores_option="guest_cores",
+    undo=undo,
+)

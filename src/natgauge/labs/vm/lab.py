@@ -69,8 +69,8 @@ class GuestLab(RemoteLab):
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the guest's options, in addition to those of the `ssh` lab."""
-        shape = {"guest_cores": self._shape.cores, "guest_memory": self._shape.memory}
-        return {**super().parameters(), **shape, "guest_accelerator": self._accelerator}
+        guest = {"guest_memory": self._shape.memory, "guest_accelerator": self._accelerator}
+        return {**super().parameters(), **guest}
 
     def _prepare(self, register: Register) -> None:
         """Boot the guest.

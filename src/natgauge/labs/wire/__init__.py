@@ -103,6 +103,7 @@ def plan(name: str, options: WireOptions, need: LabNeeds) -> WireLab:
         allow_addresses=options.allow_addresses,
         pool=None if options.pool is None else _pool(options.pool, need.families[1]),
         external=_external(options),
+        device_cores=options.device_cores,
     )
 
 
@@ -151,4 +152,9 @@ def _port(side: str, interface: str | None, gateway: str | None, netns: str | No
     return Port(interface, netns, None, str(address))
 
 
-KIND = Kind(summary="two existing ports; natgauge does not control the device", options=WireOptions, plan=plan)
+KIND = Kind(
+    summary="two existing ports; natgauge does not control the device",
+    options=WireOptions,
+    plan=plan,
+    cores_option="device_cores",
+)

@@ -18,7 +18,7 @@ from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSi
 from natgauge.labs.common.links import drop_counters
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.namespaces import exists, inside
-from natgauge.labs.contract import Addresses, Device, ExternalDevice, Ground, Link, Port
+from natgauge.labs.contract import Addresses, Device, DeviceCores, ExternalDevice, Ground, Link, Port
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.media import Media, media_of
 from natgauge.words import Address, Family, Placement
@@ -58,6 +58,7 @@ class WireLab:
         allow_addresses: bool = False,
         pool: Addresses | None = None,
         external: ExternalDevice | None = None,
+        device_cores: int | None = None,
     ) -> None:
         """Choose the ports; they are looked at by the `with` block.
 
@@ -71,6 +72,7 @@ class WireLab:
                 and while a trial runs the host does not get the packets sent to them.
             pool: outside addresses of the device; None = not known.
             external: the user's statements about the device's table.
+            device_cores: number of the device's cores, as the user states it; None = not stated.
 
         Raises:
             UsageError: both ports are the same one, a port's gateway is missing, or a core cannot be used.
@@ -90,6 +92,7 @@ class WireLab:
         self.tuning: tuple[Mapping[str, str | None], Mapping[str, str | None]] = ({}, {})
         self.sender_cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
         self.external: ExternalDevice | None = external or ExternalDevice()
+        self.device_cores = DeviceCores(device_cores)
         self._pool = pool
         self._families = families
         self._allow_addresses = allow_addresses
