@@ -33,7 +33,7 @@ class Difference:
         first, second = self.first, self.second
         if isinstance(first, dict) and isinstance(second, dict):
             names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
-            first, second = ({name: one.get(name) for name in names} for one in (first, second))
+            first, second = ({name: table.get(name) for name in names} for table in (first, second))
         return f"{self.label} {shown(first)} against {shown(second)}"
 
 
@@ -45,12 +45,12 @@ def comparable(first: Result, second: Result, *, except_for: Collection[str] = (
         second: the second result.
         except_for: names of parameters, or of whole groups, that may differ.
     """
-    found = [
+    differences = [
         Difference(name, name, mine, its)
         for name, mine, its in (("metric", first.metric, second.metric), ("unit", first.unit, second.unit))
         if mine != its
     ]
-    return found + different_parameters(first.parameters, second.parameters, first.metric, except_for=except_for)
+    return differences + different_parameters(first.parameters, second.parameters, first.metric, except_for=except_for)
 
 
 def different_parameters(
@@ -64,7 +64,7 @@ def different_parameters(
         metric: metric of both results.
         except_for: names of parameters, or of whole groups, that may differ.
     """
-    found = []
+    differences = []
     mine, its = first.flat(), second.flat()
     groups = {name: group for parameters in (first, second) for group, name, _ in parameters.items()}
     for name, group in groups.items():
@@ -73,5 +73,5 @@ def different_parameters(
             continue
         # A series of several devices or machines is like nothing, not even like another such series.
         if mine.get(name) != its.get(name) or differing(mine.get(name)):
-            found.append(Difference(name, described.heading, mine.get(name), its.get(name)))
-    return found
+            differences.append(Difference(name, described.heading, mine.get(name), its.get(name)))
+    return differences

@@ -65,10 +65,10 @@ def contrast(first: Result, second: Result) -> Contrast:
     """The second result against the first; both of one metric, whatever else differs."""
     spans = [[_span(repetition, result) for repetition in result.repetitions] for result in (first, second)]
     positive = min(*first.values, *second.values) > 0
-    found = _moses(*spans, positive=positive)
+    moses = _moses(*spans, positive=positive)
     value = second.median / first.median if positive else second.median - first.median
     # Of repetitions that are not spread alike, the ratio of the medians may lie outside of the pairs' interval.
-    interval = replace(found, lower=min(found.lower, value), upper=max(found.upper, value))
+    interval = replace(moses, lower=min(moses.lower, value), upper=max(moses.upper, value))
     return Contrast("ratio" if positive else "difference", value, interval)
 
 
@@ -119,9 +119,9 @@ def _limited(repetition: Repetition, result: Result) -> _Span:
 
 def _moses(first: Sequence[_Span], second: Sequence[_Span], *, positive: bool) -> ConfidenceInterval:
     of = _ratio if positive else _difference
-    pairs = [(one, other) for one in first for other in second]
-    lowest = [of(other.lower, one.upper) for one, other in pairs]
-    highest = [of(other.upper, one.lower) for one, other in pairs]
+    pairs = [(of_first, of_second) for of_first in first for of_second in second]
+    lowest = [of(of_second.lower, of_first.upper) for of_first, of_second in pairs]
+    highest = [of(of_second.upper, of_first.lower) for of_first, of_second in pairs]
     return moses_interval(lowest, highest, len(first), len(second))
 
 

@@ -68,19 +68,19 @@ def connections_per_bucket(connections: float, hash_size: float) -> float:
     return connections / hash_size
 
 
-def degradation(one: float, several: float, better: Better) -> float:
+def degradation(single: float, several: float, better: Better) -> float:
     """Performance degradation Xpd, in percent of X1 (RFC 8219 section 10.2.1).
 
     (Xn - X1) / X1 * 100 where lower is better, (X1 - Xn) / X1 * 100 where higher is better: in both cases a worse Xn
     gives a positive percentage, and a better one a negative.
 
     Args:
-        one: X1, the figure for one network flow, > 0.
+        single: X1, the figure for one network flow, > 0.
         several: Xn, that for n network flows, in the same unit.
         better: which way the metric gets better.
     """
-    worse = several - one if better == "lower" else one - several
-    return 100 * worse / one
+    worse = several - single if better == "lower" else single - several
+    return 100 * worse / single
 
 
 def four_tuples(source_ports: float, destination_ports: float) -> float:

@@ -54,19 +54,19 @@ def pair(first: Sequence[Result], second: Sequence[Result], *, about: Collection
                 every.append((len(made.differences), len(made.about), abs(at - place), at, made))
     chosen: dict[int, Pair] = {}
     taken: set[int] = set()
-    for _, _, _, at, made in sorted(every, key=lambda one: one[:4]):
+    for _, _, _, at, made in sorted(every, key=lambda candidate: candidate[:4]):
         if at not in chosen and id(made.second) not in taken:
             chosen[at] = made
             taken.add(id(made.second))
     return Paired(
         tuple(chosen[at] for at in sorted(chosen)),
-        tuple(one for at, one in enumerate(first) if at not in chosen),
-        tuple(one for one in second if id(one) not in taken),
+        tuple(result for at, result in enumerate(first) if at not in chosen),
+        tuple(result for result in second if id(result) not in taken),
     )
 
 
 def _pair(first: Result, second: Result, about: Collection[str]) -> Pair:
     kept = comparable(first, second, except_for=about)
-    names = {one.name for one in kept}
+    names = {difference.name for difference in kept}
     every = comparable(first, second)
-    return Pair(first, second, tuple(kept), tuple(one for one in every if one.name not in names))
+    return Pair(first, second, tuple(kept), tuple(difference for difference in every if difference.name not in names))

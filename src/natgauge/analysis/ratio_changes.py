@@ -68,8 +68,8 @@ def changes(first: ComparisonRecord, second: ComparisonRecord, *, about: Collect
         UsageError: the comparisons are of different kinds of cost, have different baselines, or share no gateway.
     """
     _refuse(first, second)
-    ours = {(one.gateway, one.quantity): one for one in first.estimates}
-    theirs = {(one.gateway, one.quantity): one for one in second.estimates}
+    ours = {(estimate.gateway, estimate.quantity): estimate for estimate in first.estimates}
+    theirs = {(estimate.gateway, estimate.quantity): estimate for estimate in second.estimates}
     common = [key for key in ours if key in theirs]
     if not common:
         raise UsageError(
@@ -84,12 +84,12 @@ def changes(first: ComparisonRecord, second: ComparisonRecord, *, about: Collect
         pair = first.gateway(label), second.gateway(label)
         kept = _each_once([*_of_baseline(baseline), *_differences(*pair, about)])
         every = _each_once([*_of_baseline(whole), *_differences(*pair, ())])
-        allowed = tuple(one for one in every if one not in kept)
+        allowed = tuple(difference for difference in every if difference not in kept)
         lines.append(_change(first, second, ours[key], theirs[key], (kept, allowed)))
     return RatioChanges(
         tuple(lines),
-        tuple(one for key, one in ours.items() if key not in theirs),
-        tuple(one for key, one in theirs.items() if key not in ours),
+        tuple(estimate for key, estimate in ours.items() if key not in theirs),
+        tuple(estimate for key, estimate in theirs.items() if key not in ours),
     )
 
 
@@ -113,22 +113,24 @@ def _change(
     its: RatioEstimate,
     differences: tuple[tuple[Difference, ...], tuple[Difference, ...]],
 ) -> RatioChange:
-    known = [_estimate(one) for one in (mine, its)]
+    known = [_estimate(estimate) for estimate in (mine, its)]
     factor = None if known[0] is None or known[1] is None else ratio_of(known[0], known[1])
     margin = math.prod(_control_margin(record, mine) for record in (first, second))
     return RatioChange(mine, its, *differences, factor, margin)
 
 
-def _estimate(one: RatioEstimate) -> MedianEstimate | None:
+def _estimate(estimate: RatioEstimate) -> MedianEstimate | None:
     """The ratio with its interval; None where an end is not known."""
-    if one.ratio is None or not one.low or one.high is None:
+    if estimate.ratio is None or not estimate.low or estimate.high is None:
         return None
-    return MedianEstimate(one.ratio, ConfidenceInterval(one.low, one.high, one.level), one.blocks)
+    return MedianEstimate(
+        estimate.ratio, ConfidenceInterval(estimate.low, estimate.high, estimate.level), estimate.blocks
+    )
 
 
 def _control_margin(record: ComparisonRecord, of: RatioEstimate) -> float:
     """The factor by which a true ratio of 1 seems to differ from 1; 1 where the A/A control's interval contains 1."""
-    control = next((one for one in record.control if one.quantity == of.quantity), None)
+    control = next((estimate for estimate in record.control if estimate.quantity == of.quantity), None)
     if control is None or control.low is None or (control.low <= 1 and (control.high is None or control.high >= 1)):
         return 1.0
     lower = 1 / control.low if control.low > 0 else math.inf
@@ -144,20 +146,23 @@ def _without_device(about: Collection[str]) -> set[str]:
     return {name for name in about if name != _DEVICE and describe(name).group != _DEVICE}
 
 
-def _of_baseline(found: Sequence[Difference]) -> list[Difference]:
+def _of_baseline(differences: Sequence[Difference]) -> list[Difference]:
     """Return differences of the device under the names that they have for the baseline."""
     return [
-        replace(one, label=f"baseline's {one.label}") if describe(one.name).group == _DEVICE else one for one in found
+        replace(difference, label=f"baseline's {difference.label}")
+        if describe(difference.name).group == _DEVICE
+        else difference
+        for difference in differences
     ]
 
 
-def _each_once(found: Sequence[Difference]) -> tuple[Difference, ...]:
+def _each_once(differences: Sequence[Difference]) -> tuple[Difference, ...]:
     unlike: list[Difference] = []
-    for one in found:
-        if one not in unlike:
-            unlike.append(one)
+    for difference in differences:
+        if difference not in unlike:
+            unlike.append(difference)
     return tuple(unlike)
 
 
 def _named(record: ComparisonRecord) -> str:
-    return ", ".join(f"{one.gateway} ({one.quantity})" for one in record.estimates)
+    return ", ".join(f"{estimate.gateway} ({estimate.quantity})" for estimate in record.estimates)

@@ -147,7 +147,13 @@ def scale_up(result: Result, results: Sequence[Result]) -> Comparison:
         return other.dut == result.dut and other.device_cores == 1
 
     about = CORES.about_of(result)
-    return _compare(result, results, is_reference, about, lambda mine, one: derived.relative_scale_up(mine, cores, one))
+    return _compare(
+        result,
+        results,
+        is_reference,
+        about,
+        lambda value, reference: derived.relative_scale_up(value, cores, reference),
+    )
 
 
 def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
@@ -185,21 +191,21 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
     if better is None or not earlier:
         return Comparison()
     first = min(_position(other, axis) for other in earlier)
-    found = _compare(
+    comparison = _compare(
         result,
         results,
         lambda other: any(other is each for each in earlier) and _position(other, axis) == first,
         axis.about_of(result),
-        lambda mine, one: derived.degradation(one, mine, better),
+        lambda value, reference: derived.degradation(reference, value, better),
     )
     # One host with many sessions is no single flow.
-    if found.value is None or (axis is SESSIONS and first == 1):
-        return found
+    if comparison.value is None or (axis is SESSIONS and first == 1):
+        return comparison
     note = (
         f"{result.dut}, {result.metric}: degradation over {axis.name} is from the result with {first:,.0f} of them; "
         "RFC 8219 section 10.2.1 begins with one network flow"
     )
-    return replace(found, note=note)
+    return replace(comparison, note=note)
 
 
 def _previous_along(axis: Axis) -> Callable[[Result, Sequence[Result]], Comparison]:
@@ -273,7 +279,7 @@ def _bounded(result: Result, other: Result, place: int, compute: Callable[[float
     most = mine[1] / its[0] if its[0] else math.inf
     if (least > 0) == math.isfinite(most):
         left = f"between {least:.4g} and {most:.4g} times as much" if least else "anything"
-        limits = " and ".join(dict.fromkeys(one.limited_by for one in (result, other)))
+        limits = " and ".join(dict.fromkeys(compared.limited_by for compared in (result, other)))
         return Comparison(doubt=f"limited by {limits}: it may be {left}", beside=place)
     rises = compute(2.0, 1.0) > compute(1.0, 1.0)
     bound: Bound = "<=" if rises == math.isfinite(most) else ">="

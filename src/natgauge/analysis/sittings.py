@@ -24,18 +24,18 @@ def sitting_of(first: Result, second: Result) -> Sitting:
         "one lab each" where the repetitions of a result share one lab, or no record says so; "one sitting each" where
         the repetitions had labs of their own, but the two results did not alternate; "" where the results alternated.
     """
-    if any(_labs(one) < len(one.repetitions) for one in (first, second)):
+    if any(_labs(result) < len(result.repetitions) for result in (first, second)):
         return "one lab each"
     return "" if take_turns(first, second) else "one sitting each"
 
 
 def take_turns(first: Result, second: Result) -> bool:
     """Whether each repetition of both results began before the next one of either did, as in rounds of a campaign."""
-    begun = [_begun(one) for one in (first, second)]
+    begun = [_begun(result) for result in (first, second)]
     if not begun[0] or len(begun[0]) != len(begun[1]):
         return False
     rounds = list(zip(*begun, strict=True))
-    return all(max(one) < min(following) for one, following in pairwise(rounds))
+    return all(max(times) < min(following) for times, following in pairwise(rounds))
 
 
 def _labs(result: Result) -> int:
@@ -46,5 +46,5 @@ def _labs(result: Result) -> int:
 def _begun(result: Result) -> list[float]:
     """Return the seconds since the epoch at which each repetition began; empty where they were not recorded."""
     begun = result.parameter("begun")
-    found = [one for one in begun if isinstance(one, int | float)] if isinstance(begun, list) else []
-    return [float(one) for one in found] if len(found) == len(result.repetitions) else []
+    begins = [begin for begin in begun if isinstance(begin, int | float)] if isinstance(begun, list) else []
+    return [float(begin) for begin in begins] if len(begins) == len(result.repetitions) else []

@@ -46,7 +46,7 @@ class Prepared:
 class CampaignBench(Protocol):
     """The bench of one cell. The device is up within the `with` block."""
 
-    def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
+    def plan(self, metric: str, choices: Mapping[str, object]) -> Planned:
         """Plan a procedure for this bench; nothing is touched.
 
         Raises:
@@ -81,9 +81,9 @@ class LabBench:
         self._facts = facts
         self._bench = Bench(cell, watch)
 
-    def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
+    def plan(self, metric: str, choices: Mapping[str, object]) -> Planned:
         """Plan a procedure for this bench."""
-        return self._bench.plan(metric, asked)
+        return self._bench.plan(metric, choices)
 
     def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
         """Start the device, or set it for this procedure, and check that it forwards."""
@@ -93,12 +93,12 @@ class LabBench:
         return Prepared(ready.measurer, parameters, device, partial(self._own_part, ready))
 
     def _own_part(self, ready: Ready, passed: TrialPlan | None, known: Collection[str]) -> Mapping[str, float]:
-        found: dict[str, float | None] = {}
+        own_part: dict[str, float | None] = {}
         if RECEIVER_SECONDS not in known:
-            found[RECEIVER_SECONDS] = receiver_seconds(ready.measurer, passed)
+            own_part[RECEIVER_SECONDS] = receiver_seconds(ready.measurer, passed)
         if SERVER_ALONE not in known:
-            found[SERVER_ALONE] = rate_alone(ready.measurer, ready.planned, self._bench.address_plan.outside.family)
-        return {name: value for name, value in found.items() if value is not None}
+            own_part[SERVER_ALONE] = rate_alone(ready.measurer, ready.planned, self._bench.address_plan.outside.family)
+        return {name: value for name, value in own_part.items() if value is not None}
 
     def __enter__(self) -> Self:
         self._bench.__enter__()

@@ -157,9 +157,9 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
     from natgauge.campaigns.spread.cluster import coordinator  # noqa: PLC0415 - Dask takes seconds to load
 
     labs = [plan.lab.get("lab_name", LabOptions().lab_name)]
-    with coordinator(where, labs, make_bench=make_bench, host_name=order.host_name) as found:
-        cells = found.workers.plan_cells(plan, str(order.plan))
-        yield _Setup(cells, found, found.workers.machines)
+    with coordinator(where, labs, make_bench=make_bench, host_name=order.host_name) as coordinated:
+        cells = coordinated.workers.plan_cells(plan, str(order.plan))
+        yield _Setup(cells, coordinated, coordinated.workers.machines)
 
 
 def _undo_left_behind(watch: Watch) -> None:
@@ -245,9 +245,11 @@ def _cell(point: PlannedCell) -> CampaignCell:
         values=plain(point.values),
         measurements=tuple(
             CampaignMeasurement(
-                name=one.name, repetitions=one.most_repetitions, estimated_seconds=taken[one.name].seconds
+                name=measurement.name,
+                repetitions=measurement.most_repetitions,
+                estimated_seconds=taken[measurement.name].seconds,
             )
-            for one in point.measurements
+            for measurement in point.measurements
         ),
     )
 
@@ -297,6 +299,6 @@ def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:
 
 
 def _facts_that_move(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    was, found = moving_facts(before), moving_facts(now)
-    for name in found:
-        yield describe(name).label, was[name], found[name]
+    was, is_now = moving_facts(before), moving_facts(now)
+    for name in is_now:
+        yield describe(name).label, was[name], is_now[name]

@@ -142,7 +142,7 @@ class CellRun:
                 recorder=recorder,
                 watch=self.watch,
                 most=measurement.most_repetitions,
-                known={name for one in self._ended(measurement) for name in one.own_part},
+                known={name for repetition in self._ended(measurement) for name in repetition.own_part},
             )
             try:
                 running.run(under_way)
@@ -188,14 +188,14 @@ class CellRun:
 
     def _under_way(self, measurement: CellMeasurement) -> RecordedRepetition | None:
         """The repetition to go on with. A worker begins every repetition itself: its trials are those of its cores."""
-        found = self.state.measurement(self.point.name, measurement.name).under_way
-        if found is None or (self.worker is None and "worker" not in found.begun):
-            return found
+        under_way = self.state.measurement(self.point.name, measurement.name).under_way
+        if under_way is None or (self.worker is None and "worker" not in under_way.begun):
+            return under_way
         self.append_line(
             "repetition-redone",
             cell=self.point.name,
             measurement=measurement.name,
-            repetition=found.number,
+            repetition=under_way.number,
             cause="it was begun on other cores or another machine",
         )
         return None

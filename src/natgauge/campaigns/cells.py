@@ -131,19 +131,19 @@ def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ..
         PlanError: a cell has a fault, or two cells have the same name; each fault once.
     """
     faults: dict[str, list[str]] = {}
-    found = []
-    for name, one in tried:
-        if isinstance(one, PlannedCell):
-            found.append(one)
+    planned = []
+    for name, cell in tried:
+        if isinstance(cell, PlannedCell):
+            planned.append(cell)
         else:
-            for fault in one:
+            for fault in cell:
                 faults.setdefault(fault, []).append(name)
     if faults:
         raise PlanError(where, [f"{fault}{_in(names, len(tried))}" for fault, names in faults.items()])
-    twice = [name for name, count in Counter(point.name for point in found).items() if count > 1]
+    twice = [name for name, count in Counter(point.name for point in planned).items() if count > 1]
     if twice:
         raise PlanError(where, [f"devices: two cells would be called {twice[0]}; rename a recipe"])
-    return tuple(found)
+    return tuple(planned)
 
 
 class _FaultsError(Exception):
@@ -181,16 +181,18 @@ def _joined(parts: Iterable[str]) -> str:
 def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], series: Mapping[str, Any]) -> PlannedCell:
     values = {**_keys(together), **series}
     given = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
-    asked = list(_asked(plan, device, together))
-    background = next((one for _, _, one, _ in asked if one.get("foreground_share", 1.0) != 1.0), {})
+    measurements = list(_measurements_of(plan, device, together))
+    background = next(
+        (settings for _, _, settings, _ in measurements if settings.get("foreground_share", 1.0) != 1.0), {}
+    )
     shared = {key: background[key] for key in ("foreground_share",) if key in background}
     try:
-        cell = ask(asked[0][1], device, {**_evaluated(plan, device, asked[0][1], given), **shared}).cell
+        cell = ask(measurements[0][1], device, {**_evaluated(plan, device, measurements[0][1], given), **shared}).cell
         bench = Bench(cell)
     except UsageError as error:
         raise _FaultsError(f"{_path(str(error), plan, values) or _device(plan, device)}{error}") from None
     planned, faults = [], []
-    for title, metric, settings, path in asked:
+    for title, metric, settings, path in measurements:
         try:
             planned.append(CellMeasurement(title, metric, settings, bench.plan(metric, settings)))
         except UsageError as error:
@@ -218,7 +220,11 @@ def _evaluated(plan: Plan, device: str, metric: str, given: Mapping[str, Any]) -
     recipe = load(device)
     # A device without a knob that another device of the plan has is measured with its own value.
     shared = {*plan.device, *(name for point in plan.point for name in point)}
-    spared = {name for name in shared if not _has(recipe, name) and any(_has(load(one), name) for one in plan.devices)}
+    spared = {
+        name
+        for name in shared
+        if not _has(recipe, name) and any(_has(load(device_name), name) for device_name in plan.devices)
+    }
     formulas = {name: text for name, text in given.items() if name in keys.FORMULAS and isinstance(text, str)}
     plainly = {name: value for name, value in given.items() if name not in {*formulas, *spared}}
     if formulas.keys() <= spared:
@@ -232,18 +238,20 @@ def _has(recipe: Recipe, name: str) -> bool:
     return knob is not None and knob.settable
 
 
-def _asked(plan: Plan, device: str, together: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any], str]]:
+def _measurements_of(
+    plan: Plan, device: str, together: Mapping[str, Any]
+) -> Iterator[tuple[str, str, dict[str, Any], str]]:
     """Name, metric, settings and path of each measurement of a cell; settings in the series make several of one."""
     titles: Counter[str] = Counter()
     repetitions = together.get("repetitions", plan.repetitions)
-    for number, one in enumerate(plan.measure):
-        metric = one["metric"]
-        if not (is_of(one, "devices", device) and is_of(one, "points", together.get("name"))):
+    for number, measure in enumerate(plan.measure):
+        metric = measure["metric"]
+        if not (is_of(measure, "devices", device) and is_of(measure, "points", together.get("name"))):
             continue
         known = keys.of_metric(metric)
         whole = {"profile": plan.profile, "repeat": repetitions}
         fixed = {name: value for name, value in whole.items() if value is not None and name in known}
-        fixed |= {name: value for name, value in one.items() if name not in keys.MEASURE}
+        fixed |= {name: value for name, value in measure.items() if name not in keys.MEASURE}
         own = {key: values for key, values in plan.series.items() if key in known and key not in keys.of_cell()}
         for chosen in itertools.product(*own.values()):
             values = dict(zip(own, chosen, strict=True))

@@ -106,25 +106,28 @@ class Estimate:
 def estimate(points: Sequence[PlannedCell]) -> Estimate:
     """Estimate all cells; memory is that of the largest cell, because they are run one at a time."""
     every = [of_cell(point) for point in points]
-    ends = [one.most_seconds for one in every]
+    ends = [cell.most_seconds for cell in every]
     known = [end for end in ends if end is not None]
-    octets = [one.device_octets for one in every if one.device_octets is not None]
+    octets = [cell.device_octets for cell in every if cell.device_octets is not None]
     return Estimate(
-        trials=sum(one.trials for one in every),
-        seconds=sum(one.seconds for one in every),
+        trials=sum(cell.trials for cell in every),
+        seconds=sum(cell.seconds for cell in every),
         most_seconds=sum(known) if len(known) == len(ends) else None,
-        tester_octets=max(one.tester_octets for one in every),
+        tester_octets=max(cell.tester_octets for cell in every),
         device_octets=max(octets) if len(octets) == len(every) else None,
-        cut=sum(one.cut for one in every),
-        outlasting=tuple(cell for one in every for cell in one.outlasting),
+        cut=sum(cell.cut for cell in every),
+        outlasting=tuple(cell for cell_estimate in every for cell in cell_estimate.outlasting),
     )
 
 
 def repetitions(point: PlannedCell) -> dict[str, Once]:
     """Estimate one repetition of each measurement of a cell, by the measurement's name."""
-    found = any(measurement.metric == CONNECTION_RATE for measurement in point.measurements)
+    rate_known = any(measurement.metric == CONNECTION_RATE for measurement in point.measurements)
     knobs = _chosen(point)
-    return {measurement.name: _of_repetition(measurement, knobs, found=found) for measurement in point.measurements}
+    return {
+        measurement.name: _of_repetition(measurement, knobs, rate_known=rate_known)
+        for measurement in point.measurements
+    }
 
 
 def _chosen(point: PlannedCell) -> Mapping[str, int]:
@@ -176,19 +179,19 @@ def _outlasting(point: PlannedCell) -> tuple[Outlasting, ...]:
     return (Outlasting(point.name, point.connections, timeout, rate),)
 
 
-def _of_repetition(measurement: CellMeasurement, knobs: Mapping[str, int], *, found: bool) -> Once:
-    """Estimate one repetition on a device with these knobs; `found`: the connection rate is known by then."""
-    limited = _run(measurement, knobs, found=found)
+def _of_repetition(measurement: CellMeasurement, knobs: Mapping[str, int], *, rate_known: bool) -> Once:
+    """Estimate one repetition on a device with these knobs; `rate_known`: the connection rate is known by then."""
+    limited = _run(measurement, knobs, rate_known=rate_known)
     if measurement.planned.settings.most_seconds is None:
         return limited
-    whole = _run(measurement, knobs, found=found, most_seconds=0.0)
+    whole = _run(measurement, knobs, rate_known=rate_known, most_seconds=0.0)
     return replace(limited, cut=whole.seconds > limited.seconds)
 
 
-def _run(measurement: CellMeasurement, knobs: Mapping[str, int], *, found: bool, **others: float) -> Once:
+def _run(measurement: CellMeasurement, knobs: Mapping[str, int], *, rate_known: bool, **others: float) -> Once:
     device = _Assumed(knobs.get("table_size"), knobs.get("udp_timeout"))
     settings = measurement.planned.settings
-    given = {"connection_rate": ASSUMED_CONNECTIONS} if found and accepts(measurement, "connection_rate") else {}
+    given = {"connection_rate": ASSUMED_CONNECTIONS} if rate_known and accepts(measurement, "connection_rate") else {}
     single = measurement.planned.procedure.make_settings(
         {**measurement.settings, **given, "repeat": 1, **others},
         connections=settings.connections,
@@ -254,7 +257,9 @@ class _Assumed(Measurer):
                 for direction, rate in rates.items()
                 if rate > 0
             }
-        failed: Literal[1, 2] | None = 1 if phase1.lost else 2 if any(one.lost for one in phase2.values()) else None
+        failed: Literal[1, 2] | None = (
+            1 if phase1.lost else 2 if any(counts.lost for counts in phase2.values()) else None
+        )
         return TrialOutcome(
             verdict=Verdict.PASS if failed is None else Verdict.FAIL,
             reason="" if failed is None else "beyond what is assumed",
@@ -262,7 +267,7 @@ class _Assumed(Measurer):
             phase2=phase2,
             stored=phase1.received,
             table_count=kept,
-            delays={direction: _delays(one.received) for direction, one in phase2.items() if plan.record_delays},
+            delays={direction: _delays(counts.received) for direction, counts in phase2.items() if plan.record_delays},
             restart=None if plan.restart_at_seconds is None else Restart(plan.restart_at_seconds, 1.0),
             limited_by=None if failed is None else "device",
             failed_phase=failed,
@@ -296,8 +301,10 @@ class _Assumed(Measurer):
             + plan.connections / ASSUMED_CONNECTIONS
             + slices * (LEAD_FRAMES + plan.frames) / ASSUMED_FRAMES
         )
-        found = tuple(CostBlock(one, *(1e9 / rate for rate in _assumed_rates(one, plan))) for one in blocks)
-        return CostRound(found, "", slices, 0)
+        cost_blocks = tuple(
+            CostBlock(quantity, *(1e9 / rate for rate in _assumed_rates(quantity, plan))) for quantity in blocks
+        )
+        return CostRound(cost_blocks, "", slices, 0)
 
 
 def _assumed_rates(quantity: Quantity, plan: CostPlan) -> tuple[float, ...]:

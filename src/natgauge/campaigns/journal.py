@@ -141,9 +141,9 @@ def _whole_lines(path: Path) -> int:
         while end > 0:
             begin = max(0, end - step)
             file.seek(begin)
-            found = file.read(end - begin).rfind(b"\n")
-            if found >= 0:
-                return begin + found + 1
+            newline = file.read(end - begin).rfind(b"\n")
+            if newline >= 0:
+                return begin + newline + 1
             end = begin
     return 0
 

@@ -44,8 +44,8 @@ def of_part(part: Part) -> Mapping[str, Input]:
     """Every key of a part of the plan."""
     inputs = list(inputs_of_part(part))
     if part == "lab":
-        inputs += [one for one, _ in place_inputs().values()]
-    return {one.name: one for one in inputs if one.name not in _ELSEWHERE}
+        inputs += [input_ for input_, _ in place_inputs().values()]
+    return {input_.name: input_ for input_ in inputs if input_.name not in _ELSEWHERE}
 
 
 @cache
@@ -61,7 +61,7 @@ def of_metric(metric: str) -> Mapping[str, Input]:
     Raises:
         UsageError: there is none of this name.
     """
-    return {one.name: one for one in get(metric).own_inputs()}
+    return {input_.name: input_ for input_ in get(metric).own_inputs()}
 
 
 @cache

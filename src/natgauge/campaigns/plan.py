@@ -134,17 +134,17 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
         if _known(f"series.{name}", name, keys.of_series(), faults)
     }
     named = {"devices": plan.devices, "points": [str(point["name"]) for point in plan.point if "name" in point]}
-    measure = [_measure(number, one, named, faults) for number, one in enumerate(plan.measure)]
-    point = [_checked_point(number, one, faults) for number, one in enumerate(plan.point)]
+    measure = [_measure(number, entry, named, faults) for number, entry in enumerate(plan.measure)]
+    point = [_checked_point(number, entry, faults) for number, entry in enumerate(plan.point)]
     faults.extend(_contradictions(plan))
     faults.extend(_contradictions_of_points(plan))
     faults.extend(_unmeasured(plan))
     if faults:
         raise PlanError(where, faults)
     devices = {name: _device(name, folder) for name in plan.devices}
-    for one in measure:
-        if "devices" in one:
-            one["devices"] = [devices[name] for name in one["devices"]]
+    for entry in measure:
+        if "devices" in entry:
+            entry["devices"] = [devices[name] for name in entry["devices"]]
     update: dict[str, Any] = {str(part): values for part, values in parts.items()}
     update |= {"devices": list(devices.values()), "series": series, "point": point, "measure": measure}
     return plan.model_copy(update=update)
@@ -159,9 +159,9 @@ def _shaped(raw: Mapping[str, Any], where: str) -> tuple[Plan, list[str]]:
     try:
         return Plan.model_validate(dict(raw)), []
     except ValidationError as error:
-        found = error.errors()
-    faults = [_fault(each) for each in found]
-    wrong = {each["loc"][0] for each in found}
+        errors = error.errors()
+    faults = [_fault(each) for each in errors]
+    wrong = {each["loc"][0] for each in errors}
     try:
         return Plan.model_validate({name: value for name, value in raw.items() if name not in wrong}), faults
     except ValidationError:
@@ -169,7 +169,7 @@ def _shaped(raw: Mapping[str, Any], where: str) -> tuple[Plan, list[str]]:
 
 
 def _fault(error: Any) -> str:
-    path = ".".join(str(one) for one in error["loc"] if not str(one).startswith(("constrained", "literal")))
+    path = ".".join(str(step) for step in error["loc"] if not str(step).startswith(("constrained", "literal")))
     if error["type"] == _UNKNOWN:
         return f"{path}: unknown key; {did_you_mean(path, Plan.model_fields)}"
     if error["type"] == "missing":
@@ -187,56 +187,56 @@ def _known(path: str, name: str, known: Mapping[str, Input], faults: list[str]) 
 
 
 def _checked_all(part: str, values: Mapping[str, Any], known: Mapping[str, Input], faults: list[str]) -> dict[str, Any]:
-    found = {}
+    checked = {}
     for name, value in values.items():
         try:
-            found[name] = keys.checked(keys.find(name, known), value)
+            checked[name] = keys.checked(keys.find(name, known), value)
         except UsageError as error:
             faults.append(f"{part}.{name}: {error}")
-    return found
+    return checked
 
 
 def _checked_series(name: str, values: list[Any], faults: list[str]) -> list[Any]:
-    found: list[Any] = []
+    checked: list[Any] = []
     for number, value in enumerate(values):
         try:
-            one = keys.checked(keys.of_series()[name], value)
+            checked_value = keys.checked(keys.of_series()[name], value)
         except UsageError as error:
             faults.append(f"series.{name}[{number}]: {error}")
             continue
-        if one in found:
-            faults.append(f"series.{name}[{number}]: {one!r} stands there twice; leave one out")
-        found.append(one)
-    return found
+        if checked_value in checked:
+            faults.append(f"series.{name}[{number}]: {checked_value!r} stands there twice; leave one out")
+        checked.append(checked_value)
+    return checked
 
 
-def _checked_point(number: int, one: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
+def _checked_point(number: int, point: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
     path = f"point[{number}]"
-    head = {name: value for name, value in one.items() if name in keys.POINT}
+    head = {name: value for name, value in point.items() if name in keys.POINT}
     try:
         _Head.model_validate(head)
     except ValidationError as error:
         faults.extend(f"{path}.{_fault(each)}" for each in error.errors())
-    others = {name: value for name, value in one.items() if name not in keys.POINT}
+    others = {name: value for name, value in point.items() if name not in keys.POINT}
     return {**head, **_checked_all(path, others, keys.of_point(), faults)}
 
 
 def _measure(
-    number: int, one: Mapping[str, Any], there: Mapping[str, Sequence[str]], faults: list[str]
+    number: int, measure: Mapping[str, Any], there: Mapping[str, Sequence[str]], faults: list[str]
 ) -> dict[str, Any]:
     """Check one measurement; its restrictions must be among the devices and points `there`."""
     path = f"measure[{number}]"
-    metric = one.get("metric")
+    metric = measure.get("metric")
     if not isinstance(metric, str) or metric not in procedures():
         fault = "is missing" if metric is None else f"{metric!r} is unknown"
         faults.append(f"{path}.metric: {fault}; {did_you_mean(str(metric), procedures())}")
         return {}
-    settings = {name: value for name, value in one.items() if name not in keys.MEASURE}
-    found = {"metric": metric, **_checked_all(path, settings, keys.of_metric(metric), faults)}
+    settings = {name: value for name, value in measure.items() if name not in keys.MEASURE}
+    checked = {"metric": metric, **_checked_all(path, settings, keys.of_metric(metric), faults)}
     for what, names in there.items():
-        if what not in one:
+        if what not in measure:
             continue
-        found[what] = named = one[what]
+        checked[what] = named = measure[what]
         if not isinstance(named, list) or not named:
             faults.append(f"{path}.{what}: {named!r} is no list of {what}; leave it out for all of them")
             continue
@@ -245,7 +245,7 @@ def _measure(
             for at, name in enumerate(named)
             if name not in names
         )
-    return found
+    return checked
 
 
 def _contradictions(plan: Plan) -> Iterator[str]:
@@ -253,14 +253,14 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     for number, device in enumerate(plan.devices):
         if device in plan.devices[:number]:
             yield f"devices[{number}]: {device!r} stands there twice; leave one out"
-    named = [one.get("metric") for one in plan.measure]
+    named = [measure.get("metric") for measure in plan.measure]
     metrics = [metric for metric in named if isinstance(metric, str) and metric in procedures()]
     for name in plan.series:
         for part in keys.PLAN_PARTS:
             if name in getattr(plan, part):
                 yield f"series.{name}: stands in {part}.{name}, too; leave one out"
-        for number, one in enumerate(plan.measure):
-            if name in one:
+        for number, measure in enumerate(plan.measure):
+            if name in measure:
                 yield f"series.{name}: stands in measure[{number}].{name}, too; leave one out"
         known = [metric for metric in metrics if name in keys.of_metric(metric)]
         if name in keys.of_series() and name not in keys.of_cell() and not known:
@@ -288,11 +288,11 @@ def _contradictions_of_points(plan: Plan) -> Iterator[str]:
 def _unmeasured(plan: Plan) -> Iterator[str]:
     """Devices and points that no measurement is of."""
     for number, device in enumerate(plan.devices):
-        of_device = [one for one in plan.measure if is_of(one, "devices", device)]
+        of_device = [measure for measure in plan.measure if is_of(measure, "devices", device)]
         if not of_device:
             yield f"devices[{number}]: no measurement is of {device!r}; leave it out, or add it to measure.devices"
         for at, point in enumerate(plan.point):
-            if of_device and not any(is_of(one, "points", point.get("name")) for one in of_device):
+            if of_device and not any(is_of(measure, "points", point.get("name")) for measure in of_device):
                 yield f"point[{at}]: no measurement of {device!r} is of it; leave it out, or add it to measure.points"
 
 

@@ -127,7 +127,10 @@ def _slim(measured: MeasurementResult) -> MeasurementResult:
     def without(attempt: Attempt) -> Attempt:
         return replace(attempt, outcome=replace(attempt.outcome, delays={}))
 
-    measurements = tuple(replace(one, attempts=tuple(map(without, one.attempts))) for one in measured.measurements)
+    measurements = tuple(
+        replace(measurement, attempts=tuple(map(without, measurement.attempts)))
+        for measurement in measured.measurements
+    )
     return replace(measured, measurements=measurements, first=tuple(map(_slim, measured.first)))
 
 
@@ -164,10 +167,10 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
     own = result_name(point.name, measurement.name)
     name = f"{CAMPAIGN_RESULTS}/{own}"
     first, number = ended.repetitions[0].begun, len(ended.repetitions)
-    parameters = [Parameters.model_validate(one.begun["parameters"]) for one in ended.repetitions]
+    parameters = [Parameters.model_validate(repetition.begun["parameters"]) for repetition in ended.repetitions]
     broken = f"broken after {number} of {measurement.most_repetitions} repetitions: {ended.cause}"
     notes = [Note("ended early", broken)] if ended.cause else []
-    results = [one.result for one in ended.repetitions]
+    results = [repetition.result for repetition in ended.repetitions]
     measured = join(results, measurement.planned.settings, ended.single, notes)
     making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{own}"
     try:
@@ -176,8 +179,8 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
         store = Store(making)
         whole = joined([parameters[at] for at in counted(results)], measurement.metric)
         conduct = _conduct([ended.repetitions[at] for at in counted(results)])
-        found = {name: value for one in ended.repetitions for name, value in one.own_part.items()}
-        run = with_own_part(with_conduct(_as_asked(whole, measurement), conduct), found)
+        own_part = {name: value for repetition in ended.repetitions for name, value in repetition.own_part.items()}
+        run = with_own_part(with_conduct(_as_requested(whole, measurement), conduct), own_part)
         store.write_plan(run.flat())
         store.write_recipe(as_played(point.recipe), digest(point.recipe))
         store.write_environment({"machine": first["machine"], "device": first["device"]})
@@ -191,29 +194,31 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
     return name
 
 
-def _as_asked(parameters: Parameters, measurement: CellMeasurement) -> Parameters:
+def _as_requested(parameters: Parameters, measurement: CellMeasurement) -> Parameters:
     return parameters.model_copy(update={"settings": {**parameters.settings, "repeat": measurement.repeat}})
 
 
 def _conduct(repetitions: Sequence[RecordedRepetition]) -> Mapping[str, Any]:
     """Labs, seeds and times of the repetitions that count. Every cell run makes a new lab, unless the lab is kept."""
-    parameters = [Parameters.model_validate(one.begun["parameters"]) for one in repetitions]
+    parameters = [Parameters.model_validate(repetition.begun["parameters"]) for repetition in repetitions]
     return {
-        "labs": 1 if any(one.get("lab_stays") for one in parameters) else len(repetitions),
-        "seeds": [one.get("seed") for one in parameters],
-        "begun": [one.begun["at"] for one in repetitions],
+        "labs": 1 if any(of_repetition.get("lab_stays") for of_repetition in parameters) else len(repetitions),
+        "seeds": [of_repetition.get("seed") for of_repetition in parameters],
+        "begun": [repetition.begun["at"] for repetition in repetitions],
     }
 
 
 def _trials(folder: Path, cell: str, measurement: str) -> Iterator[Mapping[str, Any]]:
     """The evidence of every trial that counts: of a repetition that began again, the trials after that."""
-    found: dict[int, list[Mapping[str, Any]]] = {}
+    trials: dict[int, list[Mapping[str, Any]]] = {}
     for entry in entries(folder, evidence=True):
         if entry.get("cell") != cell or entry.get("measurement") != measurement:
             continue
         if entry["event"] == "repetition":
-            found[entry["repetition"]] = []
+            trials[entry["repetition"]] = []
         elif entry["event"] == "answer":
-            found[entry["repetition"]].extend({"repetition": entry["repetition"], **trial} for trial in entry[EVIDENCE])
-    for number in sorted(found):
-        yield from found[number]
+            trials[entry["repetition"]].extend(
+                {"repetition": entry["repetition"], **trial} for trial in entry[EVIDENCE]
+            )
+    for number in sorted(trials):
+        yield from trials[number]

@@ -129,21 +129,21 @@ class ReplayingMeasurer(Measurer):
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run one trial, or replay its outcome."""
-        found: TrialOutcome = self._ask("measure", lambda live: live.measure(plan), plan)
-        self.passed = plan if found.verdict is Verdict.PASS else self.passed
-        return found
+        outcome: TrialOutcome = self._ask("measure", lambda live: live.measure(plan), plan)
+        self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
+        return outcome
 
     def empty_timed(self) -> TearDown:
         """Empty the device's table, or replay its duration."""
-        found: TearDown = self._ask("empty_timed", lambda live: live.empty_timed())
-        return found
+        tear_down: TearDown = self._ask("empty_timed", lambda live: live.empty_timed())
+        return tear_down
 
     def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
         """Watch the device's count, or replay the readings."""
-        found: tuple[CountAt, ...] = self._ask(
+        readings: tuple[CountAt, ...] = self._ask(
             "watch_count", lambda live: live.watch_count(interval_seconds, longest_seconds)
         )
-        return found
+        return readings
 
     def restart(self) -> None:
         """Restart the device, unless it is replayed."""
@@ -151,18 +151,18 @@ class ReplayingMeasurer(Measurer):
 
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
         """Measure the tester's own delays, or replay them."""
-        found: dict[Direction, Delays] = self._ask("own_delays", lambda live: live.own_delays(plan), plan)
-        return found
+        delays: dict[Direction, Delays] = self._ask("own_delays", lambda live: live.own_delays(plan), plan)
+        return delays
 
     def costs(self, plan: CostPlan) -> CostRound:
         """Time the cost of frames, or replay it."""
-        found: CostRound = self._ask("costs", lambda live: live.costs(plan), plan)
-        return found
+        cost_round: CostRound = self._ask("costs", lambda live: live.costs(plan), plan)
+        return cost_round
 
     def _ask(self, call: str, ask: Callable[[Measurer], Any], plan: TrialPlan | CostPlan | None = None) -> Any:
-        asked = plain(plan)
+        plain_plan = plain(plan)
         if self.replaying:
-            return self._again(call, asked)
+            return self._again(call, plain_plan)
         if call in _OF_TRIAL_BEFORE:
             self._restore(self._live)
         # From here on the device's state is that of the present session.
@@ -173,24 +173,24 @@ class ReplayingMeasurer(Measurer):
         except HostError:
             raise
         except NatgaugeError as error:
-            self._keep(RecordedCall(call, asked, None, self.clock(), (_kind(error), str(error))))
+            self._keep(RecordedCall(call, plain_plan, None, self.clock(), (_kind(error), str(error))))
             raise
-        self._keep(RecordedCall(call, asked, plain(answer), self.clock()))
+        self._keep(RecordedCall(call, plain_plan, plain(answer), self.clock()))
         return answer
 
-    def _again(self, call: str, asked: Any) -> Any:
-        one = self._known[self.replayed]
-        if (one.call, one.plan) != (call, asked):
+    def _again(self, call: str, plain_plan: Any) -> Any:
+        recorded = self._known[self.replayed]
+        if (recorded.call, recorded.plan) != (call, plain_plan):
             raise ReplayError(
-                f"call {self.replayed + 1} of the journal is {one.call}, the procedure makes another one now"
+                f"call {self.replayed + 1} of the journal is {recorded.call}, the procedure makes another one now"
             )
         self.replayed += 1
-        self._offset = one.seconds
+        self._offset = recorded.seconds
         self._live_since = time.monotonic()
-        if one.raised is not None:
-            raise _ERRORS[one.raised[0]](one.raised[1])
+        if recorded.raised is not None:
+            raise _ERRORS[recorded.raised[0]](recorded.raised[1])
         try:
-            return _adapter(call).validate_python(one.answer)
+            return _adapter(call).validate_python(recorded.answer)
         except ValidationError as error:
             raise ReplayError(
                 f"call {self.replayed} of the journal has no answer to {call}: {error.errors()[0]}"

@@ -142,7 +142,7 @@ class Session:
                 raise UsageError(f"--only: no cell is called {pattern!r}; choose of {names}")
         if not self.only:
             return self.points
-        return [one for one in self.points if any(fnmatch.fnmatchcase(one.name, pattern) for pattern in self.only)]
+        return [cell for cell in self.points if any(fnmatch.fnmatchcase(cell.name, pattern) for pattern in self.only)]
 
     def finish_all(self, point: PlannedCell) -> None:
         """Write the results of a cell's measurements that have ended."""

@@ -68,12 +68,12 @@ class MeasurementState:
     @property
     def ended(self) -> Sequence[RecordedRepetition]:
         """Repetitions that have ended, in order."""
-        return [one for one in self.repetitions if one.measured is not None]
+        return [repetition for repetition in self.repetitions if repetition.measured is not None]
 
     @property
     def under_way(self) -> RecordedRepetition | None:
         """The repetition that has not ended."""
-        return next((one for one in self.repetitions if one.measured is None), None)
+        return next((repetition for repetition in self.repetitions if repetition.measured is None), None)
 
     def is_done(self, repeat: Repeat, most: int) -> bool:
         """Whether all requested repetitions have ended."""
@@ -82,7 +82,7 @@ class MeasurementState:
             return True
         if not isinstance(repeat, str):
             return False
-        return well_known([value["value"] for one in ended for value in one.measured["measurements"]])
+        return well_known([value["value"] for repetition in ended for value in repetition.measured["measurements"]])
 
 
 @dataclass(slots=True)
@@ -150,10 +150,10 @@ class CampaignState:
     def _take_answer(self, entry: JournalLine) -> None:
         self.answers += 1
         raised = entry["raised"]
-        one = RecordedCall(
+        call = RecordedCall(
             entry["call"], entry["plan"], entry["answer"], entry["seconds"], None if raised is None else tuple(raised)
         )
-        self._of(entry).repetitions[-1].answers.append(one)
+        self._of(entry).repetitions[-1].answers.append(call)
 
     def _take_repetition_ended(self, entry: JournalLine) -> None:
         repetition = self._of(entry).repetitions[-1]

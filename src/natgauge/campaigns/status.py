@@ -23,7 +23,7 @@ class MeasurementStatus:
         cell: name of the cell.
         measurement: name of the measurement.
         done: number of repetitions that have ended.
-        asked: largest number of repetitions.
+        most_repetitions: largest number of repetitions.
         estimated_seconds: estimate of one repetition, made before the campaign began.
         values: values of ended repetitions, without bounds from repetitions that a time limit cut off.
         cut_off: number of repetitions that a time limit cut off.
@@ -35,7 +35,7 @@ class MeasurementStatus:
     cell: str
     measurement: str
     done: int
-    asked: int
+    most_repetitions: int
     estimated_seconds: float
     values: tuple[float, ...]
     cut_off: int
@@ -46,7 +46,7 @@ class MeasurementStatus:
     @property
     def left(self) -> int:
         """Repetitions still to do, at most."""
-        return 0 if self.broken or self.folder else max(self.asked - self.done, 0)
+        return 0 if self.broken or self.folder else max(self.most_repetitions - self.done, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,37 +84,39 @@ def status(folder: Path) -> CampaignStatus:
     """
     campaign = read_record(folder / CAMPAIGN, CampaignRecord)
     state = CampaignState.of(entries(folder)) if (folder / JOURNAL).exists() else CampaignState()
-    found = tuple(_measurement(state, cell, one) for cell in campaign.cells for one in cell.measurements)
-    running = sorted(state.running.values(), key=lambda one: float(one["at"]))
+    measurements = tuple(
+        _measurement(state, cell, measurement) for cell in campaign.cells for measurement in cell.measurements
+    )
+    running = sorted(state.running.values(), key=lambda trial: float(trial["at"]))
     return CampaignStatus(
         name=campaign.name,
         folder=folder,
         runs=is_written(folder),
-        measurements=found,
+        measurements=measurements,
         now=running[-1] if running else None,
         beside=tuple(running[:-1]),
         trials=state.answers,
         visits=state.visits,
-        seconds_left=_seconds_left(state, found),
+        seconds_left=_seconds_left(state, measurements),
     )
 
 
-def _measurement(state: CampaignState, cell: CampaignCell, one: CampaignMeasurement) -> MeasurementStatus:
-    known = state.measurement(cell.name, one.name)
+def _measurement(state: CampaignState, cell: CampaignCell, measurement: CampaignMeasurement) -> MeasurementStatus:
+    known = state.measurement(cell.name, measurement.name)
     ended = known.ended
     every = [value for each in ended for value in each.measured["measurements"]]
     whole = [value for value in every if value["limited_by"] != TIME]
     return MeasurementStatus(
         cell=cell.name,
-        measurement=one.name,
+        measurement=measurement.name,
         done=len(ended),
-        asked=one.repetitions,
-        estimated_seconds=one.estimated_seconds,
+        most_repetitions=measurement.repetitions,
+        estimated_seconds=measurement.estimated_seconds,
         values=tuple(value["value"] for value in whole),
         cut_off=len(every) - len(whole),
         unit=ended[0].measured["unit"] if ended else "",
         folder=known.folder,
-        broken=state.broken(cell.name, cell.device, one.name),
+        broken=state.broken(cell.name, cell.device, measurement.name),
     )
 
 
@@ -122,12 +124,17 @@ def _seconds_left(state: CampaignState, measurements: tuple[MeasurementStatus, .
     """Scale the estimates by the time that the same measurement took in other cells, if it is known."""
     taken: dict[str, float] = {}
     estimated: dict[str, float] = {}
-    for one in measurements:
-        for ended in state.measurement(one.cell, one.measurement).ended:
-            taken[one.measurement] = taken.get(one.measurement, 0.0) + ended.seconds
-            estimated[one.measurement] = estimated.get(one.measurement, 0.0) + one.estimated_seconds
+    for measurement in measurements:
+        for ended in state.measurement(measurement.cell, measurement.measurement).ended:
+            taken[measurement.measurement] = taken.get(measurement.measurement, 0.0) + ended.seconds
+            estimated[measurement.measurement] = (
+                estimated.get(measurement.measurement, 0.0) + measurement.estimated_seconds
+            )
     if not taken:
         return None
     usual = sum(taken.values()) / sum(estimated.values())
     times = {name: seconds / estimated[name] for name, seconds in taken.items()}
-    return sum(one.left * one.estimated_seconds * times.get(one.measurement, usual) for one in measurements)
+    return sum(
+        measurement.left * measurement.estimated_seconds * times.get(measurement.measurement, usual)
+        for measurement in measurements
+    )

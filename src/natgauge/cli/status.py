@@ -73,4 +73,4 @@ def _measurement(one: MeasurementStatus) -> str:
     parts = [f"{values} {one.unit}"] if values else []
     parts += [f"{one.cut_off} cut off by their time"] if one.cut_off else []
     text = f": {'; '.join(parts)}" if parts else ""
-    return f"{'broken, ' if one.broken else ''}{one.done} of {one.asked}{text}"
+    return f"{'broken, ' if one.broken else ''}{one.done} of {one.most_repetitions}{text}"

@@ -81,15 +81,15 @@ def _here(number: int, labs: Sequence[str], make_bench: MakeBench | None) -> Ite
     options = {"security": Security.temporary(), "protocol": "tls://", "host": _HERE, "dashboard_address": f"{_HERE}:0"}
     with ExitStack() as held:
         folder = held.enter_context(TemporaryDirectory(prefix="natgauge-dask-", ignore_cleanup_errors=True))
-        found = [held.enter_context(reserved(f"local-{cores[0]}", cores, labs)) for cores in shares(number)]
-        for offer in found:
+        offers = [held.enter_context(reserved(f"local-{cores[0]}", cores, labs)) for cores in shares(number)]
+        for offer in offers:
             held.callback(undo, offer)
         workers = {
             offer.name: {
                 "cls": Nanny,
                 "options": {**options, **_worker(offer, facts, make_bench), "local_directory": folder},
             }
-            for offer in found
+            for offer in offers
         }
         try:
             cluster = SpecCluster(
@@ -128,7 +128,7 @@ def _worker(offer: Offer, facts: Any, make_bench: MakeBench | None) -> dict[str,
 def undo(offer: Offer) -> None:
     """Take down labs that a killed worker left behind."""
     own = {offer.lab_name(name) for name in offer.labs}
-    left = {one.name for one in cleanup.status() if one.state == "left behind"}
+    left = {lab.name for lab in cleanup.status() if lab.state == "left behind"}
     cleanup.clean(own & left)
 
 

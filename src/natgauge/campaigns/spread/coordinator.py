@@ -127,7 +127,7 @@ class Coordinator:
             return
         if number not in self._places:
             order = session.order(points, number)
-            self._places[number] = {one.name: place for place, one in enumerate(order)}
+            self._places[number] = {cell.name: place for place, cell in enumerate(order)}
         known = session.state.measurements
         task = CellTask(
             plan=self.workers.plan,

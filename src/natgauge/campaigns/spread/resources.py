@@ -62,13 +62,13 @@ class Offer:
 
     def resources(self, facts: Mapping[str, Any]) -> Resources:
         """Return the resources for Dask; `facts` are facts of the machine."""
-        found = {WORKER: 1.0, CORES: float(len(self.cores)), _MACHINE + machine_digest(): 1.0}
-        found |= {f"{_CORE}{core}": 1.0 for core in self.cores}
-        found |= {f"{_LAB}{lab}": 1.0 for lab in self.labs}
-        found[_LIKE + likeness(facts, len(self.cores))] = 1.0
+        resources = {WORKER: 1.0, CORES: float(len(self.cores)), _MACHINE + machine_digest(): 1.0}
+        resources |= {f"{_CORE}{core}": 1.0 for core in self.cores}
+        resources |= {f"{_LAB}{lab}": 1.0 for lab in self.labs}
+        resources[_LIKE + likeness(facts, len(self.cores))] = 1.0
         if self.machine_wide:
-            found[MACHINE_WIDE] = 1.0
-        return found
+            resources[MACHINE_WIDE] = 1.0
+        return resources
 
     def lab_of(self, cell: Cell) -> Cell:
         """The cell in a lab that only this worker uses: another worker of the machine may have a lab of the same name.
@@ -116,7 +116,7 @@ def needs(plan: Plan, point: PlannedCell) -> Resources:
         point: the cell, planned on cores like those of the worker.
     """
     lab = Bench(point.cell).lab
-    asked = {**plan.lab, **point.values}
+    choices = {**plan.lab, **point.values}
     places = ("cores", "sender_cores", "server_cores")
     lists = {name: getattr(point.cell.kind_options, name, None) or () for name in places}
     least = len({core for cores in lists.values() for core in cores})
@@ -125,18 +125,20 @@ def needs(plan: Plan, point: PlannedCell) -> Resources:
         least += sum(not lists[name] for name in places[:2])
     elif not least:
         least = 1
-    if not lists["server_cores"] and any(one.planned.settings.far_side != TESTER for one in point.measurements):
+    if not lists["server_cores"] and any(
+        measurement.planned.settings.far_side != TESTER for measurement in point.measurements
+    ):
         least += 1
-    found: Resources = {WORKER: 1.0, CORES: float(least), f"{_LAB}{point.cell.lab.lab_name}": 1.0}
+    needed: Resources = {WORKER: 1.0, CORES: float(least), f"{_LAB}{point.cell.lab.lab_name}": 1.0}
     for name, cores in lists.items():
-        if isinstance(asked.get(name), str):
-            found |= {f"{_CORE}{core}": 1.0 for core in cores}
+        if isinstance(choices.get(name), str):
+            needed |= {f"{_CORE}{core}": 1.0 for core in cores}
     recipes = point.recipe.of_devices(len(lab.devices))
     knobs = [knob for recipe in recipes for knob in recipe.knobs.named().values()]
     global_knobs = any(knob is not None and knob.scope == "machine" for knob in knobs)
     if global_knobs or _is_there_once(point.cell, lab):
-        found[MACHINE_WIDE] = 1.0
-    return found
+        needed[MACHINE_WIDE] = 1.0
+    return needed
 
 
 def satisfied(wanted: Mapping[str, float], offered: Mapping[str, float]) -> bool:
@@ -165,7 +167,9 @@ def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -
         if any(offered.get(name, 0.0) >= amount for offered in every):
             continue
         if name.startswith(_LAB):
-            there = sorted({one.removeprefix(_LAB) for offered in every for one in offered if one.startswith(_LAB)})
+            there = sorted(
+                {resource.removeprefix(_LAB) for offered in every for resource in offered if resource.startswith(_LAB)}
+            )
             return f'no worker has lab "{name.removeprefix(_LAB)}", they have {", ".join(there)}'
         if name == CORES:
             most = max(offered.get(CORES, 0.0) for offered in every)

@@ -95,9 +95,9 @@ class NatgaugeWorker(WorkerPlugin):
 
 
 def _plugin(worker: DaskWorker) -> NatgaugeWorker:
-    found = worker.plugins[_PLUGIN]
-    assert isinstance(found, NatgaugeWorker)  # noqa: S101 - no other plugin has this name
-    return found
+    plugin = worker.plugins[_PLUGIN]
+    assert isinstance(plugin, NatgaugeWorker)  # noqa: S101 - no other plugin has this name
+    return plugin
 
 
 class PlanView(NamedTuple):
@@ -117,8 +117,8 @@ def view_plan(plan: Plan, where: str, *, host_name: bool, dask_worker: DaskWorke
     """
     _plugin(dask_worker).check()
     tried = tuple(each(plan, where))
-    found = {name: needs(plan, cell) for name, cell in tried if isinstance(cell, PlannedCell)}
-    return PlanView(machine.facts(host_name=host_name), tried, found)
+    cell_needs = {name: needs(plan, cell) for name, cell in tried if isinstance(cell, PlannedCell)}
+    return PlanView(machine.facts(host_name=host_name), tried, cell_needs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

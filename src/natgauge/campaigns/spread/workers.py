@@ -127,16 +127,16 @@ class Workers:
             return await request()
 
         try:
-            found: T = self.client.sync(answer, callback_timeout=seconds or ANSWER_SECONDS)
+            response: T = self.client.sync(answer, callback_timeout=seconds or ANSWER_SECONDS)
         except OSError as error:
             raise self.gone(error) from error
-        return found
+        return response
 
     def _every(self) -> dict[str, dict[str, Any]]:
         """Return the scheduler's information on each worker, by address; workers of other programs are left out."""
         scheduler: Any = self.client.scheduler
         every = self._ask(lambda: scheduler.identity(n_workers=-1))["workers"]
-        return {address: one for address, one in every.items() if resources.is_ours(one["resources"])}
+        return {address: worker for address, worker in every.items() if resources.is_ours(worker["resources"])}
 
     def offers(self) -> list[Resources]:
         """Resources of each worker that is there now.
@@ -144,7 +144,7 @@ class Workers:
         Raises:
             HostError: the scheduler is gone.
         """
-        return [one["resources"] for one in self._every().values()]
+        return [worker["resources"] for worker in self._every().values()]
 
     def _refuse_versions(self) -> None:
         workers = self._every()
@@ -154,12 +154,12 @@ class Workers:
                 f"natgauge worker {self.text}"
             )
         versions: Any = self.client.get_versions
-        found = self._ask(versions)
-        here = {**found["client"]["packages"], "natgauge": VERSION}
-        there = {"the scheduler": {**found["scheduler"]["packages"], "natgauge": VERSION}}
-        for address, one in workers.items():
-            packages = found["workers"].get(address, found["client"])["packages"]
-            there[f"worker {one['name']}"] = {**packages, "natgauge": resources.version_of(one["resources"])}
+        answers = self._ask(versions)
+        here = {**answers["client"]["packages"], "natgauge": VERSION}
+        there = {"the scheduler": {**answers["scheduler"]["packages"], "natgauge": VERSION}}
+        for address, worker in workers.items():
+            packages = answers["workers"].get(address, answers["client"])["packages"]
+            there[f"worker {worker['name']}"] = {**packages, "natgauge": resources.version_of(worker["resources"])}
         for who, packages in there.items():
             for package in _SAME_VERSION:
                 mine, its = _version(package, here), _version(package, packages)
@@ -199,12 +199,12 @@ class Workers:
         run: Any = self.client.run
         options = {"host_name": self.host_name, "workers": list(workers), "on_error": "return"}
         said = self._ask(lambda: run(view_plan, plan, where, **options), _VIEW_SECONDS)
-        for address, one in said.items():
-            if isinstance(one, HostError):
-                raise HostError(f"workers: {workers[address]['name']} at {self.text} cannot measure: {one}")
-            if isinstance(one, Exception) and not isinstance(one, OSError):
-                raise one
-        if views := [one for one in said.values() if isinstance(one, PlanView)]:
+        for address, view in said.items():
+            if isinstance(view, HostError):
+                raise HostError(f"workers: {workers[address]['name']} at {self.text} cannot measure: {view}")
+            if isinstance(view, Exception) and not isinstance(view, OSError):
+                raise view
+        if views := [view for view in said.values() if isinstance(view, PlanView)]:
             return views
         raise HostError(f"workers: all at {self.text} died while they looked at the plan; start them, and try again")
 
@@ -214,7 +214,7 @@ class Workers:
         Raises:
             HostError: there is none.
         """
-        if any(resources.satisfied(wanted, one) for one in offered):
+        if any(resources.satisfied(wanted, worker_offer) for worker_offer in offered):
             return
         raise HostError(
             f"workers: cell {cell.name}: {resources.lacking(wanted, offered)} (at {self.text}); start one that has, "
@@ -229,5 +229,5 @@ def of_worker(error: NatgaugeError, worker: str) -> NatgaugeError:
 
 def _version(package: str, packages: Mapping[str, Any]) -> str:
     """Return a package's version; for Python only two numbers, which decide whether the other side can unpickle."""
-    found = str(packages.get(package))
-    return ".".join(found.split(".")[:2]) if package == "python" else found
+    version = str(packages.get(package))
+    return ".".join(version.split(".")[:2]) if package == "python" else version
