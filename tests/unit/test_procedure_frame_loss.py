@@ -11,8 +11,9 @@ from tests.unit.simulated import LONG_STALL, Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.facts import TrialEvidence
-from natgauge.measurer import TrialPlan
+from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures.frame_loss import PROCEDURE, FrameLossSettings, shares_of
+from natgauge.procedures.kit.result.frame_counts import shortfall
 from natgauge.procedures.kit.result.results import MeasurementResult
 
 N = 1000
@@ -57,8 +58,18 @@ def test_a_device_that_always_loses_is_told() -> None:
 def test_in_shared_placement_the_slowing_down_is_shown() -> None:
     result = measure(Gateway(forwards=300_000, placement="shared"), throughput_rate=300_000.0)
     assert result.summary.median == pytest.approx(50, abs=0.1)
-    assert any("nothing is lost" in note.text for note in result.notes)
+    assert any("not sent in time" in note.text for note in result.notes)
     assert any("twice the throughput" in note.text for note in result.notes)
+
+
+def test_frames_lost_and_frames_not_sent_in_time_are_one_share() -> None:
+    """A device that drops what exceeds 0.88 of the offered rate forwards 0.88 of it, however slow the sender is."""
+    in_time = Counts(1000, 1000, 880, nominal_seconds=1.0, sending_seconds=1.0)
+    slowed = Counts(1000, 1000, 968, nominal_seconds=1.0, sending_seconds=1.1)
+    assert shortfall(in_time) == pytest.approx(0.12)
+    assert shortfall(slowed) == pytest.approx(0.12)
+    # 200 lost frames are excused, so 120 of 800 are missing.
+    assert shortfall(Counts(1000, 1000, 680, nominal_seconds=1.0, sending_seconds=1.0), 200) == pytest.approx(0.15)
 
 
 def test_all_directions_share_the_testers_highest_rate() -> None:

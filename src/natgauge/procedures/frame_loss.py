@@ -6,8 +6,9 @@ Below the last step the rate is halved, so the series always reaches the device'
 of its own (RFC 9693 section 4.7).
 
 RFC 2544's 100 % is the medium's; between namespaces there is none, and the tester's own highest rate takes its place.
-In `shared` placement an overloaded device loses nothing but slows the sender down; there 100 % is twice the throughput,
-and the share by which the sending was too slow is shown instead.
+In `shared` placement an overloaded device slows the sender down, and may lose frames. There 100 % is twice the
+throughput, and the value is the share of the offered rate that was not forwarded: frames that were lost, and frames
+that the slowed sender could not send in time.
 """
 
 from __future__ import annotations
@@ -152,26 +153,27 @@ def shares_of(step: float) -> Iterator[float]:
 def _shared_notes(settings: FrameLossSettings, lossless: Sequence[float]) -> list[Note]:
     if settings.placement != "shared":
         return []
-    text = "in shared placement nothing is lost; shown is the share by which the sending was slowed down"
-    said = Note("method", text)
+    text = (
+        "in shared placement a busy device slows the sender; the value is the share of the offered rate that was not "
+        "forwarded: frames lost, and frames not sent in time"
+    )
+    method = Note("method", text)
     if not lossless:
-        return [said]
+        return [method]
     apart, advice = SearchError(share=settings.step), late_frames.of_trials(settings.trial_seconds).advice
     what = "the highest rate without loss"
-    return [said, *late_frames.note_of(settings.trial_seconds, lossless[0], apart, advice, what)]
+    return [method, *late_frames.note_of(settings.trial_seconds, lossless[0], apart, advice, what)]
 
 
 def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:
-    counts = outcome.phase2
-    lost = {
-        direction: lost_share(counted, outcome.excused_by_direction.get(direction, 0))
-        for direction, counted in counts.items()
-    }
+    counts, excused = outcome.phase2, outcome.excused_by_direction
+    lost = {direction: lost_share(counted, excused.get(direction, 0)) for direction, counted in counts.items()}
+    missing = {direction: shortfall(counted, excused.get(direction, 0)) for direction, counted in counts.items()}
     row: dict[str, float | str | None] = {
         "offered_percent": round(share * 100, 6),
         "offered_rate": rate,
         "lost_percent": 100 * worst(lost),
-        "shortfall_percent": 100 * worst({direction: shortfall(counted) for direction, counted in counts.items()}),
+        "shortfall_percent": 100 * worst(missing),
         "verdict": str(outcome.verdict),
     }
     for direction, share_lost in lost.items():

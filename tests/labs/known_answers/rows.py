@@ -62,8 +62,8 @@ class Evidence:
 
     @property
     def limited_by(self) -> str:
-        """What the tester says that limited it; "" of a single trial."""
-        return "" if self.result is None else self.result.limited_by
+        """What limited the measurement, or the single trial; "" if nothing did."""
+        return self.outcome.limited_by or "" if self.result is None else self.result.limited_by
 
 
 Value = float | str
@@ -131,13 +131,13 @@ def figure(name: str) -> Read:
     return lambda evidence: evidence.measured.figures[name]
 
 
-def lost_percent_at(percent: float) -> Read:
-    """A row of the frame loss rate's series."""
+def not_forwarded_percent_at(percent: float) -> Read:
+    """A row of the frame loss rate's series: lost, or not sent in time because the host slowed the sender."""
 
     def read(evidence: Evidence) -> float:
         (repetition,) = evidence.measured.measurements
         (row,) = (row for row in repetition.series if row["offered_percent"] == percent)
-        return float(row["lost_percent"] or 0.0)
+        return float(row["shortfall_percent"] or 0.0)
 
     return read
 
@@ -218,7 +218,7 @@ def policed_loss(share: float) -> Look:
     return Look(
         f"lost at {share:.0%}",
         "%",
-        lost_percent_at(100 * share),
+        not_forwarded_percent_at(100 * share),
         100 * (sent - BUCKET - LIMIT * TRIAL_SECONDS) / sent,
         (100 * LAG_SHARE, 100 * LIMIT * DEVICE_STALL / sent),
         "below: a schedule kept to 0.1 %; above: tokens wasted in 5 ms",

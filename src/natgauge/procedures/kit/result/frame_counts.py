@@ -26,11 +26,17 @@ def lost_share(counts: Counts, excused: int = 0) -> float:
     return (counts.lost - excused) / offered if offered else 0.0
 
 
-def shortfall(counts: Counts) -> float:
-    """Return the share by which the sending was too slow: frames that the device refused by slowing the sender."""
-    if counts.sending_seconds <= counts.nominal_seconds or counts.nominal_seconds <= 0:
-        return 0.0
-    return 1 - counts.nominal_seconds / counts.sending_seconds
+def shortfall(counts: Counts, excused: int = 0) -> float:
+    """Return the share of the offered rate that was not forwarded; 0 when no frame was offered.
+
+    It contains the lost frames and, in `shared` placement, the frames that the device refused by slowing the sender.
+
+    Args:
+        counts: counts of one direction.
+        excused: lost frames that disturbances explain, 0 to the number lost, as in `lost_share`.
+    """
+    slowed = min(1.0, counts.nominal_seconds / counts.sending_seconds) if counts.sending_seconds > 0 else 1.0
+    return 1 - (1 - lost_share(counts, excused)) * slowed
 
 
 def worst(values: Mapping[Direction, float]) -> float:
