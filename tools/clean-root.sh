@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # A clean Debian 12 root for the scripts that source this file. Such a script defines `check ARGUMENT...`, which refuses
-# wrong arguments, and `try ARGUMENT...`, and ends with `in_clean_root "$@"`: `try` then runs as process 1 of new mount and
-# PID namespaces, where `make_root` makes the root and `enter` runs a command in it, with the folder FIRST first in PATH.
+# wrong arguments, and `try ARGUMENT...`, and ends with `in_clean_root "$@"`: `try` then runs in a new mount namespace,
+# where `make_root` makes the root and `enter` runs a command in it, with the folder FIRST first in PATH.
 #
-# The root is a tmpfs that only this mount namespace has. The kernel removes it, and every process in it, with the
-# script's last process, however the script ends. DEBIAN_MIRROR names a mirror; without it, the mirror is the one that
-# this host's apt uses.
+# The root is a tmpfs that only this mount namespace has. When the script ends, it ends every process that it started, and
+# the kernel removes the root. There is no PID namespace, for natgauge needs to see the kernel's threads. DEBIAN_MIRROR
+# names a mirror; without it, the mirror is the one that this host's apt uses.
 
 readonly RELEASE=bookworm
 readonly SYSTEM_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -43,7 +43,7 @@ bootstrap() { # PACKAGE,...: the smallest Debian system, and these packages
 make_root() { # PACKAGE,...
 	mount -t tmpfs -o mode=755 tmpfs "$ROOT"
 	bootstrap "$1"
-	mount -t proc proc "$ROOT/proc"
+	mount --rbind /proc "$ROOT/proc"
 	mount --rbind /sys "$ROOT/sys"
 	mount --rbind /dev "$ROOT/dev"
 	mount -t tmpfs -o mode=755 tmpfs "$ROOT/run"
@@ -76,11 +76,19 @@ enter() { # COMMAND...: run it in the clean root, with nothing of our environmen
 		unshare --mount sh -c 'cd "$0" && pivot_root . mnt && umount --lazy mnt && cd /root && exec "$@"' "$ROOT" "$@" </dev/null
 }
 
-in_clean_root() { # ARGUMENT...: run this script again as process 1, where it calls `try ARGUMENT...`
+# Starts a command as the parent of all orphans among its descendants. 36 is PR_SET_CHILD_SUBREAPER of linux/prctl.h.
+readonly AS_SUBREAPER='import ctypes, os, sys; ctypes.CDLL(None).prctl(36, 1); os.execv(sys.argv[1], sys.argv[1:])'
+
+end_all() { # end all descendants: those of an ended process become children of this one, the subreaper
+	while pkill --signal KILL --parent $$; do sleep 0.2; done
+}
+
+in_clean_root() { # ARGUMENT...: run this script again in a mount namespace, where it calls `try ARGUMENT...`
 	if [[ ${1-} == --inside ]]; then
 		readonly ROOT=$2
 		trap 'exit 130' INT
 		trap 'exit 143' TERM HUP
+		trap end_all EXIT
 		try "${@:3}"
 		return
 	fi
@@ -92,5 +100,5 @@ in_clean_root() { # ARGUMENT...: run this script again as process 1, where it ca
 	# shellcheck disable=SC2064 # the folder of now, which is empty again when the namespace is gone
 	trap "rmdir '$root'" EXIT
 	setpriv --pdeathsig KILL \
-		unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$0" --inside "$root" "$@"
+		unshare --mount --propagation private python3 -c "$AS_SUBREAPER" "$0" --inside "$root" "$@"
 }

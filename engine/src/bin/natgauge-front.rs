@@ -203,6 +203,14 @@ fn raise_ring_threads(skeleton: &FrontSkel<'_>, cpus: &[u32]) -> Outcome<()> {
     if found == names.len() {
         return Ok(());
     }
+    // Process 2 is kthreadd, the parent of all kernel threads, wherever they are visible.
+    if std::fs::read_to_string("/proc/2/comm").unwrap_or_default().trim_end() != "kthreadd" {
+        return Err(Failure::Host(
+            "/proc has no kernel threads, because this is a PID namespace of its own: start natgauge in the host's PID \
+             namespace (docker run --pid=host), or use --placement shared"
+                .to_string(),
+        ));
+    }
     Err(Failure::Broke(format!("{found} of {} threads of the rings were found in /proc", names.len())))
 }
 
