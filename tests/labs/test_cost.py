@@ -40,7 +40,7 @@ def test_plain_forwarding_costs_as_much_as_plain_forwarding(tmp_path: Path) -> N
     )
     assert found.document["unit"] == "x forwarding"
     for quantity in ("new", "up", "down", "both"):
-        assert found.document["figures"][f"{quantity}_ratio_to_forwarding"] == pytest.approx(1, abs=0.08)
+        assert found.document["figures"][f"{quantity}_ratio_to_forwarding"]["median"] == pytest.approx(1, abs=0.08)
     rounds = [json.loads(line) for line in (found.folder / "rounds.jsonl").read_text().splitlines()]
     assert len(rounds) == 4
     for one in rounds:
@@ -51,9 +51,10 @@ def test_plain_forwarding_costs_as_much_as_plain_forwarding(tmp_path: Path) -> N
 
 @alone
 def test_translation_costs_more_than_forwarding_and_opening_more_than_both(tmp_path: Path) -> None:
-    figures = natgauge.measure(
+    found = natgauge.measure(
         "cost", "nftables-nat44", connections=20_000, repeat=1, rounds=4, lab_name="known-cost", results=tmp_path
-    ).document["figures"]
+    )
+    figures = {name: one.median for name, one in found.result.figures.items()}
     assert figures["new_ratio_low"] > figures["both_ratio_high"] > figures["both_ratio_low"] > 1.2
     assert figures["new_ns"] > figures["up_ns"] > figures["up_forwarding_ns"] > 0
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from natgauge.records.making import summary_of
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, descriptions
 
@@ -26,17 +27,22 @@ def in_turns(number: int) -> dict[str, Any]:
     return {"labs": number, "begun": [60.0 * one for one in range(number)]}
 
 
+def _summary(given: float | Sequence[float]) -> dict[str, Any]:
+    return summary_of(given if isinstance(given, Sequence) else [given]).model_dump(mode="json")
+
+
 def made(
     values: Sequence[float] = (1.0,),
     *,
     median: float | None = None,
     series: Sequence[Sequence[Mapping[str, Any]]] = (),
+    figures: Mapping[str, float | Sequence[float]] | None = None,
     parameters: Mapping[str, Any] | None = None,
     **changed: Any,
 ) -> Result:
-    """A result with these repetitions; any field by name, parameters by theirs."""
+    """A result with these repetitions; fields and parameters by name, figures by a value or by those of repetitions."""
     document = {
-        "schema": "natgauge-summary-3",
+        "schema": "natgauge-summary-4",
         "metric": "throughput",
         "unit": "frames/s",
         "median": values[0] if median is None else median,
@@ -52,7 +58,7 @@ def made(
         "doubts": [],
         "trials": {"PASS": 1},
         "disturbed": 0,
-        "figures": {},
+        "figures": {name: _summary(given) for name, given in (figures or {}).items()},
         "repetitions": [
             {
                 "value": value,

@@ -467,9 +467,9 @@ def test_a_reset_is_read_from_what_the_engine_tells() -> None:
     result = reset.PROCEDURE.measure(subject, settings)
     assert result.summary.median == pytest.approx(1150)
     assert result.trials["FAIL"] == 1
-    assert result.figures["loss_ms_from_initiator"] == pytest.approx(200)
-    assert 0 < result.figures["back_after_ms_from_responder"] <= 1160
-    assert result.figures["restart_ms"] >= 20
+    assert result.figures["loss_ms_from_initiator"].median == pytest.approx(200)
+    assert 0 < result.figures["back_after_ms_from_responder"].median <= 1160
+    assert result.figures["restart_ms"].median >= 20
 
 
 def test_a_recovery_is_read_from_what_the_engine_tells() -> None:
@@ -480,7 +480,7 @@ def test_a_recovery_is_read_from_what_the_engine_tells() -> None:
     result = system_recovery.PROCEDURE.measure(measurer(engine, settings=ROUTER), settings)
     assert phase2_of(engine).step is not None
     assert engine.requests[-1].record_loss_times
-    assert result.figures["lost_frames"] == 10
+    assert result.figures["lost_frames"].median == 10
     # The fake engine loses the very last frames: 1 s after the change, which is the end.
     assert result.summary.median == pytest.approx(1000, rel=0.01)
     assert result.limited_by == "tester"
@@ -491,7 +491,7 @@ def test_a_variation_is_read_from_what_the_engine_tells() -> None:
     settings = ipdv.IpdvSettings(**GIVEN, placement="shared", trial_seconds=0.5)
     result = ipdv.PROCEDURE.measure(measurer(engine), settings)
     assert result.summary.median == pytest.approx(5.0)
-    assert result.figures["ipdv_minimum_us"] == pytest.approx(-2.5)
+    assert result.figures["ipdv_minimum_us"].median == pytest.approx(-2.5)
 
 
 def test_tags_are_read_from_what_the_engine_tells() -> None:

@@ -186,7 +186,7 @@ def test_a_lab_that_is_used_twice_remarks_once_on_each_port_in_the_notes_of_the_
 
 def test_the_share_of_the_link_is_told_in_text_json_table_and_csv() -> None:
     found = measured(3_720_238.0, (FIBRE,))
-    assert found.document()["figures"]["share_of_theoretical_maximum"] == pytest.approx(0.25)
+    assert found.document()["figures"]["share_of_theoretical_maximum"]["median"] == pytest.approx(0.25)
     text = verdict(found)
     assert "  Links: FIBRE, 10,000 Mbit/s, driver ixgbe, flow control off.\n" in text
     assert "  Their theoretical maximum is 14,880,952 frames/s in each direction; the result is 25.0% of it." in text

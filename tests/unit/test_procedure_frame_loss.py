@@ -33,7 +33,7 @@ def test_the_series_goes_down_in_steps_until_two_in_a_row_lose_nothing() -> None
         truth = max(0.0, 1 - 55 / row["offered_percent"]) * 100
         assert row["lost_percent"] == pytest.approx(truth, abs=0.001)
     assert result.summary.median == pytest.approx(45, abs=0.001)
-    assert result.figures["highest_rate_without_loss"] == 500_000
+    assert result.figures["highest_rate_without_loss"].median == 500_000
 
 
 def test_a_finer_step_has_more_rows() -> None:
@@ -46,7 +46,7 @@ def test_below_the_last_step_the_rate_is_halved_so_that_a_slow_device_is_reached
     assert shares[:10] == pytest.approx([1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
     assert shares[10:13] == pytest.approx([0.05, 0.025, 0.0125])
     result = measure(Gateway(forwards=40_000), full_rate=1e6)
-    assert result.figures["highest_rate_without_loss"] == pytest.approx(25_000)
+    assert result.figures["highest_rate_without_loss"].median == pytest.approx(25_000)
 
 
 def test_a_device_that_always_loses_is_told() -> None:

@@ -60,9 +60,9 @@ def test_the_published_steps_on_iptables() -> None:
         gateway, connections=8_000_000, safe_connections=1_000_000, alpha=1.0, beta=0.2, gamma=0.4, method="full"
     )
     assert result.summary.median == 2**22
-    assert result.figures["exponential_safe"] == 4_000_000
-    assert result.figures["exponential_unsafe"] == 8_000_000
-    assert result.figures["first_rate"] == pytest.approx(2.56e6, rel=0.1)
+    assert result.figures["exponential_safe"].median == 4_000_000
+    assert result.figures["exponential_unsafe"].median == 8_000_000
+    assert result.figures["first_rate"].median == pytest.approx(2.56e6, rel=0.1)
 
 
 def test_every_step_is_told() -> None:

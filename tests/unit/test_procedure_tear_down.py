@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
@@ -15,6 +16,7 @@ from natgauge.measurer import Ability, CountAt, TearDown
 from natgauge.procedures import expiry, tear_down_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.tear_down_rate import tear_down
+from natgauge.records.making import make
 
 N = 400_000
 
@@ -69,10 +71,26 @@ def test_the_cost_of_the_command_itself_is_subtracted() -> None:
     gateway = _Emptying(tears_down=2e6, command_seconds=(0.015,))
     result = measure(gateway)
     assert result.summary.median == pytest.approx(2e6)
-    assert result.figures["empty_seconds"] == pytest.approx(0.015)
-    assert result.figures["full_seconds"] == pytest.approx(0.215)
+    assert result.figures["empty_seconds"].median == pytest.approx(0.015)
+    assert result.figures["full_seconds"].median == pytest.approx(0.215)
     assert len(gateway.outcomes) == 10
     assert not any(note.word == "unreliable" for note in result.notes)
+
+
+def test_deletions_of_one_repetition_are_its_sample() -> None:
+    """RFC 9693 section 4.8: the deletions are repeated, so one filling of ten deletions is no single repetition."""
+    found = make(measure(_Emptying(command_seconds=(0.015, 0.016, 0.017)), sample=10), grouped({}))
+    full, empty = found.figures["full_seconds"], found.figures["empty_seconds"]
+    assert (full.count, empty.count, found.figures["difference_seconds"].count) == (10, 10, 1)
+    assert full.minimum < full.median < full.maximum
+    assert "single repetition" not in {doubt.word for doubt in found.doubts}
+    assert not any("says nothing about spread" in note.text for note in found.notes)
+
+
+def test_several_repetitions_share_one_summary_of_all_deletions() -> None:
+    found = measure(_Emptying(), repeat=3, sample=2)
+    assert len(found.figures["full_seconds"].repetitions) == 6
+    assert len(found.figures["difference_seconds"].repetitions) == 3
 
 
 def test_the_rate_comes_from_unrounded_medians() -> None:
@@ -123,8 +141,8 @@ def expire(gateway: Gateway, **others: Any) -> MeasurementResult:
 def test_the_expiry_rate_is_the_slope_of_the_count() -> None:
     result = expire(_Emptying(expires=1e5, expires_from=10.0))
     assert result.summary.median == pytest.approx(1e5, rel=0.001)
-    assert result.figures["first_tenth_seconds"] == pytest.approx(10.4, abs=0.01)
-    assert result.figures["watched_seconds"] == pytest.approx(14, abs=0.11)
+    assert result.figures["first_tenth_seconds"].median == pytest.approx(10.4, abs=0.01)
+    assert result.figures["watched_seconds"].median == pytest.approx(14, abs=0.11)
 
 
 def test_what_does_not_expire_while_it_is_watched_is_no_rate() -> None:

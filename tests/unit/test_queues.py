@@ -31,7 +31,7 @@ def rate(metric: Any, gateway: Gateway, **others: Any) -> MeasurementResult:
 def told(result: MeasurementResult) -> float:
     """The share by which the result itself says that it may be too high; its error where it says nothing."""
     limit = result.parameters["frame_timeout_seconds"]
-    most: float = limit / result.figures["trial_seconds"]
+    most: float = limit / result.figures["trial_seconds"].median
     doubted = any(
         doubt.word == "queues" for doubt in make(result, Parameters.grouped(settings=result.parameters)).doubts
     )

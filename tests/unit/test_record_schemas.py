@@ -53,7 +53,7 @@ NOTED = [Note("trials", "a round of cable is void: lost", 2)]
 @pytest.mark.parametrize(
     ("name", "document"),
     [
-        ("summary-3", made([1.0, 2.0], median=1.5).document()),
+        ("summary-4", made([1.0, 2.0], median=1.5).document()),
         ("comparison-2", compared(notes=NOTED).document()),
         ("comparison-2", compared([estimate(), estimate("third", None, 0.97, None)]).document()),
         ("comparison-2", compared_by_rates().document()),

@@ -77,14 +77,19 @@ def test_every_form_has_the_medians_of_both_latencies() -> None:
         ],
     )  # fmt: skip
     result = make(measured, grouped({"dut": "x"}))
-    both = "Typical latency (median) 11 us, worst case latency (99.9th percentile) 33 us; each is the median of 3"
+    both = (
+        "Typical latency (median) 11 (10 to 12) us, worst case latency (99.9th percentile) 33 (25 to 80) us; each is "
+        "the median of 3"
+    )
     assert both in text.verdict(result)
     assert "store and forward devices (RFC 1242 section 3.8)" in text.verdict(result)
     for form in (text, markdown, latex, draft):
         (line,) = (line for line in form.table([result]).splitlines() if "worst case latency" in line)
-        assert re.findall(r"\b\d+\b", line) == ["33"]
-    heading, line = csv.reader(io.StringIO(csv_table.table([result])))
-    assert dict(zip(heading, line, strict=True))["worst case latency (us)"] == "33.0"
+        assert re.findall(r"\b\d+\b", line) == ["33", "25", "80"]
+    columns = dict(zip(*csv.reader(io.StringIO(csv_table.table([result]))), strict=True))
+    assert columns["worst case latency (us)"] == "33.0"
+    assert columns["worst case latency, minimum (us)"] == "25.0"
+    assert columns["worst case latency, maximum (us)"] == "80.0"
 
 
 def test_a_single_repetition_is_not_called_a_median() -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 
 import pytest
@@ -14,12 +16,16 @@ from natgauge.procedures import enumeration_orders, frame_loss, latency
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.store import plain
+from natgauge.reports import csv_table, markdown
 from natgauge.reports.text import SeriesRow, verdict
+from natgauge.reports.text import table as text_of
 
 ROWS: list[dict[str, float | str | None]] = [
     {"load_percent": 100.0, "rate": 198_303.0, "lost_percent": 12.34567, "verdict": "FAIL"},
     {"load_percent": 50.0, "rate": 99_151.5, "lost_percent": 0.0, "note": "quiet"},
 ]
+
+QUIET: dict[str, float | str | None] = {"offered_percent": 50.0, "offered_rate": 5e5, "lost_percent": 0.0}
 
 
 def shown(
@@ -110,3 +116,60 @@ def test_many_contradictions_are_one_line_and_one_stays_as_it_is() -> None:
     assert f"  Note: {other}." in text
     one = shown([1.0], 1.0, [], [*contradictions(1), other])
     assert "  Note: contradictions: 0000 frames/s passed 2 and failed 1 times; the majority counts." in one
+
+
+LOSSES: list[list[dict[str, float | str | None]]] = [
+    [{"offered_percent": 100.0, "offered_rate": 1e6, "lost_percent": lost}, {**QUIET, "lost_percent": less}]
+    for lost, less in ((50.0, 0.0), (48.0, 2.0), (52.0, 1.0))
+]
+
+
+def test_a_series_over_loads_is_summarized_over_all_repetitions() -> None:
+    text = shown([50.0, 48.0, 52.0], 50.0, LOSSES)
+    assert "Series, medians of 3 repetitions with their range (rates: frames/s in each direction):" in text
+    head, *rows = series_of(text)[:3]
+    assert head.split() == ["offered", "percent", "offered", "rate", "lost", "percent"]
+    assert [" ".join(row.split()) for row in rows] == [
+        "100 1,000,000 50 (48 to 52)",
+        "50 500,000 1 (0 to 2)",
+    ]
+
+
+def test_every_form_has_the_loss_at_each_load_with_its_range() -> None:
+    result = made(
+        [50.0, 48.0, 52.0],
+        median=50.0,
+        series=LOSSES,
+        metric="frame-loss",
+        unit="%",
+        parameters={"placement": "isolated"},
+    )
+    label = "loss at 50 % of the highest load"
+    for form in (text_of([result]), markdown.table([result])):
+        (line,) = (line for line in form.splitlines() if label in line)
+        assert "1 (0 to 2)" in line
+        assert "loss at 100 %" not in form, "the value of the result is this loss"
+    columns = dict(zip(*csv.reader(io.StringIO(csv_table.table([result]))), strict=True))
+    assert [columns[f"{label}{of} (%)"] for of in ("", ", minimum", ", maximum")] == ["1.0", "0.0", "2.0"]
+
+
+def test_the_deletions_of_one_repetition_are_its_spread() -> None:
+    figures: dict[str, float | Sequence[float]] = {
+        "full_seconds": [0.2, 0.3, 0.25],
+        "empty_seconds": [0.01, 0.01, 0.02],
+        "difference_seconds": 0.24,
+    }
+    result = made([1e6], metric="tear-down-rate", unit="connections/s", figures=figures)
+    times = "a full table in 0.25 (0.2 to 0.3) s, an empty one in 0.01 (0.01 to 0.02) s"
+    assert f"Medians of 3 deletions, with their range: {times}." in verdict(result)
+    rows = dict(line.split("  ", 1) for line in text_of([result]).splitlines())
+    assert rows["emptying a full table (s)"].strip() == "0.25 (0.2 to 0.3)"
+    assert rows["deletion of the connections (s)"].strip() == "0.24"
+
+
+def test_mean_and_deviation_have_rows_where_there_are_several_repetitions() -> None:
+    several, single = text_of([made([1.0, 3.0], median=2.0, standard_deviation=1.414)]), text_of([made([1.0])])
+    assert [word in several for word in ("mean", "standard deviation", "minimum")] == [True, True, False]
+    assert not any(word in single for word in ("mean", "standard deviation", "minimum"))
+    many = text_of([made([1.0] * 99 + [2.0], median=1.0)])
+    assert "maximum" in many, "with 100 repetitions the 99th percentile is another value"

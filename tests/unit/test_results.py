@@ -67,7 +67,7 @@ def test_what_was_stored_is_read_back_the_same(tmp_path: Path) -> None:
     )
     Store(tmp_path).write_summary(found.document())
     assert read_summary(tmp_path) == found
-    assert json.loads((tmp_path / "summary.json").read_text())["schema"] == "natgauge-summary-3"
+    assert json.loads((tmp_path / "summary.json").read_text())["schema"] == "natgauge-summary-4"
 
 
 WRONG: list[tuple[str, Change, str]] = [
@@ -417,3 +417,13 @@ def test_repetitions_that_fall_with_time_are_a_doubt_from_six_on(repetitions: in
     found = make(measured([100.0 - number for number in range(repetitions)]), Parameters())
     (text,) = [one.text for one in found.doubts if one.word == "drift"] or [""]
     assert text.startswith("repetitions fell with time") is drifts
+
+
+def test_each_further_figure_is_a_summary_over_the_repetitions_that_have_it() -> None:
+    each = [{"C": 10.0, "alpha": 0.8}, {"C": 30.0, "alpha": 0.4}, {"C": 20.0}]
+    measured = make_result("m", "x", {}, [Measurement(1.0, None, "device", {}, figures=figures) for figures in each])
+    found = make(measured, grouped({})).figures
+    assert (found["C"].median, found["C"].minimum, found["C"].maximum, found["C"].count) == (20, 10, 30, 3)
+    assert (found["C"].mean, found["C"].standard_deviation) == (20, 10)
+    # No trial was run with 0.6.
+    assert (found["alpha"].median, found["alpha"].count) == (0.4, 2)

@@ -193,7 +193,7 @@ class _Capacity:
 
     def once(self) -> Measurement:
         """Search, and report every step."""
-        figures = {"first_rate": self._first()}
+        figures = {"first_connections": float(self._settings.first), "first_rate": self._first()}
         self._exponential()
         figures |= {"exponential_safe": float(self._safe), "exponential_safe_rate": self._rate.rate}
         if self._unsafe is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from natgauge.errors import BrokenError
@@ -80,7 +80,8 @@ class _TearDownRate(HeldConnections[TearDownRateSettings]):
             {"full_seconds": full_seconds, "empty_seconds": empty_seconds}
             for full_seconds, empty_seconds in zip(full, empty, strict=True)
         ]
-        return self.measurement(value, figures=figures, notes=notes, series=rows)
+        sample = {"full_seconds": tuple(full), "empty_seconds": tuple(empty)}
+        return replace(self.measurement(value, figures=figures, notes=notes, series=rows), sample=sample)
 
 
 def _checked(torn: TearDown, expected: int) -> float:
@@ -108,11 +109,7 @@ def tear_down(
     spread = max(max(full) - min(full), max(empty) - min(empty))
     figures = {
         "full_seconds": statistics.median(full),
-        "full_seconds_minimum": min(full),
-        "full_seconds_maximum": max(full),
         "empty_seconds": statistics.median(empty),
-        "empty_seconds_minimum": min(empty),
-        "empty_seconds_maximum": max(empty),
         "difference_seconds": difference,
     }
     if difference <= 0:

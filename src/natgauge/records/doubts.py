@@ -141,7 +141,7 @@ def _limits(measured: MeasurementResult) -> Iterator[Note]:
 
 def _repetitions(measured: MeasurementResult) -> Iterator[Note]:
     summary = measured.summary
-    if len(summary.repetitions) == 1:
+    if len(summary.repetitions) == 1 and not measured.is_sampled:
         yield Note("single repetition", "a single repetition says nothing about spread")
     spread = summary.maximum - summary.minimum
     disagree = _disagree(measured.measurements)
@@ -340,4 +340,5 @@ def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
 def _frames_per_second(measured: MeasurementResult) -> float:
     """Return the median rate of all directions together, frames/s."""
     median = measured.summary.median
-    return measured.figures.get("frames_per_second_total", median * (2 if measured.metric in _ANSWERED_RATES else 1))
+    total = measured.figures.get("frames_per_second_total")
+    return total.median if total else median * (2 if measured.metric in _ANSWERED_RATES else 1)

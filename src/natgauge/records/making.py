@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from natgauge.measurer import Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
+from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, Summary, summarize
 from natgauge.records import doubts
-from natgauge.records.measurement import FRAME_RATES, SHARE_OF_LINK, Repetition, Result
+from natgauge.records.measurement import FRAME_RATES, SHARE_OF_LINK, FigureSummary, Repetition, Result
 from natgauge.records.parameters import Parameters
 
 
@@ -23,6 +24,9 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
     """
     parameters = parameters.with_settings(measured.parameters)
     summary = measured.summary
+    figures = {name: _figure(found) for name, found in measured.figures.items()}
+    if (share := _share_of_link(measured, parameters)) is not None:
+        figures[SHARE_OF_LINK] = share
     return Result(
         metric=measured.metric,
         unit=measured.unit,
@@ -39,7 +43,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         doubts=doubts.find(measured, parameters),
         trials={Verdict(verdict): count for verdict, count in measured.trials.items()},
         disturbed=measured.disturbed,
-        figures={**measured.figures, **_share_of_link(measured, parameters)},
+        figures=figures,
         repetitions=tuple(_repetition(measurement) for measurement in measured.measurements),
         parameters=parameters,
         notes=(*measured.notes, *_port_remarks(parameters)),
@@ -53,12 +57,30 @@ def _port_remarks(parameters: Parameters) -> tuple[Note, ...]:
     return tuple(Note("tester", str(remark)) for remark in remarks) if isinstance(remarks, list) else ()
 
 
-def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> dict[str, float]:
-    """RFC 2544 section 26.1: what part it is of the rate that the link carries at most, where that is known."""
+def summary_of(values: Sequence[float]) -> FigureSummary:
+    """Return the summary of a figure's values over repetitions; at least one value."""
+    return _figure(summarize(values))
+
+
+def _figure(found: Summary) -> FigureSummary:
+    return FigureSummary(
+        median=found.median,
+        p1=found.p1,
+        p99=found.p99,
+        minimum=found.minimum,
+        maximum=found.maximum,
+        mean=found.mean,
+        standard_deviation=found.standard_deviation,
+        count=len(found.repetitions),
+    )
+
+
+def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> FigureSummary | None:
+    """Share of the rate that the link carries at most, where that is known (RFC 2544 section 26.1)."""
     most = parameters.get("theoretical_maximum")
     if measured.metric not in FRAME_RATES or not isinstance(most, int | float):
-        return {}
-    return {SHARE_OF_LINK: measured.summary.median / most}
+        return None
+    return summary_of([value / most for value in measured.summary.repetitions])
 
 
 def _limit(word: str) -> Any:

@@ -14,7 +14,7 @@ from natgauge.records.record import Record, RecordPart
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.words import LimitedBy
 
-SUMMARY_SCHEMA: Final = "natgauge-summary-3"
+SUMMARY_SCHEMA: Final = "natgauge-summary-4"
 
 #: Metrics whose value is a rate of frames in one direction; in phase 1 a connection is a frame.
 FRAME_RATES: Final = frozenset({"connection-rate", "validated-connection-rate", "throughput"})
@@ -46,6 +46,25 @@ class Repetition(RecordPart):
     series: tuple[dict[str, float | str | None], ...] = ()
 
 
+class FigureSummary(RecordPart):
+    """A further figure of a result over all repetitions, in the figure's unit (RFC 9693 section 6).
+
+    Attributes:
+        median: median of the values, as are the next six fields of these values.
+        standard_deviation: standard deviation of the sample; None for a single value.
+        count: number of values: one for each repetition that has the figure, or all values of the repetitions' samples.
+    """
+
+    median: float
+    p1: float
+    p99: float
+    minimum: float
+    maximum: float
+    mean: float
+    standard_deviation: float | None
+    count: Annotated[int, Field(ge=1)]
+
+
 class Result(Record):
     """All repetitions of one measurement, and what they come to.
 
@@ -61,7 +80,7 @@ class Result(Record):
         doubts: facts that a reader must know before using the figure.
         trials: number of trials of all repetitions by verdict.
         disturbed: trials in which stalls or stolen time were seen, whatever their verdict.
-        figures: median of each further figure.
+        figures: summary of each further figure over all repetitions.
         repetitions: each one, in the order they were measured.
         parameters: all that was set.
         notes: each note once.
@@ -70,7 +89,7 @@ class Result(Record):
 
     schema_version: ClassVar = SUMMARY_SCHEMA
 
-    schema_name: Literal["natgauge-summary-3"] = Field(default=SUMMARY_SCHEMA, alias="schema")
+    schema_name: Literal["natgauge-summary-4"] = Field(default=SUMMARY_SCHEMA, alias="schema")
     metric: str
     unit: str
     median: float
@@ -86,7 +105,7 @@ class Result(Record):
     doubts: tuple[Note, ...]
     trials: dict[Verdict, Annotated[int, Field(ge=0)]]
     disturbed: Annotated[int, Field(ge=0)]
-    figures: dict[str, float]
+    figures: dict[str, FigureSummary]
     repetitions: Annotated[tuple[Repetition, ...], Field(min_length=1)]
     parameters: Parameters
     notes: tuple[Note, ...]

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from natgauge.records.measurement import Result
-from natgauge.reports.rows import rows
+from natgauge.reports.rows import Ranged, ResultRow, rows
 
 
 def table(results: Sequence[Result]) -> str:
@@ -17,9 +18,19 @@ def table(results: Sequence[Result]) -> str:
     Raises:
         UsageError: there are no results.
     """
-    shown = rows(results)
+    shown = [column for row in rows(results) for column in _columns(row)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([row.heading for row in shown])
     writer.writerows(zip(*(row.cells for row in shown), strict=True))
     return text.getvalue().rstrip("\n")
+
+
+def _columns(row: ResultRow) -> Iterator[ResultRow]:
+    """Yield the row, followed by rows of the minimum and the maximum where a cell has a range."""
+    medians = tuple(cell.median if isinstance(cell, Ranged) else cell for cell in row.cells)
+    yield replace(row, cells=medians)
+    if any(isinstance(cell, Ranged) for cell in row.cells):
+        for name in ("minimum", "maximum"):
+            cells = tuple(getattr(cell, name) if isinstance(cell, Ranged) else cell for cell in row.cells)
+            yield replace(row, label=f"{row.label}, {name}", cells=cells)

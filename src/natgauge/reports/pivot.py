@@ -32,7 +32,12 @@ _LEFT_OUT: Final = frozenset({"not compared"})
 #: Where one of these says nothing, there was none, which is another set-up; a device may well lack a knob.
 _NONE_IS_A_VALUE: Final = frozenset({describe("frame_timeout_seconds").heading})
 #: Rows in the unit of their block.
-_IN_UNIT: Final = frozenset({"error of the search", "median", "1st percentile", "99th percentile"})
+_IN_UNIT: Final = frozenset(
+    {
+        "error of the search", "median", "1st percentile", "99th percentile", "minimum", "maximum", "mean",
+        "standard deviation",
+    }
+)  # fmt: skip
 #: A narrow table prints rates from here on in thousands, with four digits that count.
 _MANY: Final = 10_000
 _THOUSAND: Final = 1000

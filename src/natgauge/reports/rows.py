@@ -16,10 +16,12 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis import derived
+from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
 from natgauge.errors import UsageError
 from natgauge.procedures.cost import OWN, RATIO, TESTER
-from natgauge.records.measurement import SHARE_OF_LINK, Result
+from natgauge.procedures.kit.result.results import VALUES_FOR_PERCENTILES
+from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.records.parameters import describe, shown
 from natgauge.words import Quantity
 
@@ -36,7 +38,16 @@ class Bounded:
         return f"{self.bound} {self.value!r}"
 
 
-Cell = str | float | Bounded | None
+@dataclass(frozen=True, slots=True)
+class Ranged:
+    """A median over repetitions, and the smallest and the largest value."""
+
+    median: float
+    minimum: float
+    maximum: float
+
+
+Cell = str | float | Bounded | Ranged | None
 
 #: The most characters of a parameter in a table for people.
 _WIDEST: Final = 32
@@ -68,7 +79,16 @@ class ResultRow:
     @property
     def printed(self) -> list[str]:
         """Cells as printed text."""
-        return ["-" if cell is None else self.text(cell) for cell in self.cells]
+        return ["-" if cell is None else printed(cell, self.text) for cell in self.cells]
+
+
+def printed(cell: Cell, text: Callable[[Cell], str]) -> str:
+    """Return a cell's text, without a range that is a single value; `text` formats a value."""
+    if not isinstance(cell, Ranged):
+        return text(cell)
+    if cell.minimum == cell.maximum:
+        return text(cell.median)
+    return f"{text(cell.median)} ({text(cell.minimum)} to {text(cell.maximum)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +114,12 @@ _SIDES: Final = {"both": "in each direction", "up": "from the Initiator", "down"
 
 def unit_of(result: Result) -> str:
     """Return the unit; that of a rate of frames includes the direction."""
-    if result.unit != "frames/s":
-        return result.unit
-    return f"{result.unit} {_SIDES.get(str(result.parameter('directions')), _SIDES['both'])}"
+    return unit_of_frames(result) if result.unit == "frames/s" else result.unit
+
+
+def unit_of_frames(result: Result) -> str:
+    """Return the unit of a rate of frames of each direction that sends."""
+    return f"frames/s {_SIDES.get(str(result.parameter('directions')), _SIDES['both'])}"
 
 
 def number(value: Cell) -> str:
@@ -127,7 +150,24 @@ def _parameter(name: str) -> Callable[[Result], Cell]:
 
 def _figure(name: str) -> Callable[[Result], Cell]:
     """Return a reader of a figure that only some metrics have."""
-    return lambda result: result.figures.get(name)
+    return lambda result: ranged(result.figures.get(name))
+
+
+def ranged(found: FigureSummary | None) -> Cell:
+    """Return the median of a figure, with the range where there are several values; None without the figure."""
+    if found is None or found.count == 1:
+        return None if found is None else found.median
+    return Ranged(found.median, found.minimum, found.maximum)
+
+
+def _beyond_percentiles(name: str) -> Callable[[Result], Cell]:
+    """Return a reader of an extreme; it reads None where the extreme is the 1st or the 99th percentile."""
+    return lambda result: getattr(result, name) if len(result.values) >= VALUES_FOR_PERCENTILES else None
+
+
+def _with_several(name: str) -> Callable[[Result], Cell]:
+    """Return a reader of a figure that a single repetition does not have."""
+    return lambda result: getattr(result, name) if len(result.values) > 1 else None
 
 
 def _cell(value: JsonValue) -> Cell:
@@ -174,12 +214,45 @@ _OF_DELAYS: Final[Mapping[str, str]] = {
 }
 
 
+#: Ends of the names of a delay figure, and what they add to its label.
+_DELAYS_OF: Final[Mapping[str, str]] = {
+    "_us": "",
+    "_without_stalls_us": " without stalls",
+    "_us_from_initiator": " of frames from the Initiator",
+    "_us_from_responder": " of frames from the Responder",
+}
+
+
 def _delays() -> Iterator[_Described]:
-    """Yield the rows of each delay figure, for all frames and without as many of the slowest as stalls delayed."""
+    """Yield the rows of each delay figure: of all frames, without frames that stalls delayed, and by direction."""
     for figure, name in _OF_DELAYS.items():
-        yield _Described(name, _figure(f"{figure}_us"), "us", text=number, found=True)
-        without = _figure(f"{figure}_without_stalls_us")
-        yield _Described(f"{name} without stalls", without, "us", text=number, found=True)
+        for end, of in _DELAYS_OF.items():
+            yield _Described(f"{name}{of}", _figure(f"{figure}{end}"), "us", text=number, found=True)
+
+
+#: Label of each figure of a series over loads, its unit, and what the load is a share of, by column and name.
+_OVER_LOADS: Final[Mapping[tuple[str, str], tuple[str, str, str]]] = {
+    ("offered_percent", "lost_percent"): ("loss", "%", "the highest load"),
+    ("offered_percent", "shortfall_percent"): ("frames not forwarded", "%", "the highest load"),
+    **{("load_percent", f"{name}_us"): (label, "us", "the throughput") for name, label in _OF_DELAYS.items()},
+}
+#: The figure of a series that is left out, by placement: lost frames are part of those not forwarded.
+_WITHOUT: Final = {"shared": "lost_percent", "isolated": "shortfall_percent"}
+
+
+def _over_loads(results: Sequence[Result]) -> Iterator[ResultRow]:
+    """Yield a row for each figure at each load; figures at the load of the result's value have rows already."""
+    series = [by_load(result) for result in results]
+    for (column, name), (label, unit, full) in _OVER_LOADS.items():
+
+        def cell(result: Result, one: ByLoad | None, load: float, column: str = column, name: str = name) -> Cell:
+            if one is None or one.column != column or load == one.of_value or name == _WITHOUT.get(result.placement):
+                return None
+            return ranged(one.at.get(load, {}).get(name))
+
+        for load in sorted({load for one in series if one and one.column == column for load in one.at}, reverse=True):
+            cells = tuple(cell(result, one, load) for result, one in zip(results, series, strict=True))
+            yield ResultRow(f"{label} at {load:g} % of {full}", unit, cells, number, found=True)
 
 
 def _costs() -> Iterator[_Described]:
@@ -213,20 +286,31 @@ _FIXED: Final = (
     _Described("error of the search", lambda result: result.error, text=number, found=True),
     _Described("unit", unit_of),
     _Described("median", lambda result: result.median, text=number, found=True),
-    _Described("all directions", _figure(IN_ALL), "frames/s", text=number, found=True),
     _Described("1st percentile", lambda result: result.p1, text=number, found=True),
     _Described("99th percentile", lambda result: result.p99, text=number, found=True),
+    _Described("minimum", _beyond_percentiles("minimum"), text=number, found=True),
+    _Described("maximum", _beyond_percentiles("maximum"), text=number, found=True),
+    _Described("mean", _with_several("mean"), text=number, found=True),
+    _Described("standard deviation", _with_several("standard_deviation"), text=number, found=True),
+    _Described("all directions", _figure(IN_ALL), "frames/s", text=number, found=True),
     *_delays(),
+    _Described(
+        "highest rate without loss",
+        _figure("highest_rate_without_loss"),
+        "frames/s in each direction",
+        text=number,
+        found=True,
+    ),
     _Described("emptying a full table", _figure("full_seconds"), "s", text=number, found=True),
     _Described("emptying an empty table", _figure("empty_seconds"), "s", text=number, found=True),
+    _Described("deletion of the connections", _figure("difference_seconds"), "s", text=number, found=True),
+    _Described("C0, first connections", _figure("first_connections"), text=number, found=True),
     _Described("R0, rate of C0", _figure("first_rate"), "connections/s", text=number, found=True),
     _Described("CS, safe connections", _figure("exponential_safe"), text=number, found=True),
     _Described("RS, rate of CS", _figure("exponential_safe_rate"), "connections/s", text=number, found=True),
     _Described("CT, unsafe connections", _figure("exponential_unsafe"), text=number, found=True),
     _Described("theoretical maximum", _parameter("theoretical_maximum"), "frames/s in each direction", text=number),
-    _Described(
-        "share of theoretical maximum", lambda result: result.figures.get(SHARE_OF_LINK), text=_decimals(3), found=True
-    ),
+    _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_decimals(3), found=True),
     _Described("limited by", lambda result: result.limited_by, found=True),
     _Described("tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number, found=True),
     *_costs(),
@@ -253,6 +337,7 @@ def rows(results: Sequence[Result]) -> list[ResultRow]:
     missing = tuple("; ".join(uncompared(found, column, results)) or None for column in range(len(results)))
     return [
         *(row.filled(results) for row in _FIXED),
+        *_over_loads(results),
         *_differing(results),
         _Described("device cores", lambda result: result.device_cores or None).filled(results),
         *map(_derived, found),

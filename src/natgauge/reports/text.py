@@ -8,12 +8,24 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from natgauge.analysis.loads import LOADS, by_load
 from natgauge.measurer import Verdict
 from natgauge.notes import count_of
 from natgauge.records.doubts import FUNCTIONAL
-from natgauge.records.measurement import SHARE_OF_LINK, Result
+from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.reports.find_results import read_summary
-from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, doubt_words, number, unit_of, whole
+from natgauge.reports.rows import (
+    IN_ALL,
+    UNIT_IN_ALL,
+    Cell,
+    doubt_words,
+    number,
+    printed,
+    ranged,
+    unit_of,
+    unit_of_frames,
+    whole,
+)
 from natgauge.reports.sheet import Sheet, findings, sheet
 from natgauge.tables import aligned
 from natgauge.words import LimitedBy
@@ -36,7 +48,7 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
 _OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")
 
 #: One load or step of a series.
-SeriesRow = Mapping[str, float | str | None]
+SeriesRow = Mapping[str, Cell]
 
 #: The most rows of a series that are shown; the results folder has all.
 _MOST_ROWS: Final = 24
@@ -58,7 +70,7 @@ def headline(result: Result) -> str:
     """Return device, metric and median; for a throughput also the rate of all directions together."""
     line = f"{result.dut}: {result.metric} {number(result.median)} {unit_of(result)}"
     if IN_ALL in result.figures:
-        line += f", {number(result.figures[IN_ALL])} {UNIT_IN_ALL}"
+        line += f", {number(result.figures[IN_ALL].median)} {UNIT_IN_ALL}"
     return f"{line} ({FUNCTIONAL})" if result.functional else line
 
 
@@ -67,6 +79,7 @@ def sentences(result: Result) -> list[str]:
     return [
         _certainty(result),
         *_latency(result),
+        *_deletions(result),
         _conditions(result),
         *_link(result),
         f"Limited by {_LIMITS[result.limited_by]}.",
@@ -87,23 +100,39 @@ def notes_of(result: Result) -> list[str]:
 
 
 def _series(result: Result) -> list[str]:
-    """Return the table of the repetition whose value is nearest to the median."""
+    """Return the table of a series: by load, or that of the repetition whose value is nearest to the median."""
     values = result.values
-    nearest = min(range(len(values)), key=lambda at: abs(values[at] - result.median))
-    found = result.repetitions[nearest].series
+    loads = by_load(result) if len(values) > 1 else None
+    found: Sequence[SeriesRow]
+    if loads is None:
+        nearest = min(range(len(values)), key=lambda at: abs(values[at] - result.median))
+        found = result.repetitions[nearest].series
+        which = "" if len(values) == 1 else f" of repetition {nearest + 1} of {len(values)}, the nearest to the median"
+    else:
+        found = [
+            {loads.column: load, **{name: ranged(one) for name, one in figures.items()}}
+            for load, figures in loads.at.items()
+        ]
+        which = f", medians of {len(values)} repetitions with their range"
     if not found:
         return []
     step = -(-len(found) // _MOST_ROWS)
-    which = "" if len(values) == 1 else f" of repetition {nearest + 1} of {len(values)}, the nearest to the median"
     each = "" if step == 1 else f"; one in {step} of {len(found):,} rows, and the last"
     shown = found[::step] if (len(found) - 1) % step == 0 else [*found[::step], found[-1]]
-    return [f"  Series{which}{each}:", *(f"    {line}" for line in _series_lines(shown))]
+    return [f"  Series{which}{each}{rates_of(found, result)}:", *(f"    {line}" for line in _series_lines(shown))]
+
+
+def rates_of(series: Sequence[SeriesRow], result: Result) -> str:
+    """Return the unit of the rates in a series over loads, for its title; "" for other series."""
+    over_loads = bool(series) and not series[0].keys().isdisjoint(LOADS)
+    return f" (rates: {unit_of_frames(result)})" if over_loads else ""
 
 
 def _series_lines(series: Sequence[SeriesRow]) -> list[str]:
     """Return aligned lines with a column for each name, in the order of first appearance."""
     names = series_names(series)
-    cells = [[name.replace("_", " ") for name in names], *([_cell(row.get(name)) for name in names] for row in series)]
+    heads = [name.replace("_", " ") for name in names]
+    cells = [heads, *([series_cell(row.get(name)) for name in names] for row in series)]
     return aligned(cells, right=range(len(names)))
 
 
@@ -112,10 +141,9 @@ def series_names(series: Sequence[SeriesRow]) -> list[str]:
     return list(dict.fromkeys(name for row in series for name in row if not name.endswith(_DIRECTIONS)))
 
 
-def _cell(value: float | str | None) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else number(value)
+def series_cell(value: Cell) -> str:
+    """Return the text of a series' cell."""
+    return "-" if value is None else printed(value, number)
 
 
 def spread_of(result: Result) -> float | None:
@@ -141,13 +169,27 @@ def _certainty(result: Result) -> str:
 def _latency(result: Result) -> Iterator[str]:
     """Both latencies of RFC 8219 section 7.2, and the definition of RFC 1242 that a report must state."""
     figures = [result.figures.get(name) for name in ("typical_latency_us", "worst_case_latency_us")]
-    if None in figures:
+    typical, worst = (None if one is None else _spread(one, "us") for one in figures)
+    if typical is None or worst is None:
         return
-    typical, worst = map(number, figures)
     count = len(result.repetitions)
-    of = "" if count == 1 else f"; each is the median of {count} repetitions"
-    yield f"Typical latency (median) {typical} us, worst case latency (99.9th percentile) {worst} us{of}."
+    of = "" if count == 1 else f"; each is the median of {count} repetitions, with their range"
+    yield f"Typical latency (median) {typical}, worst case latency (99.9th percentile) {worst}{of}."
     yield "Delays run from sending to arrival: latency of store and forward devices (RFC 1242 section 3.8)."
+
+
+def _deletions(result: Result) -> Iterator[str]:
+    """Times of emptying a full and an empty table, each deletion counted (RFC 9693 section 4.8)."""
+    full, empty = result.figures.get("full_seconds"), result.figures.get("empty_seconds")
+    if full is None or empty is None:
+        return
+    times = f"a full table in {_spread(full, 's')}, an empty one in {_spread(empty, 's')}"
+    yield f"Medians of {full.count} deletions, with their range: {times}."
+
+
+def _spread(figure: FigureSummary, unit: str) -> str:
+    """The median of a figure with its unit, and the range where there are several values."""
+    return f"{printed(ranged(figure), number)} {unit}"
 
 
 def _conditions(result: Result) -> str:
@@ -178,7 +220,7 @@ def _link(result: Result) -> Iterator[str]:
     if most is None:
         yield "Their theoretical maximum is not known."
     else:
-        part = "" if share is None else f"; the result is {share:.1%} of it"
+        part = "" if share is None else f"; the result is {share.median:.1%} of it"
         yield f"Their theoretical maximum is {number(most)} frames/s in each direction{part}."
 
 

@@ -98,7 +98,7 @@ def queued(metric: str, unit: str, settings: Mapping[str, object], wait_seconds:
     """The device's own rate, that of its queue not among it; no frame may wait longer than W seconds in it."""
 
     def margins(evidence: Evidence) -> Margins:
-        seconds = evidence.measured.figures[TRIAL_SECONDS]
+        seconds = evidence.measured.figures[TRIAL_SECONDS].median
         told_share = most_share(wait_seconds, seconds) + IN_HAND / (RATE * seconds) + LAG_SHARE
         return (RATE * (ERROR + STALL_BOUND_SECONDS["watched"] / seconds), RATE * told_share)
 

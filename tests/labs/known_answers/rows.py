@@ -128,7 +128,7 @@ def value(evidence: Evidence) -> float:
 
 def figure(name: str) -> Read:
     """A further figure of the procedure."""
-    return lambda evidence: evidence.measured.figures[name]
+    return lambda evidence: evidence.measured.figures[name].median
 
 
 def not_forwarded_percent_at(percent: float) -> Read:

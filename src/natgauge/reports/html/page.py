@@ -26,7 +26,7 @@ from natgauge.reports.html.figure import Figure
 from natgauge.reports.html.figures import figures
 from natgauge.reports.html.forest import forests
 from natgauge.reports.optional_deps import need
-from natgauge.reports.rows import number, unit_of
+from natgauge.reports.rows import IN_ALL, number, unit_of
 from natgauge.reports.sheet import SheetRow, below, lines_of
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
@@ -154,7 +154,7 @@ def _verdict(column: int, stored: Stored) -> dict[str, Any]:
         "metric": result.metric,
         "median": number(result.median),
         "unit": unit_of(result),
-        "total": result.figures.get("frames_per_second_total") and number(result.figures["frames_per_second_total"]),
+        "total": number(result.figures[IN_ALL].median) if IN_ALL in result.figures else None,
         "sentences": text.sentences(result),
         "doubts": result.doubts,
         "notes": text.notes_of(result),
@@ -211,17 +211,11 @@ def _series(at: int, result: Result) -> list[dict[str, Any]]:
     for repetition, one in enumerate(result.repetitions, start=1):
         if one.series:
             names = text.series_names(one.series)
-            rows = [[_cell(row.get(name)) for name in names] for row in one.series]
+            rows = [[text.series_cell(row.get(name)) for name in names] for row in one.series]
             head = [name.replace("_", " ") for name in names]
-            title = f"{at}. {result.dut}, {result.metric}, repetition {repetition}"
+            title = f"{at}. {result.dut}, {result.metric}, repetition {repetition}{text.rates_of(one.series, result)}"
             found.append({"title": title, "head": head, "rows": rows})
     return found
-
-
-def _cell(value: float | str | None) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else number(value)
 
 
 def _trials(at: int, stored: Stored, trials: Trials) -> dict[str, Any]:

@@ -167,8 +167,8 @@ def prepare(runner: TrialRunner, settings: Phase1Settings, share: float | None =
         # Where nothing is lost but time, what the device surely did is safe enough.
         return safely_below(error.least_rate)
     if settings.measures_loss and SHARE_FIGURE in rough.figures:
-        preparation = safely_below(rough.figures[HIGHEST_FIGURE])
-        return replace(preparation, rough=rough, unavoidable=rough.figures[SHARE_FIGURE])
+        preparation = safely_below(rough.figures[HIGHEST_FIGURE].median)
+        return replace(preparation, rough=rough, unavoidable=rough.figures[SHARE_FIGURE].median)
     return replace(safely_below(rough.summary.median), rough=rough)
 
 

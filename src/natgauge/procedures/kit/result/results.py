@@ -7,7 +7,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from natgauge.measurer import TrialOutcome, Verdict
@@ -48,8 +48,12 @@ class Summary:
     notes: tuple[Note, ...] = ()
 
 
-def summarize(values: Sequence[float]) -> Summary:
+def summarize(values: Sequence[float], *, sampled: bool = False) -> Summary:
     """Summarize one or more repetitions.
+
+    Args:
+        values: values of the repetitions.
+        sampled: whether each repetition has a sample of its own, so that one repetition already shows spread.
 
     Raises:
         ValueError: there is no value, or one is not finite.
@@ -68,17 +72,17 @@ def summarize(values: Sequence[float]) -> Summary:
         standard_deviation=statistics.stdev(values) if len(values) > 1 else None,
         repetitions=tuple(values),
         interval=median_interval(values),
-        notes=tuple(_notes(len(values))),
+        notes=tuple(_notes(len(values), sampled=sampled)),
     )
 
 
-def _notes(number: int) -> list[Note]:
+def _notes(number: int, *, sampled: bool) -> list[Note]:
     notes = []
     plural = "repetition" if number == 1 else "repetitions"
     if number < VALUES_FOR_PERCENTILES:
         text = f"with {number} {plural} the 1st and 99th percentiles are the minimum and the maximum"
         notes.append(Note("repetitions", text))
-    if number == 1:
+    if number == 1 and not sampled:
         text = "a single repetition says nothing about spread; RFC 9693 section 6 wants several"
         notes.append(Note("repetitions", text))
     return notes
@@ -111,6 +115,8 @@ class Measurement:
         trials: number of trials by verdict.
         attempts: every trial in order, INVALID trials included.
         figures: further figures of this repetition by name, units in the names.
+        sample: the single values of those figures of which this repetition has several, such as the time of each
+            deletion (RFC 9693 section 4.8), by name.
         notes: facts that a reader must know.
         series: rows of a table or graph, one per load or step; units in the names.
     """
@@ -121,6 +127,7 @@ class Measurement:
     trials: Mapping[str, int]
     attempts: tuple[Attempt, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
+    sample: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     series: tuple[Row, ...] = ()
 
@@ -184,19 +191,30 @@ class MeasurementResult:
         return sum(attempt.outcome.excused for repetition in self.measurements for attempt in repetition.attempts)
 
     @property
-    def figures(self) -> dict[str, float]:
-        """Median of each further figure; the lower one of two where it must be one that trials had."""
+    def figures(self) -> dict[str, Summary]:
+        """Summary of each further figure over all repetitions; of a sample over all its values.
+
+        The median of a figure that a trial was run with is the lower one of two, so that a trial had it.
+        """
         names = dict.fromkeys(name for measurement in self.measurements for name in measurement.figures)
-        return {
-            name: _median(
-                name, [repetition.figures[name] for repetition in self.measurements if name in repetition.figures]
-            )
-            for name in names
-        }
+        return {name: self._figure(name) for name in names}
+
+    def _figure(self, name: str) -> Summary:
+        values: list[float] = []
+        for repetition in self.measurements:
+            if name in repetition.figures:
+                values += repetition.sample.get(name, (repetition.figures[name],))
+        found = summarize(values)
+        return replace(found, median=statistics.median_low(values)) if name in _TRIED else found
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether each repetition has a sample of its own, so that one repetition already shows spread."""
+        return _sampled(self.measurements)
 
 
-def _median(name: str, values: Sequence[float]) -> float:
-    return statistics.median_low(values) if name in _TRIED else statistics.median(values)
+def _sampled(measurements: Sequence[Measurement]) -> bool:
+    return all(measurement.sample for measurement in measurements)
 
 
 def make_result(
@@ -207,7 +225,7 @@ def make_result(
     notes: Iterable[Note] = (),
 ) -> MeasurementResult:
     """Put the repetitions together; equal notes appear once."""
-    summary = summarize([measurement.value for measurement in measurements])
+    summary = summarize([measurement.value for measurement in measurements], sampled=_sampled(measurements))
     every_note = [*notes, *(note for measurement in measurements for note in measurement.notes), *summary.notes]
     return MeasurementResult(metric, unit, parameters, tuple(measurements), summary, tuple(dict.fromkeys(every_note)))
 

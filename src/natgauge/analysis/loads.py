@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series over loads, summarized over all repetitions: loss and delays at each load, with their spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from natgauge.records.making import summary_of
+from natgauge.records.measurement import FigureSummary, Result
+
+#: Columns of a series that contain the load, in percent. A series without such a column is not one over loads.
+LOADS: Final = ("offered_percent", "load_percent")
+
+
+@dataclass(frozen=True, slots=True)
+class ByLoad:
+    """A series over loads.
+
+    Attributes:
+        column: name of the column that contains the load.
+        at: summary of each other number of the rows, by load in percent and by name, in the order of the rows.
+        of_value: the load at which the result's value was measured.
+    """
+
+    column: str
+    at: Mapping[float, Mapping[str, FigureSummary]]
+    of_value: float
+
+
+def by_load(result: Result) -> ByLoad | None:
+    """Return a result's series over loads, summarized over all repetitions; None where it has no such series."""
+    rows = [row for repetition in result.repetitions for row in repetition.series]
+    column = next((name for name in LOADS if rows and name in rows[0]), None)
+    if column is None:
+        return None
+    values: dict[float, dict[str, list[float]]] = {}
+    for row in rows:
+        load = row.get(column)
+        if not isinstance(load, int | float):
+            continue
+        at_load = values.setdefault(load, {})
+        for name, value in row.items():
+            if name != column and isinstance(value, int | float):
+                at_load.setdefault(name, []).append(value)
+    summaries = {
+        load: {name: summary_of(numbers) for name, numbers in at_load.items()} for load, at_load in values.items()
+    }
+    return ByLoad(column, summaries, next(iter(values)))
