@@ -100,7 +100,7 @@ class TrialPlan:
     """One elementary test: it starts with an empty table and consists of phase 1, a gap and phase 2.
 
     Attributes:
-        connections: N, frames of phase 1, one per connection; 1 to 2**31.
+        connections: N, frames of phase 1, one per connection; 1 to 2**31. With order with-replacement: the draws.
         phase1_rate: R, frames/s of phase 1; > 0.
         phase2: None when there is only phase 1 (maximum connection establishment rate, RFC 9693 section 4.5).
         order: in which order phase 1 enumerates the four tuples (RFC 9693 section 4.4).

@@ -195,6 +195,13 @@ fn drawing_with_replacement_leaves_about_a_third_of_the_tuples_out() {
 }
 
 #[test]
+fn more_draws_than_four_tuples_leave_few_of_them_out() {
+    // e^-10 of 600 four tuples is 0.03.
+    let distinct = tuples("with-replacement", 1, THREE, 6000).into_iter().collect::<HashSet<_>>().len();
+    assert!((598..=600).contains(&distinct), "{distinct}");
+}
+
+#[test]
 fn the_responder_sends_only_what_it_learned_each_once_when_asked() {
     let mut place = MaybeUninit::uninit();
     let once = r#"{"rate":1000000.0,"frames":1000,"reading_order":"once"}"#;

@@ -36,16 +36,20 @@ def test_the_capacity_is_the_limit_that_was_set(tmp_path: Path) -> None:
 @soak
 @whole
 @pytest.mark.alone
-def test_draws_create_as_many_connections_as_chance_has_it(tmp_path: Path) -> None:
-    """The device's own count against arithmetic; 6 standard deviations of the draws are below 1 % of them."""
+@pytest.mark.parametrize("draws", [20_000, 200_000])
+def test_draws_create_as_many_connections_as_chance_has_it(draws: int, tmp_path: Path) -> None:
+    """The device's own count against arithmetic; 6 standard deviations are below 1 % of the four tuples."""
     found = measure(
-        "enumeration-orders", tmp_path, connections=20_000, source_ports="10001-30000", error="50%", confirm=False
-    )
+        "enumeration-orders", tmp_path,
+        connections=20_000, source_ports="10001-30000", draws=draws, error="50%", confirm=False,
+    )  # fmt: skip
     figures = {name: one.median for name, one in found.result.figures.items()}
-    assert figures["created_percent_with_replacement"] == pytest.approx(100 * (1 - 1 / math.e), abs=1)
+    each = draws / 20_000
+    expected = 100 * (1 - math.exp(-each)) / each
+    assert figures["created_percent_with_replacement"] == pytest.approx(expected, abs=1 / each)
     assert figures["created_percent_permutation"] == figures["created_percent_increasing"] == 100
     # 400 last frames: one standard deviation of their share is 2.4 %.
-    assert figures["ending_new_percent"] == pytest.approx(100 / math.e, abs=12)
+    assert figures["ending_new_percent"] == pytest.approx(100 * math.exp(-each), abs=12 / each)
 
 
 @soak

@@ -174,7 +174,8 @@ class Gateway(Measurer):
     def _trial(self, plan: TrialPlan) -> TrialEvidence:
         disturbed = self._random.random() < self.disturbed
         extra = int(disturbed or self._random.random() < self.rare_loss)
-        refused = max(plan.connections - self.table_size, 0) if self.when_full == "refuse" else 0
+        opened = plan.connections if plan.order != "with-replacement" else min(plan.connections, self.four_tuples)
+        refused = max(opened - self.table_size, 0) if self.when_full == "refuse" else 0
         phase1 = Counts(0, 0, 0)
         if not plan.stateless:
             phase1 = self._stream(plan.connections, plan.phase1_rate, self.establishes, refused=refused, plan=plan)

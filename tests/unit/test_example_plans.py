@@ -258,6 +258,15 @@ def test_scale_up_has_the_parameters_of_figure_2() -> None:
     assert {measurement.metric for point in ours[len(cores) :] for measurement in point.measurements} == {"throughput"}
 
 
+def test_orders_have_the_frames_of_all_four_columns_of_table_23() -> None:
+    theirs = table("nat64-paper-table-23")
+    for small, divisor in ((False, 1), (True, 40)):
+        cells = published_cells("nat64-paper-table-23", small=small)
+        planned = [one.planned.settings for cell in cells for one in cell.measurements]
+        assert [one.order for one in planned] == ["increasing", "with-replacement", "with-replacement", "permutation"]
+        assert [divisor * one.phase1_frames for one in planned] == printed(theirs, "phase-1-frames")
+
+
 def test_alpha_has_the_values_of_figure_11_and_a_failed_validation_fails_its_trial() -> None:
     theirs = table("scalability-draft-figure-11")
     (cell,) = published_cells("scalability-draft-figure-11")

@@ -51,6 +51,23 @@ def test_a_hard_cliff_is_found_within_the_error(cliff: float, share: float) -> N
     assert supported_by_a_pass(result)
 
 
+def test_draws_have_their_expected_and_their_counted_connections() -> None:
+    gateway = Gateway(establishes=3e5, four_tuples=N)
+    result = measure(gateway, order="with-replacement", draws=10 * N, four_tuples=N)
+    assert {plan.connections for plan in gateway.plans} == {10 * N}
+    assert result.summary.median == pytest.approx(3e5, rel=0.011)
+    assert result.figures["connections_expected"].median == pytest.approx(N * (1 - math.exp(-10)), rel=1e-5)
+    assert result.figures["connections_counted"].median == round(N * (1 - math.exp(-10)))
+    uncounted = measure(Gateway(knows_count=False), order="with-replacement")
+    assert uncounted.figures["connections_expected"].median == pytest.approx(N * (1 - math.exp(-1)), rel=1e-4)
+    assert "connections_counted" not in uncounted.figures
+
+
+def test_draws_in_another_order_are_refused() -> None:
+    with pytest.raises(UsageError, match="draws: order increasing draws nothing"):
+        ConnectionRateSettings(connections=N, placement="shared", order="increasing", draws=5)
+
+
 def test_lateness_is_the_cliff_in_shared_placement() -> None:
     """Nothing is ever lost there; the answer is where the schedule cannot be held (0.1 % or 200 us are tolerated)."""
     gateway = Gateway(establishes=400_000, placement="shared")

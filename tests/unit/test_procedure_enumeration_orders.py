@@ -11,12 +11,8 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures.enumeration_orders import (
-    PROCEDURE,
-    EnumerationOrdersSettings,
-    expected_connections,
-    expected_new,
-)
+from natgauge.procedures.enumeration_orders import PROCEDURE, EnumerationOrdersSettings
+from natgauge.procedures.kit.measure.draws import expected_connections, expected_new
 from natgauge.procedures.kit.result.results import MeasurementResult
 
 N = 100_000
@@ -57,11 +53,34 @@ def test_a_larger_space_is_hit_twice_less_often() -> None:
     assert measure(Gateway(four_tuples=4 * N), four_tuples=4 * N).summary.median == pytest.approx(88.5, abs=0.1)
 
 
+def test_more_draws_than_four_tuples_open_nearly_all_of_them() -> None:
+    """The third column of Table 23 of Lencse, Shima, Cho: ten draws for each four tuple."""
+    gateway = Gateway(establishes=3e5, table_size=N + 1000)
+    result = measure(gateway, draws=10 * N)
+    (rows,) = (one.series for one in result.measurements)
+    named = {row["order"]: row for row in rows}
+    figures = ("frames", "connections", "connections_expected")
+    assert [named["permutation"][name] for name in figures] == [N, N, N]
+    assert [named["with-replacement"][name] for name in figures] == pytest.approx([10 * N, 99_995, 99_995.46], abs=1)
+    assert result.figures["rate_with_replacement"].median == pytest.approx(3e5, rel=0.011)
+    assert result.figures["ending_new_percent"].median == pytest.approx(100 * math.exp(-9.9), abs=0.003)
+    drawn = {plan.connections for plan in gateway.plans if plan.order == "with-replacement"}
+    assert drawn == {10 * N, 10 * N - N // 5}
+    assert any("of 1000000 draws out of 100000 four tuples: 10.0%" in note.text for note in result.notes)
+
+
+def test_connections_of_draws_that_the_device_does_not_count_are_no_figure() -> None:
+    with pytest.raises(BrokenError, match="does not report its connections, so those of draws are not known"):
+        measure(Gateway(knows_count=False))
+
+
 def test_a_table_too_small_is_told() -> None:
     with pytest.raises(BrokenError, match="order permutation: no connections at any rate"):
         measure(Gateway(table_size=N // 2))
 
 
 def test_bad_settings_are_refused_in_one_line() -> None:
+    with pytest.raises(UsageError, match="draws: 0 is outside of 1 to 2147483648 frames"):
+        EnumerationOrdersSettings(connections=N, placement="shared", draws=0)
     with pytest.raises(UsageError, match="four tuples: 5 is outside of 100000 to 4294967296"):
         EnumerationOrdersSettings(connections=N, placement="shared", four_tuples=5)

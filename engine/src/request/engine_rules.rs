@@ -120,10 +120,11 @@ fn check_gateway(field: &str, gateway: &Gateway, own: &AddressRange) -> Outcome<
 }
 
 fn check_connections(request: &Request) -> Outcome<()> {
-    let most = if request.order == Order::WithReplacement { MOST_DRAWN_FROM } else { MOST_SPACE };
+    let draws = request.order == Order::WithReplacement;
+    let most = if draws { MOST_DRAWN_FROM } else { MOST_SPACE };
     match request.space().filter(|&space| space <= most) {
         None => refuse("initiator", "{}", SPACE, &format!(", more than {most}: narrow them")),
-        Some(space) if space < request.connections => {
+        Some(space) if !draws && space < request.connections => {
             refuse("connections", request.connections, CONNECTIONS, &format!(", {space}: widen them or ask for fewer"))
         }
         Some(_) => Ok(()),

@@ -309,7 +309,8 @@ pub struct Request {
     /// state.
     #[serde(default)]
     pub stateless: bool,
-    /// N, the number of connections: the first N four tuples in the order.
+    /// N, the number of connections: the first N four tuples in the order. With with-replacement: the number of draws,
+    /// which may exceed the number of four tuples.
     #[serde(with = "Whole::<1, MOST_CONNECTIONS>")]
     pub connections: u64,
     pub order: Order,

@@ -19,14 +19,20 @@ from natgauge.facts import TrialEvidence
 from natgauge.measurer import MOST_TOGETHER, Counts, Direction, TrialOutcome, TrialPlan
 from natgauge.trials import phase1_of
 from natgauge.verdicts import judge
-from natgauge.words import Placement
+from natgauge.words import MAXIMUM_CONNECTIONS, Placement
 
 #: Counts of phase 1 in trials without phase 1.
 _NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
 
 
-def judged(
-    evidence: Evidence, plan: TrialPlan, placement: Placement, table_limit: int | None, *, taps: bool = False
+def judged(  # noqa: PLR0913 - what decides in addition to the evidence, each by its name
+    evidence: Evidence,
+    plan: TrialPlan,
+    placement: Placement,
+    table_limit: int | None,
+    *,
+    four_tuples: int = MAXIMUM_CONNECTIONS,
+    taps: bool = False,
 ) -> TrialOutcome:
     """Return the verdict on a trial, with its counts and delays.
 
@@ -35,6 +41,7 @@ def judged(
         plan: plan of the trial.
         placement: placement of the lab.
         table_limit: limit of the device's table; None = not known.
+        four_tuples: number of four tuples, which draws with replacement may exceed.
         taps: whether the tester's ports are taps of a guest.
     """
     result = evidence.result
@@ -43,7 +50,7 @@ def judged(
     judgement = judge(
         TrialEvidence(
             placement=placement,
-            connections=0 if plan.stateless else plan.connections,
+            connections=0 if plan.stateless else min(plan.connections, four_tuples),
             stored=result.state_table.stored,
             phase1=phase1,
             phase2=phase2,

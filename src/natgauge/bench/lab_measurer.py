@@ -285,7 +285,9 @@ class LabMeasurer(Measurer):
 
     def _judged(self, evidence: Evidence, plan: TrialPlan) -> TrialOutcome:
         taps = self.place.initiator.tap
-        return judged(evidence, plan, self.place.placement, self.settings.table_limit, taps=taps)
+        return judged(
+            evidence, plan, self.place.placement, self.settings.table_limit, four_tuples=self.traffic.space, taps=taps
+        )
 
     def _bring_back(self) -> str:
         """Recover a collapsed device, and return a note about it.

@@ -158,7 +158,7 @@ def of_cell(point: PlannedCell) -> Estimate:
         trials=trials,
         seconds=seconds,
         most_seconds=None if endless else most,
-        tester_octets=point.connections * _OCTETS[point.recipe.responder_family],
+        tester_octets=_phase1_frames(point) * _OCTETS[point.recipe.responder_family],
         device_octets=_device_octets(point),
         cut=cut,
         outlasting=_outlasting(point) if any(once.outlasts for once in each.values()) else (),
@@ -175,8 +175,14 @@ def _device_octets(point: PlannedCell) -> int | None:
 def _outlasting(point: PlannedCell) -> tuple[Outlasting, ...]:
     timeout = _chosen(point)["udp_timeout"]
     after = max(measurement.planned.facts.after_seconds for measurement in point.measurements)
-    rate = point.connections / (timeout - after) if timeout > after else math.inf
-    return (Outlasting(point.name, point.connections, timeout, rate),)
+    frames = _phase1_frames(point)
+    rate = frames / (timeout - after) if timeout > after else math.inf
+    return (Outlasting(point.name, frames, timeout, rate),)
+
+
+def _phase1_frames(point: PlannedCell) -> int:
+    """The most frames of a phase 1: connections or draws."""
+    return max(one.planned.settings.phase1_frames for one in point.measurements)
 
 
 def _of_repetition(measurement: CellMeasurement, knobs: Mapping[str, int], *, rate_known: bool) -> Once:

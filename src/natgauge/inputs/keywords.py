@@ -32,6 +32,7 @@ class MeasureKeywords(TypedDict, total=False):
     invalid_repeats: int | None
     settle_seconds: float | None
     most_seconds: float | None
+    draws: int | None
     quantities: str | None
     rounds: int | None
     slice_frames: int | None

@@ -7,6 +7,9 @@ all N arrive at the Responder. N is fixed, so a trial lasts N/R. Binary search f
 A forwarded frame counts as an established connection (RFC 9693 section 4.6). Where the device reports its own count,
 the verdict of the trial compares the two.
 
+With order with-replacement phase 1 draws its four tuples, `draws` times. Then not every frame opens a connection: the
+result has the expected number of connections, and the device's own count if it has one.
+
 A short trial favours a device with queues before it; `kit.queues` limits this effect. In `shared` placement the
 tolerated lag has the same effect; `kit.search.late_frames` limits it, and refuses trials that would be too short.
 """
@@ -15,8 +18,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from natgauge.measurer import TrialOutcome
+from natgauge.errors import UsageError
+from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.frame_counts import forwarding_rate
 from natgauge.procedures.kit.result.results import Measurement
@@ -32,8 +38,18 @@ UNIT = "connections/s"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConnectionRateSettings(SearchSettings):
-    """Settings of the connection rate: the settings of a search."""
+class ConnectionRateSettings(DrawSettings, SearchSettings):
+    """Settings of the connection rate: the settings of a search, and of draws."""
+
+    def __post_init__(self) -> None:
+        """Refuse draws in another order."""
+        super().__post_init__()
+        if self.order == DRAWN:
+            return
+        if self.draws is not None:
+            raise UsageError(f"draws: order {self.order} draws nothing; leave draws out, or choose order {DRAWN}")
+        # Nothing is drawn from them, so they move no figure.
+        object.__setattr__(self, "four_tuples", None)
 
     def as_run(self) -> ConnectionRateSettings:
         """Return these settings, with a time limit for each frame where there are queues before the device."""
@@ -46,23 +62,44 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
     def __init__(self, runner: TrialRunner, settings: ConnectionRateSettings) -> None:
         super().__init__(runner, settings)
         self._expected = expected_rate(runner, settings, "new")
+        self._counted: dict[float, int] = {}
 
     def search_once(self, known: float | None) -> Measurement:
         def trial(rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
-            return self.runner.run(self.settings.phase1_plan(rate), rate, bounds)
+            outcome = self.runner.run(self.settings.phase1_plan(rate), rate, bounds)
+            if outcome.verdict is Verdict.PASS and outcome.table_count is not None:
+                self._counted[rate] = outcome.table_count
+            return outcome
 
         def fewer(rate: float, connections: int, bounds: Bounds) -> TrialOutcome:
             return self.runner.run(replace(self.settings.phase1_plan(rate), connections=connections), rate, bounds)
 
-        span = establishing_span(self.runner.measurer, self.settings.connections, self._expected)
+        self._counted.clear()
+        span = establishing_span(self.runner.measurer, self.settings.phase1_frames, self._expected)
         plan = search_plan(self.settings, span, known, short_probes=False)
-        return search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]), fewer)
+        found = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]), fewer)
+        return found if self.settings.order != DRAWN else self._with_drawn(found)
 
     def length(self) -> late_frames.Length:
-        return late_frames.of_connections(self.settings.connections)
+        return late_frames.of_connections(
+            self.settings.phase1_frames, "connections" if self.settings.draws is None else "draws"
+        )
 
     def seconds(self, rate: float) -> float:
-        return self.settings.connections / rate
+        return self.settings.phase1_frames / rate
+
+    def _with_drawn(self, found: Measurement) -> Measurement:
+        """Add the expected number of connections, and the counted number of the trial that gave the value."""
+        settings, counted = self.settings, self._counted.get(found.value)
+        figures = {"connections_expected": settings.expected_connections}
+        text = (
+            f"{settings.phase1_frames} draws out of {settings.space} four tuples open "
+            f"{settings.expected_connections:.0f} connections on average"
+        )
+        if counted is not None:
+            figures["connections_counted"] = float(counted)
+            text += f"; the device counted {counted}"
+        return replace(found, figures={**found.figures, **figures}, notes=(*found.notes, Note("method", text)))
 
 
 PROCEDURE = Procedure(

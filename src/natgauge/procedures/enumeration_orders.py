@@ -8,20 +8,19 @@ measured with draws is a mixture of opening and forwarding.
 
 For each order the connection rate is searched, and a trial at a safe share of it counts the connections that there
 really are, by the device's own count. The share of new connections among the last frames of the draws comes from a
-second trial with a few frames less and the same seed.
+second trial with a few frames less and the same seed. `draws` may exceed the number of four tuples.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from natgauge.errors import BrokenError
 from natgauge.inputs.checks import whole
-from natgauge.inputs.input import described
 from natgauge.notes import Note
+from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings, expected_connections, expected_new
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, safely_below
 from natgauge.procedures.kit.measure.prerequisite import measure_first
@@ -34,23 +33,13 @@ from natgauge.words import Order
 
 METRIC = "enumeration-orders"
 UNIT = "%"
-DRAWN: Order = "with-replacement"
 #: The last frames of the draws: enough to count new ones among them, few enough to be the end.
 ENDING_SHARE = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnumerationOrdersSettings(Phase1Settings, SearchSettings):
-    """Settings of the comparison.
-
-    Attributes:
-        four_tuples: S, how many there are to draw from; None = the number of connections.
-    """
-
-    four_tuples: int | None = field(
-        default=None,
-        metadata=described("four tuples to draw from", group="traffic", default="the number of connections"),
-    )
+class EnumerationOrdersSettings(DrawSettings, Phase1Settings, SearchSettings):
+    """Settings of the comparison; draws are those of the one order that draws."""
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
@@ -62,21 +51,6 @@ class EnumerationOrdersSettings(Phase1Settings, SearchSettings):
     def measures_connection_rate(self) -> bool:
         """True: each order has a connection rate."""
         return True
-
-    @property
-    def space(self) -> int:
-        """S, the number of four tuples to choose from."""
-        return self.four_tuples or self.connections
-
-
-def expected_connections(draws: int, space: int) -> float:
-    """Expected number of distinct four tuples of `space` after `draws` independent draws."""
-    return -space * math.expm1(draws * math.log1p(-1 / space)) if space > 1 else 1.0
-
-
-def expected_new(draws: int, space: int) -> float:
-    """Probability that the next draw selects a four tuple not drawn before."""
-    return math.exp(draws * math.log1p(-1 / space)) if space > 1 else 0.0
 
 
 class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
@@ -93,22 +67,32 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
             ordered = replace(self.settings, order=order)
             rate = self._connection_rate(ordered)
             self.preparation = safely_below(rate)
-            created = self._created(ordered, ordered.connections)
+            frames = ordered.phase1_frames
+            created = self._created(ordered, frames)
             name = order.replace("-", "_")
-            figures |= {f"rate_{name}": rate, f"created_percent_{name}": 100 * created / ordered.connections}
-            rows.append({"order": order, "rate": rate, "connections": float(created)})
+            figures |= {f"rate_{name}": rate, f"created_percent_{name}": 100 * created / frames}
+            rows.append(
+                {
+                    "order": order,
+                    "frames": float(frames),
+                    "rate": rate,
+                    "connections": float(created),
+                    "connections_expected": ordered.expected_connections,
+                }
+            )
             if order == DRAWN:
-                last = max(1, round(ENDING_SHARE * ordered.connections))
-                earlier = ordered.connections - last
+                last = max(1, round(ENDING_SHARE * frames))
+                earlier = frames - last
                 before = self._created(ordered, earlier) if earlier else 0
                 figures["ending_new_percent"] = 100 * (created - before) / last
         return self.measurement(figures["created_percent_with_replacement"], figures=figures, series=rows)
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        draws, space = self.settings.connections, self.settings.space
+        drawn = replace(self.settings, order=DRAWN)
+        draws, space = drawn.phase1_frames, drawn.space
         text = (
             f"expected of {draws} draws out of {space} four tuples: {expected_connections(draws, space) / draws:.1%} "
-            f"create a connection, of the last ones {expected_new(draws, space):.1%}"
+            f"create a connection, of the last ones {100 * expected_new(draws, space):.3g}%"
         )
         return [Note("method", text)]
 
@@ -124,11 +108,13 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
             error=settings.error,
             loss_verifications=settings.loss_verifications,
             confirm=settings.confirm,
+            draws=settings.draws if settings.order == DRAWN else None,
+            four_tuples=settings.four_tuples,
         )
         if result.summary.median == 0:
             reasons = "; ".join(map(str, result.notes))
             raise BrokenError(f"{METRIC}: order {settings.order}: no connections at any rate: {reasons}")
-        advice, what = late_frames.of_connections(settings.connections).advice, f"the rate of order {settings.order}"
+        advice, what = late_frames.of_connections(settings.phase1_frames).advice, f"the rate of order {settings.order}"
         short = late_frames.short_note(result.measurements, settings.placement, settings.error, advice, what)
         self.repetition_notes.extend(short)
         return result.summary.median
@@ -137,7 +123,12 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
         """Connections after that number of frames, by the device's own count if it has one."""
         rate = self.preparation.rate
         outcome = self.must(rate, replace(settings.phase1_plan(rate), connections=frames))
-        return outcome.stored if outcome.table_count is None else outcome.table_count
+        if outcome.table_count is not None:
+            return outcome.table_count
+        if settings.order == DRAWN:
+            # The Responder counts draws, not the four tuples among them.
+            raise BrokenError(f"{METRIC}: the device does not report its connections, so those of draws are not known")
+        return outcome.stored
 
 
 PROCEDURE = Procedure(

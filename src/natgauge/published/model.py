@@ -184,7 +184,7 @@ class TablePlan(_Model):
     missing: tuple[Missing, ...] = ()
     differs: tuple[Text, ...] = ()
     parameters: dict[Parameter, Text] = {}
-    columns: dict[str, Annotated[tuple[Text, ...], Field(min_length=1)]] = {}
+    columns: dict[str, Annotated[tuple[Text | int, ...], Field(min_length=1)]] = {}
     entries_per_bucket: Annotated[int, Field(ge=1)] | None = None
     settings: dict[str, dict[str, Any]] = {}
     measure: tuple[dict[str, Any], ...] = ()

@@ -16,6 +16,7 @@ from typing import Any, Final
 from natgauge import toml_text
 from natgauge.errors import HostError, UsageError
 from natgauge.procedures import procedures
+from natgauge.procedures.kit.measure.draws import DRAWN
 from natgauge.published.cells import NOTHING, read
 from natgauge.published.load import sources
 from natgauge.published.model import Parameter, Table
@@ -137,13 +138,14 @@ def document(one: Table, *, small: bool) -> dict[str, Any]:
         own = {key: cells[0][key] for key in keys if key in cells[0] and key not in varying}
         plan[part] = {**plan.get(part, {}), **own}
     plan["series"] = {key: [cell[key] for cell in cells] for key in series}
+    # Columns of one cell, which differ in their settings, share a point.
     plan["point"] = [
         {
             "name": name,
             **{key: cell[key] for key in of_cell},
             **({} if times == experiments[0] else {"repetitions": times}),
         }
-        for name, cell, times in zip(names, cells, experiments, strict=False)
+        for name, (cell, times) in dict(zip(names, zip(cells, experiments, strict=True), strict=False)).items()
     ]
     plan["measure"] = _merged(measured, devices, names, settings)
     return {key: value for key, value in plan.items() if value not in ({}, [])}
@@ -174,6 +176,8 @@ def _measured(one: Table, columns: Sequence[int], *, small: bool) -> Iterator[_M
         for column in columns:
             error = None if small else _error(one, name, column)
             added = {} if error is None else {"error": error}
+            if (draws := _draws(one, column, small=small)) is not None:
+                added["draws"] = draws
             experiments = _SMALL_REPETITIONS if small else _parameter(one, "experiments", column)
             if metric == _TEAR_DOWN and experiments is not None:
                 added["sample"] = experiments
@@ -192,7 +196,8 @@ def _merged(
             entry = {"metric": metric, **own, **each}
             entries.setdefault(toml_text.dump(entry), {**entry, "points": []})["points"] += names[column : column + 1]
         for key, entry in entries.items():
-            if len(entry["points"]) == len(names):
+            entry["points"] = list(dict.fromkeys(entry["points"]))
+            if len(entry["points"]) == len(set(names)):
                 del entry["points"]
             found.setdefault(f"{key}{entry.get('points')}", (entry, []))[1].extend(recipes)
     return [
@@ -236,6 +241,14 @@ def _traffic(one: Table, column: int, *, small: bool) -> tuple[dict[str, Any], f
         "source_ports": f"{_FIRST_SOURCE_PORT}-{_FIRST_SOURCE_PORT + inner - 1}",
         "destination_ports": f"1-{outer}",
     }, inner * outer / connections
+
+
+def _draws(one: Table, column: int, *, small: bool) -> int | None:
+    """Draws of phase 1 at a column; None where it draws nothing, or the table does not print the number of frames."""
+    orders, frames = one.plan.columns.get("order"), _parameter(one, "phase-1-frames", column)
+    if orders is None or orders[column] != DRAWN or frames is None:
+        return None
+    return round(frames * _traffic(one, column, small=small)[1])
 
 
 def _sizes(one: Table, column: int) -> dict[str, int]:

@@ -183,7 +183,7 @@ class TrialLimits(AgreementPart):
 
 
 class TrialRequest(AgreementPart):
-    """One elementary test: phase 1, gap, phase 2. `connections` is N of RFC 9693 section 4.
+    """One elementary test: phase 1, gap, phase 2. `connections` is N of RFC 9693 section 4, or a number of draws.
 
     A `stateless` one has no phase 1: both sides make their four tuples themselves (RFC 8219 section 5.1).
     """

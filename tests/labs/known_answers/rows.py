@@ -32,7 +32,7 @@ from natgauge.facts import STALL_BOUND_SECONDS
 from natgauge.inputs.question import DeviceOptions
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
-from natgauge.procedures.enumeration_orders import expected_connections
+from natgauge.procedures.kit.measure.draws import expected_connections
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
 from natgauge.records.measurement import Result

@@ -4,8 +4,9 @@
 A metric's settings are one class that names its groups, such as
 `class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings)`. Each group inherits `TrialSettings` and
 nothing else. The groups are `rate_search.SearchSettings`, `phase1.Phase1Settings`, `phase2.Phase2Settings`,
-`throughput_shares.ThroughputShareSettings` and `validation.ValidationSettings`; `delay_metrics.DelaySettings` is the
-one class of three metrics. Fields come in the order from the last group named to the first.
+`throughput_shares.ThroughputShareSettings`, `validation.ValidationSettings` and `draws.DrawSettings`;
+`delay_metrics.DelaySettings` is the one class of three metrics. Fields come in the order from the last group named to
+the first.
 """
 
 from __future__ import annotations
@@ -178,6 +179,11 @@ class TrialSettings:
         return True
 
     @property
+    def phase1_frames(self) -> int:
+        """Number of frames of phase 1."""
+        return self.connections
+
+    @property
     def phase2_seconds(self) -> float:
         """Nominal length of phase 2 as far as the settings decide it, in seconds; 0 = no trial has one."""
         return 0.0
@@ -223,7 +229,7 @@ class TrialSettings:
     def phase1_plan(self, rate: float) -> TrialPlan:
         """A trial that establishes the connections at this rate and leaves them in the device's table."""
         return TrialPlan(
-            connections=self.connections,
+            connections=self.phase1_frames,
             phase1_rate=rate,
             order=self.order,
             frame_timeout_seconds=self.frame_timeout_seconds,

@@ -57,9 +57,9 @@ class Length:
     advice: str
 
 
-def of_connections(connections: int) -> Length:
-    """The length of trials whose phase 1 decides: N/R for N connections."""
-    return Length("N/R", "connections", connections, "connections", "use more connections")
+def of_connections(frames: int, what: str = "connections") -> Length:
+    """The length of trials whose phase 1 decides: N/R for N frames, which are connections or draws."""
+    return Length("N/R", what, frames, what, f"use more {what}")
 
 
 def of_trials(seconds: float) -> Length:

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws with replacement: a phase 1 whose frames select their four tuples independently of each other.
+
+RFC 9693 section 4.4 requires that each frame of phase 1 opens a connection. Draws do not: of S four tuples, N draws
+select S * (1 - (1 - 1/S)^N) on average, which is S * (1 - e^(-N/S)) for large S. N may be larger than S, as in Table 23
+of Lencse, Shima, Cho (Computer Communications 210, 2023).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from natgauge.inputs.checks import whole
+from natgauge.inputs.input import described
+from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.words import MAXIMUM_CONNECTIONS, Order
+
+DRAWN: Final[Order] = "with-replacement"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawSettings(TrialSettings):
+    """Settings of a metric whose phase 1 may draw four tuples.
+
+    Attributes:
+        draws: number of draws, 1 to 2**31; None = the number of connections.
+        four_tuples: S, the number of four tuples to draw from; None = the number of connections.
+    """
+
+    draws: int | None = field(
+        default=None,
+        metadata=described(
+            "frames of phase 1 with order with-replacement; may exceed the number of four tuples",
+            "frames",
+            partial(whole, lowest=1, highest=MAXIMUM_CONNECTIONS, unit="frames"),
+            default="the number of connections",
+            group="traffic",
+        ),
+    )
+    four_tuples: int | None = field(
+        default=None,
+        metadata=described("four tuples to draw from", group="traffic", default="the number of connections"),
+    )
+
+    @property
+    def phase1_frames(self) -> int:
+        """Number of draws where phase 1 draws, otherwise the number of connections."""
+        return self.draws if self.draws is not None and self.order == DRAWN else self.connections
+
+    @property
+    def space(self) -> int:
+        """S, the number of four tuples to choose from."""
+        return self.four_tuples or self.connections
+
+    @property
+    def expected_connections(self) -> float:
+        """Expected number of connections after phase 1."""
+        return expected_connections(self.phase1_frames, self.space) if self.order == DRAWN else float(self.connections)
+
+
+def expected_connections(draws: int, space: int) -> float:
+    """Expected number of distinct four tuples of `space` after `draws` independent draws."""
+    return -space * math.expm1(draws * math.log1p(-1 / space)) if space > 1 else 1.0
+
+
+def expected_new(draws: int, space: int) -> float:
+    """Probability that the next draw selects a four tuple not drawn before."""
+    return math.exp(draws * math.log1p(-1 / space)) if space > 1 else 0.0
