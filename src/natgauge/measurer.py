@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from natgauge.core_work import WorkByCore
 from natgauge.errors import UsageError
 from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.words import Order, Query, ReadingOrder
@@ -281,6 +282,7 @@ class TrialOutcome:
         excused_by_direction: excused frames of phase 2, by the direction that lost them; only values above 0.
         asked_again: failed tries of commands to the device in this trial; >= 0.
         device_stalled_seconds: sum of the stalls of the device's cores since phase 2 began; >= 0.
+        core_work: work of each core of the devices during the trial; empty = not known.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
         failed_phase: the phase that failed. A FAIL of phase 1 says nothing about the rate of phase 2.
         remarks: sentences with figures for the reader of the result.
@@ -300,6 +302,7 @@ class TrialOutcome:
     excused_by_direction: dict[Direction, int] = field(default_factory=dict)
     asked_again: int = 0
     device_stalled_seconds: float = 0.0
+    core_work: WorkByCore = field(default_factory=dict)
     limited_by: str | None = None
     failed_phase: Literal[1, 2] | None = None
     remarks: tuple[str, ...] = ()

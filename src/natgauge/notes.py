@@ -17,7 +17,7 @@ DoubtWord = Literal[
     "table not emptied", "tester unknown", "tester on device cores", "functional", "link limited", "flow control",
     "short trials", "batches", "taking turns", "machine shared", "real server", "server limited",
     "unreliable", "frames in stalls", "collapsed", "ended early", "table inferred", "rare loss", "several limits",
-    "mixed", "autocorrelated", "drift", "throughput doubted",
+    "mixed", "autocorrelated", "drift", "throughput doubted", "uneven cores", "idle cores",
 ]  # fmt: skip
 
 #: Subjects of a note that is no reason for doubt.

@@ -23,6 +23,9 @@ from pyroute2 import IPRoute
 from tests.labs.datagrams import Datagram, checksum
 from tests.labs.known_costs.devices import program
 
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
+from natgauge.core_work import imbalance
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import online_cpus, usable_cpus
@@ -31,6 +34,8 @@ from natgauge.labs.common.cable import CableLab
 from natgauge.labs.contract import Port
 from natgauge.labs.netns.lab import FRONT, NetnsLab
 from natgauge.labs.wire.lab import WireLab
+from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.records.store import Memory
 
 MISSING = capabilities.missing("CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON", "CAP_KILL")
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs root: {', '.join(MISSING)} missing")
@@ -560,6 +565,27 @@ def test_an_isolated_device_has_a_card_that_counts_drops() -> None:
             assert _answer_arp(outside.recv(2048))
         shown = json.loads(_run(lab, "ip -j -d link show inside"))[0]
         assert "xdp" in shown
+
+
+@pytest.mark.skipif(not _has_front(), reason=f"needs {FRONT} (make setup) and two cores")
+@pytest.mark.parametrize(("connections", "least", "most"), [(1, 1.95, 2.0), (2000, 1.0, 1.2)])
+def test_frames_of_one_flow_come_to_one_core_of_an_isolated_device_and_those_of_many_to_all(
+    connections: int, least: float, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sender shares a core with the device, which a user may not choose: two cores suffice."""
+    first, *others = usable_cpus()
+    chosen = ((first,), (first, others[0]))
+    monkeypatch.setattr("natgauge.labs.netns.lab._choose_cpus", lambda *_: chosen)
+    asked = {"placement": "isolated", "lab_name": NAME, "connections": connections, "seed": 3}
+    with Bench(ask("throughput", "nftables-nat44", asked).cell) as bench:
+        ready = bench.ready(bench.plan("throughput", {}), Memory())
+        outcome = ready.measurer.measure(TrialPlan(connections, 2000.0, Phase2Plan(4000.0, 0.0, 0.5)))
+        assert bench.lab.device_cores.count == 2
+    assert set(outcome.core_work) == set(chosen[1])
+    assert sum(one.frames for one in outcome.core_work.values()) >= 2000
+    found = imbalance(outcome.core_work)
+    assert found is not None
+    assert least <= found <= most
 
 
 @pytest.mark.skipif(not _has_front(), reason=f"needs {FRONT} (make setup) and two cores")

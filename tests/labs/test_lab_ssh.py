@@ -155,6 +155,11 @@ def test_the_counts_of_a_measurement_are_exact(far: FarMachine, tmp_path: Path) 
     assert passed
     assert all(trial["device_count_before"] == 0 for trial in trials)
     assert all(trial["device_count_after"] == CONNECTIONS for trial in passed)
+    online = os.sysconf("SC_NPROCESSORS_ONLN")
+    for trial in passed if online > 1 else ():
+        assert len(trial["core_work"]) == online
+        assert sum(one["frames"] for one in trial["core_work"].values()) >= CONNECTIONS
+        assert all(one["busy_seconds"] >= 0 for one in trial["core_work"].values())
     plan = json.loads(next(tmp_path.glob("*connection-rate*/plan.json")).read_text())
     assert (plan["lab_kind"], plan["placement"], plan["emulated"]) == ("ssh", "external", False)
     assert plan["device_kernel"] == os.uname().release

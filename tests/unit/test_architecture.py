@@ -17,6 +17,7 @@ ROOT = Path(natgauge.__file__).parent
 
 #: What each package or module may import of the others; whatever stands in no line is on no floor.
 MAY_IMPORT: dict[str, set[str]] = {
+    "core_work": set(),
     "errors": set(),
     "files": set(),
     "notes": set(),
@@ -28,24 +29,24 @@ MAY_IMPORT: dict[str, set[str]] = {
     "paired": {"errors", "notes", "statistics", "words"},
     "inputs": {"errors", "words"},
     "host": {"errors", "files", "inputs", "version", "words"},
-    "measurer": {"errors", "paired", "words"},
+    "measurer": {"core_work", "errors", "paired", "words"},
     "facts": {"measurer", "words"},
     "verdicts": {"facts", "measurer"},
-    "procedures": {"errors", "inputs", "measurer", "notes", "paired", "statistics", "words"},
+    "procedures": {"core_work", "errors", "inputs", "measurer", "notes", "paired", "statistics", "words"},
     "records": {"errors", "files", "inputs", "labs", "measurer", "notes", "procedures", "statistics", "words"},
     "analysis": {"errors", "procedures", "records", "statistics"},
     "published": {"analysis", "errors", "procedures", "toml_text"},
     "trials": {"errors", "host", "words"},
     "counts": {"facts", "measurer", "trials"},
-    "labs": {"errors", "files", "host", "inputs", "words"},
+    "labs": {"core_work", "errors", "files", "host", "inputs", "words"},
     "duts": {"errors", "host", "inputs", "labs", "toml_text", "words"},
     "tester": {
         "counts", "duts", "errors", "files", "host", "inputs", "labs", "measurer", "paired", "statistics", "trials",
         "words",
     },
     "bench": {
-        "counts", "duts", "errors", "facts", "files", "host", "inputs", "labs", "measurer", "paired", "procedures",
-        "tester", "trials", "verdicts", "words",
+        "core_work", "counts", "duts", "errors", "facts", "files", "host", "inputs", "labs", "measurer", "paired",
+        "procedures", "tester", "trials", "verdicts", "words",
     },
     "measurements": {"bench", "duts", "host", "inputs", "labs", "procedures", "records", "tester", "words"},
     "campaigns": {

@@ -15,6 +15,7 @@ from natgauge.bench.address_plan import AddressPlan
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.requests import TrialConstants
 from natgauge.bench.traffic import make_plan
+from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Link, Port
@@ -33,10 +34,15 @@ class FakeLab:
 
     def __init__(self) -> None:
         self.drops = {"initiator port received": 5, "dut inside received": 3}
+        self.work: dict[int, CoreWork] = {}
 
     def dropped(self) -> Mapping[str, int]:
         """What the test put there."""
         return self.drops
+
+    def core_work(self) -> WorkByCore:
+        """What the test put there, or nothing."""
+        return self.work
 
 
 class Isolated(FakeLab):
@@ -237,6 +243,23 @@ def test_drops_at_the_testers_ports_are_left_to_the_engines_own_counters() -> No
     engine, recorder = FakeEngine(), Recorder()
     measurer(engine, recorder=recorder).measure(TrialPlan(1000, 500.0))
     assert recorder.trials[0]["dropped"] == {"dut inside received": 0}
+
+
+def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
+    engine, recorder, lab = FakeEngine(), Recorder(), FakeLab()
+    lab.work = {0: CoreWork(10, 1.0), 3: CoreWork(20, 1.0)}
+
+    def trial(*arguments: Any) -> Any:
+        lab.work = {0: CoreWork(110, 1.5), 3: CoreWork(320, 1.0)}
+        return engine(*arguments)
+
+    meter = measurer(engine, recorder=recorder, runner=trial)
+    meter.place = lab
+    assert meter.measure(TrialPlan(1000, 500.0)).core_work == {0: CoreWork(100, 0.5), 3: CoreWork(300, 0.0)}
+    assert recorder.trials[0]["core_work"] == {
+        "0": {"frames": 100, "busy_seconds": 0.5},
+        "3": {"frames": 300, "busy_seconds": 0.0},
+    }
 
 
 def test_frames_of_the_engines_self_test_are_no_drops_of_the_trial() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from natgauge.core_work import WorkByCore
 from natgauge.measurer import Restart
 from natgauge.trials import TrialRequest, TrialResult
 
@@ -31,6 +32,7 @@ class Evidence:
         restart: restart of the device in the middle of the trial.
         forwards: whether single frames came back after the trial; None = not tried, or not known (see `unprobed`).
         unprobed: error that kept the tester from sending single frames after the trial; empty = none did.
+        core_work: work of each core of the devices during the trial; empty = not known.
         server_refused: queries that a real server did not answer as it should, by cause; empty without a server.
     """
 
@@ -46,6 +48,7 @@ class Evidence:
     restart: Restart | None = None
     forwards: bool | None = None
     unprobed: str = ""
+    core_work: WorkByCore = field(default_factory=dict)
     server_refused: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -91,6 +91,7 @@ def judged(  # noqa: PLR0913 - what decides in addition to the evidence, each by
         excused_frames=judgement.excused_frames,
         excused_by_direction=dict(judgement.excused_by_direction),
         device_stalled_seconds=device_stalled_seconds(result),
+        core_work=evidence.core_work,
         limited_by=judgement.limited_by,
         failed_phase=judgement.failed_phase,
         remarks=(
@@ -134,6 +135,7 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
         "forwards_afterwards": evidence.forwards,
         "restart": evidence.restart,
         "dropped": evidence.dropped,
+        "core_work": evidence.core_work,
         "request": evidence.request,
         "result": evidence.result,
     }

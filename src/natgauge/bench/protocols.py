@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from natgauge.core_work import WorkByCore
 from natgauge.labs.contract import Port
 from natgauge.measurer import Delays
 from natgauge.words import Placement
@@ -20,6 +21,9 @@ class Place(Protocol):
 
     def dropped(self) -> Mapping[str, int]:
         """Number of frames dropped so far, by place of the lab."""
+
+    def core_work(self) -> WorkByCore:
+        """Work so far of each core of the devices; empty where it is not known."""
 
 
 class DeviceControl(Protocol):

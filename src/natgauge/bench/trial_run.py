@@ -11,6 +11,7 @@ from natgauge.bench.command_retries import CommandRetries
 from natgauge.bench.evidence import Evidence
 from natgauge.bench.protocols import DeviceControl, Place, ServerControl
 from natgauge.bench.restart import RestartInTrial
+from natgauge.core_work import since
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.measurer import Restart
@@ -73,10 +74,12 @@ class TrialRun:
         faults_before = self._faults()
         dropped_before = self._dropped()
         refused_before = self._refused()
+        work_before = self.place.core_work()
         if restart_at is None:
             result, restart, error = self.run(request, self.progress), None, ""
         else:
             result, restart, error = self._run_restarting(request, restart_at)
+        work = since(work_before, self.place.core_work())
         dropped_after = self._dropped()
         if self.server is not None:
             self.server.confirm_standing()
@@ -100,6 +103,7 @@ class TrialRun:
             },
             dropped_after=dropped_after,
             faults=faults,
+            core_work=work,
             server_refused=refused,
             device_error=None if self.device is None else error,
             restart=restart,

@@ -12,6 +12,7 @@ from ipaddress import IPv6Network
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
+from natgauge.core_work import WorkByCore
 from natgauge.host.settings import MachineSetting
 from natgauge.words import Address, Family, Network, Placement
 
@@ -307,6 +308,9 @@ class Lab(Protocol):
 
     def dropped(self) -> Mapping[str, int]:
         """Frames dropped so far at places of the lab, by a readable name (a device's card ring, a tester's port)."""
+
+    def core_work(self) -> WorkByCore:
+        """Work so far of each core of the devices; empty where it is not known, or where the devices have one core."""
 
     def keep(self) -> None:
         """Let the lab stay when this process ends; `natgauge lab down` takes it down.

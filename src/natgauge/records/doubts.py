@@ -10,6 +10,7 @@ from typing import Final
 
 from natgauge.measurer import Verdict
 from natgauge.notes import Note, NoteWord, count_of
+from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.search import queues
@@ -38,6 +39,9 @@ _ANSWERED_RATES: Final = frozenset({"resolution-rate"})
 #: Doubts of a throughput that was measured first and that another doubt of the result has already: it is always
 #: searched once, and the metric that takes shares of it has a note of its own about the tolerated lag.
 _TOLD_OTHERWISE: Final[frozenset[NoteWord]] = frozenset({"single repetition", "short trials"})
+#: Share of the busiest core's frames above the mean from which the cores are uneven: the device reaches less than two
+#: thirds of what its working cores can do together. Hashing 10,000 flows over 16 cores stays below 1.15.
+UNEVEN: Final = 1.5
 #: Clocks may differ by 100 ppm (RFC 5180 appendix A.1), and a search ends within 1 %.
 NEAR_LINK: Final = 0.98
 
@@ -80,6 +84,7 @@ def _own(measured: MeasurementResult, parameters: Parameters) -> tuple[Note, ...
         *_link(measured, parameters),
         *_unknown_tester(measured, parameters),
         *_receiver(measured, parameters),
+        *_cores(measured, parameters),
     )
 
 
@@ -335,6 +340,24 @@ def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
             f"that alone makes the rate {share:.1%} too low"
         )
         yield Note("tester on device cores", text)
+
+
+def _cores(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
+    """A rate of several cores is the rate of the busiest core: what the others could do in addition is not seen."""
+    figures, cores = measured.figures, parameters.get("device_cores")
+    if CORE_IMBALANCE not in figures or not isinstance(cores, int):
+        return
+    busiest, idle = figures[CORE_IMBALANCE].median, round(figures[IDLE_CORES].median)
+    if idle:
+        text = f"{idle} of the device's {cores} cores did next to nothing; the figure is that of {cores - idle} cores"
+        yield Note("idle cores", text, idle, float(idle))
+    working = busiest * (cores - idle) / cores
+    if working > UNEVEN:
+        text = (
+            f"the busiest of the device's cores had {working:.2f} times the mean frames of the working cores; a rate "
+            f"that this core limits is {1 / working:.0%} of the rate of even cores; check the flow hash (RSS)"
+        )
+        yield Note("uneven cores", text, value=working)
 
 
 def _frames_per_second(measured: MeasurementResult) -> float:

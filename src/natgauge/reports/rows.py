@@ -20,6 +20,7 @@ from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
 from natgauge.errors import UsageError
 from natgauge.procedures.cost import OWN, RATIO, TESTER
+from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures.kit.result.results import VALUES_FOR_PERCENTILES
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.records.parameters import describe, shown
@@ -312,6 +313,8 @@ _FIXED: Final = (
     _Described("theoretical maximum", _parameter("theoretical_maximum"), "frames/s in each direction", text=number),
     _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_decimals(3), found=True),
     _Described("limited by", lambda result: result.limited_by, found=True),
+    _Described("core imbalance", _figure(CORE_IMBALANCE), "busiest / mean", text=_decimals(2), found=True),
+    _Described("idle cores of the device", _figure(IDLE_CORES), text=_decimals(0), found=True),
     _Described("tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number, found=True),
     *_costs(),
     _Described("doubts", lambda result: doubt_words(result) or None, text=_many, found=True),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
+from natgauge.core_work import WorkByCore
 from natgauge.inputs.input import described
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
@@ -68,6 +69,10 @@ class PlainLab:
     def dropped(self) -> Mapping[str, int]:
         """By the router's interface."""
         return {f"router {name}": dropped.received for name, dropped in drop_counters(self.router).items()}
+
+    def core_work(self) -> WorkByCore:
+        """Nobody looks."""
+        return {}
 
     def keep(self) -> None:
         """Not thought of."""

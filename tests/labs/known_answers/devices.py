@@ -28,6 +28,7 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.planned import Planned
 from natgauge.bench.question import ask
 from natgauge.bench.watch import Silent
+from natgauge.core_work import WorkByCore
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe
 from natgauge.host.cpus import usable_cpus
@@ -292,6 +293,7 @@ class Across:
     initiator: Port
     responder: Port
     dropped: Callable[[], Mapping[str, int]]
+    core_work: Callable[[], WorkByCore]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,6 +322,7 @@ class Holding(Device):
             replace(lab.initiator, gateway_mac=_mac_of(lab.responder), gateway_address=None),
             replace(lab.responder, gateway_mac=_mac_of(lab.initiator), gateway_address=None),
             lab.dropped,
+            lab.core_work,
         )
         with forwarder(
             device.netns,

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from natgauge.core_work import WorkByCore
 from natgauge.host import capabilities
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.types import format_cores
@@ -216,6 +217,10 @@ class MadeLab(ABC):
     def set_global(self, path: str | Path, value: str | int) -> None:
         """Remember a global setting's present value, then change it; `down` restores it."""
         self.register.set_global(path, value)
+
+    def core_work(self) -> WorkByCore:
+        """Return nothing: in the sender's context, the cores of the device are the sender's."""
+        return {}
 
     def dropped(self) -> Mapping[str, int]:
         """Frames dropped so far, by place: "initiator port received", "dut inside sent" ...

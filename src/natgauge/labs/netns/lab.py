@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
+from natgauge.core_work import CoreWork, WorkByCore, total
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import programs
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
@@ -64,6 +65,7 @@ GRACE_SECONDS: Final = 0.3
 _NATIVE: Final = (BACKGROUND_INSIDE.device, BACKGROUND_OUTSIDE.device)
 _DEVICE_NAME = re.compile(r"[a-z0-9]{1,16}")
 _FRONT_SECONDS = 20.0
+_Figure = TypeVar("_Figure")
 
 
 class NetnsLab(MadeLab):
@@ -304,13 +306,21 @@ class NetnsLab(MadeLab):
                 figures[f"{device.name} {card} card ring"] = self._ring_drops(device, card)
         return figures
 
-    @staticmethod
-    def _ring_drops(device: NamespaceDevice, card: str) -> int:
-        answer = _front("read", device, card)
-        try:
-            return int(json.loads(answer)["dropped"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise BrokenError(f"{FRONT} read {device.netns} {card}: answered {answer[:80]!r}") from error
+    def core_work(self) -> WorkByCore:
+        """Frames that the cards passed to each core so far, dropped ones included.
+
+        Raises:
+            BrokenError: the card's counters cannot be read.
+        """
+        if self.placement != "isolated" or len(self.device_cpus) < 2:
+            return {}
+        return total(self._ring_work(device, card) for device, card in self._cards())
+
+    def _ring_work(self, device: NamespaceDevice, card: str) -> WorkByCore:
+        return _card(device, card, lambda read: {one["cpu"]: CoreWork(one["redirected"]) for one in read["per_cpu"]})
+
+    def _ring_drops(self, device: NamespaceDevice, card: str) -> int:
+        return _card(device, card, lambda read: int(read["dropped"]))
 
     def _counted(self) -> Mapping[str, str]:
         return {self.tester: "", **{device.netns: f"{device.name} " for device in self._homes}}
@@ -378,6 +388,19 @@ def _bind_queues(device: NamespaceDevice) -> None:
     answer = device.run(_ONE_QUEUE_PER_CPU)
     if answer.status:
         raise BrokenError(f"{device.name}: its queues cannot be bound to CPUs: {answer.stderr.strip()}")
+
+
+def _card(device: NamespaceDevice, card: str, figure: Callable[[Any], _Figure]) -> _Figure:
+    """Return a figure of the counts of a card.
+
+    Raises:
+        BrokenError: they cannot be read.
+    """
+    answer = _front("read", device, card)
+    try:
+        return figure(json.loads(answer))
+    except (ValueError, TypeError, KeyError) as error:
+        raise BrokenError(f"{FRONT} read {device.netns} {card}: answered {answer[:80]!r}") from error
 
 
 def _front(verb: str, device: NamespaceDevice, interface: str, *arguments: str) -> str:

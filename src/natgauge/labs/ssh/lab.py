@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
+from natgauge.core_work import WorkByCore
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.types import format_cores
 from natgauge.labs.common.links import neighbour_limits, read_drops
@@ -19,7 +20,7 @@ from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register
 from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, Ground, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.labs.ssh import bsd, facts
+from natgauge.labs.ssh import bsd, facts, work
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import Layout, layout, private_directory
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
@@ -276,6 +277,15 @@ class RemoteLab:
                         figures[f"{home.name} {side} received"] = drops[interface].received
                         figures[f"{home.name} {side} sent"] = drops[interface].sent
         return figures
+
+    def core_work(self) -> WorkByCore:
+        """Work so far of each processor of a Linux machine with several; empty where it does not answer."""
+        if self._facts is None or self._facts.system != "Linux" or len(self._facts.cpus) < 2:
+            return {}
+        # A machine that is gone shows when its device is asked.
+        with suppress(BrokenError, HostError, ValueError):
+            return work.read(self._remote.run(work.SCRIPT, 20.0).stdout, self._facts.cpus)
+        return {}
 
     def __enter__(self) -> Self:
         return self.up()

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 from pyroute2 import IPRoute
 
+from natgauge.core_work import WorkByCore
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
@@ -221,6 +222,10 @@ class WireLab:
         """Let go of the ports."""
         while self._locks:
             self._locks.pop().release()
+
+    def core_work(self) -> WorkByCore:
+        """Return nothing: natgauge does not reach the device."""
+        return {}
 
     def dropped(self) -> Mapping[str, int]:
         """Frames the two ports dropped since they exist: "initiator port received", "initiator port sent" ...

@@ -17,6 +17,7 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.events import Observer, ignore
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
+from natgauge.procedures.kit.result.core_load import with_core_load
 from natgauge.procedures.kit.result.notes import asked_again_note, disturbed_note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.runner import TrialRunner, unheard
@@ -219,7 +220,7 @@ class Procedure(Generic[SettingsT]):
         if isinstance(started, Answered):
             return _with_notes(started.measurement, started.notes)
         try:
-            repetition = started.once(known)
+            repetition = with_core_load(started.once(known))
         except TimeUpError as error:
             repetition = stopped(runner.attempts, error)
         return _with_notes(repetition, self._notes(started, settings, [repetition]))
@@ -228,7 +229,8 @@ class Procedure(Generic[SettingsT]):
         started = self.start(runner, settings)
         if isinstance(started, Answered):
             return [started.measurement], [*started.notes]
-        measurements, left_out = repeat(runner, settings.repeat, started.once)
+        found, left_out = repeat(runner, settings.repeat, started.once)
+        measurements = [with_core_load(one) for one in found]
         return measurements, [*self._notes(started, settings, measurements), *left_out]
 
     def _notes(

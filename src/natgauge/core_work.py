@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work of each core of the devices: read before and after a trial, and judged for how evenly it is spread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+#: A core is idle with less than this share of the mean frames and of the busiest core's time.
+IDLE_SHARE: Final = 0.1
+#: With fewer frames for each core, chance alone spreads them unevenly.
+LEAST_FRAMES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CoreWork:
+    """Work of one core.
+
+    Attributes:
+        frames: frames that the core received for processing, >= 0.
+        busy_seconds: time in which the core was not idle, >= 0; None = not known.
+    """
+
+    frames: int
+    busy_seconds: float | None = None
+
+
+#: Work by the number of the core; empty = not known.
+WorkByCore = Mapping[int, CoreWork]
+
+
+def since(before: WorkByCore, after: WorkByCore) -> dict[int, CoreWork]:
+    """Return the work between two readings; empty where a core is missing or its counts fell (it was rebooted)."""
+    found: dict[int, CoreWork] = {}
+    for core, end in after.items():
+        begin = before.get(core)
+        if begin is None or end.frames < begin.frames:
+            return {}
+        seconds = None
+        if end.busy_seconds is not None and begin.busy_seconds is not None:
+            seconds = max(0.0, end.busy_seconds - begin.busy_seconds)
+        found[core] = CoreWork(end.frames - begin.frames, seconds)
+    return found
+
+
+def total(every: Iterable[WorkByCore]) -> dict[int, CoreWork]:
+    """Return the sum of several readings by core; a core whose time is unknown once has no time."""
+    found: dict[int, CoreWork] = {}
+    for work in every:
+        for core, one in work.items():
+            other = found.get(core, CoreWork(0, 0.0))
+            known = None not in (one.busy_seconds, other.busy_seconds)
+            seconds = (one.busy_seconds or 0.0) + (other.busy_seconds or 0.0) if known else None
+            found[core] = CoreWork(one.frames + other.frames, seconds)
+    return found
+
+
+def imbalance(work: WorkByCore) -> float | None:
+    """Return the frames of the busiest core divided by the mean of all cores, from 1 to the number of cores.
+
+    None where there is a single core, or fewer than `LEAST_FRAMES` frames for each core.
+    """
+    frames = sum(one.frames for one in work.values())
+    if len(work) < 2 or frames < LEAST_FRAMES * len(work):
+        return None
+    return max(one.frames for one in work.values()) * len(work) / frames
+
+
+def idle_cores(work: WorkByCore) -> list[int]:
+    """Return the cores that did next to nothing (`IDLE_SHARE`), ascending; empty where `imbalance` is None."""
+    if imbalance(work) is None:
+        return []
+    mean = sum(one.frames for one in work.values()) / len(work)
+    longest = max(one.busy_seconds or 0.0 for one in work.values())
+    return sorted(
+        core
+        for core, one in work.items()
+        if one.frames < IDLE_SHARE * mean
+        and (one.busy_seconds is None or not longest or one.busy_seconds < IDLE_SHARE * longest)
+    )

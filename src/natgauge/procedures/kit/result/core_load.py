@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spread of the frames over the device's cores in the trials that decided a repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from natgauge import core_work
+from natgauge.measurer import Verdict
+from natgauge.procedures.kit.result.results import Attempt, Measurement
+
+#: Frames of the busiest core divided by the mean of all cores; 1 = even.
+CORE_IMBALANCE: Final = "core_imbalance"
+#: Number of cores that did next to nothing.
+IDLE_CORES: Final = "idle_cores"
+
+
+def with_core_load(measurement: Measurement) -> Measurement:
+    """Return the repetition with the figures `CORE_IMBALANCE` and `IDLE_CORES`, if the lab reports the work."""
+    figures = core_figures(measurement.attempts)
+    return replace(measurement, figures={**measurement.figures, **figures}) if figures else measurement
+
+
+def core_figures(attempts: Sequence[Attempt]) -> Mapping[str, float]:
+    """Return both figures over the deciding trials together; empty where the work of the cores is not known."""
+    work = core_work.total(attempt.outcome.core_work for attempt in _deciding(attempts))
+    found = core_work.imbalance(work)
+    if found is None:
+        return {}
+    return {CORE_IMBALANCE: found, IDLE_CORES: float(len(core_work.idle_cores(work)))}
+
+
+def _deciding(attempts: Sequence[Attempt]) -> Sequence[Attempt]:
+    """Return the trials of the highest load that passed; where none passed, those of the lowest load that failed."""
+    known = [one for one in attempts if one.outcome.core_work]
+    for verdict, best in ((Verdict.PASS, max), (Verdict.FAIL, min)):
+        loads = [one.load for one in known if one.outcome.verdict is verdict]
+        if loads:
+            return [one for one in known if one.outcome.verdict is verdict and one.load == best(loads)]
+    return []
