@@ -47,19 +47,19 @@ class DeviceKnobs:
         """Return the minimum of each knob that can be set, for a lab whose knobs have no value yet."""
         return {name: knob.minimum for name, knob in self._knobs.items() if knob.settable}
 
-    def set(self, values: Mapping[str, int], wished: Mapping[str, int], found: dict[str, int]) -> None:
+    def set(self, values: Mapping[str, int], wished: Mapping[str, int], previous: dict[str, int]) -> None:
         """Set the knobs that can be set.
 
         Args:
             values: value by knob; other knobs keep their values.
             wished: values that the user chose. A file with more than a value that the user did not choose keeps it.
-            found: receives the previous value of each knob, unless it has one already.
+            previous: receives the previous value of each knob, unless it has one already.
         """
         for name, knob in self._knobs.items():
             if name not in values:
                 continue
             # A second start finds our own value.
-            found.setdefault(name, self._value(name, knob))
+            previous.setdefault(name, self._value(name, knob))
             for path in knob.paths:
                 before = self._before.setdefault(path, self._file(path))
                 # A larger value that is there already is kept, unless the user chose the value.

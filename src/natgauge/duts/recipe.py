@@ -192,11 +192,11 @@ def available() -> dict[str, tuple[Path, ...]]:
     Returns:
         Files by name, sorted by name. `load` refuses a name with several files.
     """
-    found: dict[str, list[Path]] = {}
+    by_name: dict[str, list[Path]] = {}
     for folder in _folders():
         for path in folder.glob("*.toml"):
-            found.setdefault(path.stem, []).append(path)
-    return {name: tuple(paths) for name, paths in sorted(found.items())}
+            by_name.setdefault(path.stem, []).append(path)
+    return {name: tuple(paths) for name, paths in sorted(by_name.items())}
 
 
 def load(name_or_path: str | Path) -> Recipe:
@@ -272,15 +272,15 @@ def _part(number: int, entry: Any, path: Path) -> tuple[str, Recipe]:
     """
     where = f"{path}: chain.{number}"
     try:
-        asked = _Entry.model_validate(frozen(entry))
+        settings = _Entry.model_validate(frozen(entry))
     except ValidationError as error:
         raise UsageError(broken_rule(Path(where), error)) from None
-    file = _part_file(asked.recipe, path)
+    file = _part_file(settings.recipe, path)
     table = layered(file)
     if "chain" in table:
-        raise UsageError(f"{where}: recipe: {asked.recipe!r} is a chain itself; name its devices one by one")
-    more = {"environment": dict(asked.environment), "verbs": dict(asked.verbs)}
-    return asked.device, _validated(merge(table, pieces_of(more)), file)
+        raise UsageError(f"{where}: recipe: {settings.recipe!r} is a chain itself; name its devices one by one")
+    more = {"environment": dict(settings.environment), "verbs": dict(settings.verbs)}
+    return settings.device, _validated(merge(table, pieces_of(more)), file)
 
 
 def _part_file(name: str, path: Path) -> Path:

@@ -56,17 +56,17 @@ def places(recipe: Recipe, has: Callable[[str], bool] = kernel.has) -> tuple[Pla
     if recipe.system != "Linux":
         return ("ssh",)
     played = recipe.of_devices(1)
-    packages = {need.package for one in played for need in one.needs}
-    modules = [module for one in played for module in one.modules]
-    found: list[Place] = []
+    packages = {need.package for recipe in played for need in recipe.needs}
+    modules = [module for recipe in played for module in recipe.modules]
+    places: list[Place] = []
     if all(has(module.name) for module in modules):
-        found.append("here")
+        places.append("here")
     if packages <= {*PACKAGES, *_ALWAYS} and {module.name for module in modules} <= guest_modules():
-        found.append("guest")
+        places.append("guest")
     if OWN_PACKAGE not in packages:
         # natgauge itself is on this machine only.
-        found.append("ssh")
-    return tuple(found)
+        places.append("ssh")
+    return tuple(places)
 
 
 def last_run(recipe: Recipe, file: Path = RUNS) -> Run | None:

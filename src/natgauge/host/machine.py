@@ -107,12 +107,12 @@ def _cpu() -> dict[str, str]:
 def _mitigations() -> dict[str, str]:
     """The kernel's answers to CPU faults; some cost a NAT a large part of its rate."""
     folder = Path("/sys/devices/system/cpu/vulnerabilities")
-    found = {path.name: _read(str(path)) for path in sorted(folder.glob("*"))} if folder.is_dir() else {}
-    return {name: text for name, text in found.items() if text and text != "Not affected"}
+    mitigations = {path.name: _read(str(path)) for path in sorted(folder.glob("*"))} if folder.is_dir() else {}
+    return {name: text for name, text in mitigations.items() if text and text != "Not affected"}
 
 
 def memory_octets(name: str, text: str | None = None) -> int | None:
     """Return a value of /proc/meminfo, or of `text` like it, in octets, e.g. "MemAvailable"; None where missing."""
-    found = _read("/proc/meminfo") if text is None else text
-    match = re.search(rf"^{name}:\s+(\d+) kB$", found or "", re.MULTILINE)
+    meminfo = _read("/proc/meminfo") if text is None else text
+    match = re.search(rf"^{name}:\s+(\d+) kB$", meminfo or "", re.MULTILINE)
     return int(match[1]) * 1024 if match else None

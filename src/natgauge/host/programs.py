@@ -54,5 +54,5 @@ def _candidates(name: str) -> Iterator[Path]:
     if directory := os.environ.get(VARIABLE):
         yield Path(directory) / name
     yield Path(__file__).resolve().parents[3] / "target" / "release" / name
-    if found := shutil.which(name):
-        yield Path(found)
+    if path := shutil.which(name):
+        yield Path(path)

@@ -45,11 +45,11 @@ class Sampling:
         Raises:
             HostError: perf is not installed.
         """
-        found = shutil.which(PROGRAM)
-        if found is None:
+        perf = shutil.which(PROGRAM)
+        if perf is None:
             raise HostError(f"{PROGRAM}: is not installed; run: apt-get install linux-perf")
         self.stacks: list[Stack] = []
-        self._program = found
+        self._program = perf
         self._cpu = cpu
         self._made = ExitStack()
 
@@ -115,5 +115,5 @@ def read(text: str) -> Iterator[Stack]:
         lines = block.strip("\n").splitlines()
         if not lines or (began := _TIME.match(lines[0])) is None:
             continue
-        frames = (found[1] for line in lines[1:] if (found := _FRAME.match(line)))
+        frames = (match[1] for line in lines[1:] if (match := _FRAME.match(line)))
         yield Stack(float(began[1]), tuple(frames))

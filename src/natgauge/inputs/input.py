@@ -190,8 +190,8 @@ def check_all(instance: Any) -> None:
     Raises:
         UsageError: one is refused.
     """
-    for one in inputs_of(type(instance)):
-        one.checked(getattr(instance, one.name))
+    for input_ in inputs_of(type(instance)):
+        input_.checked(getattr(instance, input_.name))
 
 
 def own_first(kind: type) -> tuple[str, ...]:

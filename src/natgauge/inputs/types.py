@@ -201,10 +201,10 @@ class Share(InputType):
 
     def read(self, name: str, text: str) -> float:
         """The share; 1 = 100 %."""
-        found = _share(text)
-        if found is None:
+        share = _share(text)
+        if share is None:
             raise UsageError(f"{name}: {text!r} is not a share; write it like 1% or 0.01")
-        return found
+        return share
 
     def take(self, name: str, value: object) -> float:
         """The share, from a number or a text."""
@@ -255,17 +255,17 @@ def shares(name: str, text: str) -> tuple[float, ...]:
     Raises:
         UsageError: one is no share, outside of 0.1 to 100 %, or given twice.
     """
-    found = []
+    shares_read = []
     for part in text.split(","):
         share = _share(part)
         if share is None:
             raise UsageError(f"{name}: {text!r} is no list of shares such as 100%,50%,10%")
         if not 0.001 <= share <= 1:
             raise UsageError(f"{name}: {part.strip()!r} is outside of 0.1% to 100%")
-        found.append(share)
-    if len(set(found)) < len(found):
+        shares_read.append(share)
+    if len(set(shares_read)) < len(shares_read):
         raise UsageError(f"{name}: {text!r} names a share twice")
-    return tuple(sorted(found, reverse=True))
+    return tuple(sorted(shares_read, reverse=True))
 
 
 @dataclass(frozen=True)

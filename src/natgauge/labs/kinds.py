@@ -23,7 +23,7 @@ DEFAULT: Final = DEFAULT_LAB
 
 def kinds() -> Mapping[str, Kind[Any]]:
     """Every kind of lab by the name of its package, in alphabetical order."""
-    names = sorted(found.name for found in pkgutil.iter_modules(labs.__path__))
+    names = sorted(module.name for module in pkgutil.iter_modules(labs.__path__))
     modules = {name: importlib.import_module(f"{labs.__name__}.{name}") for name in names}
     return {name: module.KIND for name, module in modules.items() if hasattr(module, "KIND")}
 

@@ -64,14 +64,14 @@ def from_file(path: Path) -> Table:
     Raises:
         UsageError: the file is no valid table; the message has file, field, value and rule.
     """
-    found = _read(path, Table, {"name": path.stem})
+    loaded = _read(path, Table, {"name": path.stem})
     for what, name, known in (
-        ("source", found.source, sources().documents),
-        ("machine", found.machine, sources().machines),
+        ("source", loaded.source, sources().documents),
+        ("machine", loaded.machine, sources().machines),
     ):
         if name not in known:
             raise UsageError(f"{path}: {what}: {name!r}: is not described in {_SOURCES.name}; describe it there")
-    return found
+    return loaded
 
 
 def _numbered(name: str) -> tuple[str, int, str]:

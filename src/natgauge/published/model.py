@@ -254,9 +254,9 @@ class Table(_Model):
     @model_validator(mode="after")
     def _planned(self) -> Self:
         """Check the plan against the rows and quantities."""
-        for one in self.plan.missing:
-            if one.row not in {row.label for row in self.rows}:
-                raise ValueError(f"plan: missing: there is no row {one.row!r}")
+        for missing in self.plan.missing:
+            if missing.row not in {row.label for row in self.rows}:
+                raise ValueError(f"plan: missing: there is no row {missing.row!r}")
         for key, cells in self.plan.columns.items():
             if len(cells) != self.width:
                 raise ValueError(f"plan: columns: {key}: has {len(cells)} cells where the first row has {self.width}")

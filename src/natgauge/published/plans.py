@@ -41,84 +41,84 @@ _MILLION: Final = 1_000_000
 _WIDTH: Final = 110
 
 
-def text(one: Table, *, small: bool) -> str:
+def text(table: Table, *, small: bool) -> str:
     """The plan of a table as TOML, with its commands in comments.
 
     Args:
-        one: the table.
+        table: the table.
         small: whether the plan is for a laptop.
 
     Raises:
         UsageError: natgauge cannot measure the table.
         HostError: this host cannot measure the table.
     """
-    refuse(one)
-    file = f"{one.name}{'-small' if small else ''}.toml"
+    refuse(table)
+    file = f"{table.name}{'-small' if small else ''}.toml"
     size = "for two cores: the same series with smaller numbers" if small else "with the parameters of the publication"
-    against = "" if one.axis == "none" else f" --against {one.axis}"
+    against = "" if table.axis == "none" else f" --against {table.axis}"
     sentences = [
-        f"{one.title}: {sources().documents[one.source].title}, {one.place}, {size}.",
-        *(f"Differs from the publication: {sentence}" for sentence in differences(one, small=small)),
+        f"{table.title}: {sources().documents[table.source].title}, {table.place}, {size}.",
+        *(f"Differs from the publication: {sentence}" for sentence in differences(table, small=small)),
     ]
     commands = [
-        f"{command(one, small=small)} > {file}",
-        f"natgauge plan check --cores {cores(one, small=small)} {file}",
+        f"{command(table, small=small)} > {file}",
+        f"natgauge plan check --cores {cores(table, small=small)} {file}",
         f"sudo natgauge run {file}",
         f"natgauge report --format draft{against} results/{Path(file).stem}",
     ]
     lines = [line for each in sentences for line in textwrap.wrap(each, _WIDTH, break_on_hyphens=False)]
     comments = [f"# {line}".rstrip() for line in (*lines, "", *(f"  {each}" for each in commands))]
-    return "\n".join([*comments, toml_text.dump(document(one, small=small))])
+    return "\n".join([*comments, toml_text.dump(document(table, small=small))])
 
 
-def command(one: Table, *, small: bool) -> str:
+def command(table: Table, *, small: bool) -> str:
     """The command that prints the plan."""
-    return f"natgauge published --plan{' --small' if small else ''} {one.name}"
+    return f"natgauge published --plan{' --small' if small else ''} {table.name}"
 
 
-def refuse(one: Table) -> None:
+def refuse(table: Table) -> None:
     """Refuse a table that has no plan.
 
     Raises:
         UsageError: natgauge cannot measure the table.
         HostError: this host cannot measure the table.
     """
-    missing = one.plan.missing
+    missing = table.plan.missing
     if missing:
         kind = UsageError if any(each.lacks == "natgauge" for each in missing) else HostError
-        raise kind(f"published: --plan {one.name}: {needs(one)}")
+        raise kind(f"published: --plan {table.name}: {needs(table)}")
 
 
-def needs(one: Table) -> str:
+def needs(table: Table) -> str:
     """The requirements of a table that are not met, each with its row; empty for a table with a plan."""
-    return "; ".join(f'row "{each.row}" needs {each.needs}' for each in one.plan.missing)
+    return "; ".join(f'row "{each.row}" needs {each.needs}' for each in table.plan.missing)
 
 
-def differences(one: Table, *, small: bool) -> list[str]:
+def differences(table: Table, *, small: bool) -> list[str]:
     """Differences of a plan from the publication, one sentence each."""
     place = (
         "The device runs on the tester's core (shared placement)"
         if small
         else "Tester and device have separate cores of one machine"
     )
-    return [*one.plan.differs, f"{place}; the publication has a machine for each."]
+    return [*table.plan.differs, f"{place}; the publication has a machine for each."]
 
 
-def cores(one: Table, *, small: bool) -> int:
+def cores(table: Table, *, small: bool) -> int:
     """Cores that the machine of a plan needs."""
     if small:
         return _SMALL_CORES
-    numbers = (_parameter(one, "cores", column) for column in range(one.width))
+    numbers = (_parameter(table, "cores", column) for column in range(table.width))
     return 2 * max([1, *(number for number in numbers if number is not None)])
 
 
-def document(one: Table, *, small: bool) -> dict[str, Any]:
+def document(table: Table, *, small: bool) -> dict[str, Any]:
     """The plan of a table that has one, as a TOML document."""
-    one = one.corrected(*one.slips)
-    columns = _kept(one, small=small)
-    cells = [_cell(one, column, small=small) for column in columns]
-    experiments = [_experiments(one, column, small=small) for column in columns]
-    measured = list(_measured(one, columns, small=small))
+    table = table.corrected(*table.slips)
+    columns = _kept(table, small=small)
+    cells = [_cell(table, column, small=small) for column in columns]
+    experiments = [_experiments(table, column, small=small) for column in columns]
+    measured = list(_measured(table, columns, small=small))
     varying = [key for key in cells[0] if any(cell[key] != cells[0][key] for cell in cells)]
     # Columns are points where more than one key of a cell changes, or where repetitions or settings change, too.
     of_cell = [key for key in varying if key in _OF_CELL]
@@ -155,30 +155,30 @@ def document(one: Table, *, small: bool) -> dict[str, Any]:
 _Measured = tuple[str, tuple[str, ...], tuple[dict[str, Any], ...]]
 
 
-def _measured(one: Table, columns: Sequence[int], *, small: bool) -> Iterator[_Measured]:
+def _measured(table: Table, columns: Sequence[int], *, small: bool) -> Iterator[_Measured]:
     """The measurements of a plan."""
-    for given in one.plan.measure:
+    for given in table.plan.measure:
         settings = {key: value for key, value in given.items() if key not in {"metric", "devices"}}
         if small:
             settings.pop("error", None)
         yield given["metric"], given["devices"], (settings,) * len(columns)
-    if one.plan.measure:
+    if table.plan.measure:
         return
-    for name, quantity in one.quantities.items():
+    for name, quantity in table.quantities.items():
         metric = quantity.metric
         if metric not in procedures():
             continue
-        settings = {**one.plan.settings.get(metric, {})}
+        settings = {**table.plan.settings.get(metric, {})}
         if small:
-            settings |= one.plan.small.settings.get(metric, {})
+            settings |= table.plan.small.settings.get(metric, {})
         settings = {key: value for key, value in settings.items() if value != NOTHING}
         own = []
         for column in columns:
-            error = None if small else _error(one, name, column)
+            error = None if small else _error(table, name, column)
             added = {} if error is None else {"error": error}
-            if (draws := _draws(one, column, small=small)) is not None:
+            if (draws := _draws(table, column, small=small)) is not None:
                 added["draws"] = draws
-            experiments = _SMALL_REPETITIONS if small else _parameter(one, "experiments", column)
+            experiments = _SMALL_REPETITIONS if small else _parameter(table, "experiments", column)
             if metric == _TEAR_DOWN and experiments is not None:
                 added["sample"] = experiments
             own.append({**settings, **added})
@@ -189,7 +189,7 @@ def _merged(
     measured: Sequence[_Measured], devices: Sequence[str], names: Sequence[str], columns: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """One entry for columns with the same settings, and for devices with the same entries."""
-    found: dict[str, tuple[dict[str, Any], list[str]]] = {}
+    merged: dict[str, tuple[dict[str, Any], list[str]]] = {}
     for metric, recipes, settings in measured:
         entries: dict[str, dict[str, Any]] = {}
         for column, (each, own) in enumerate(zip(settings, columns, strict=True)):
@@ -199,67 +199,69 @@ def _merged(
             entry["points"] = list(dict.fromkeys(entry["points"]))
             if len(entry["points"]) == len(set(names)):
                 del entry["points"]
-            found.setdefault(f"{key}{entry.get('points')}", (entry, []))[1].extend(recipes)
+            merged.setdefault(f"{key}{entry.get('points')}", (entry, []))[1].extend(recipes)
     return [
-        {**entry, "devices": recipes} if len(recipes) < len(devices) else entry for entry, recipes in found.values()
+        {**entry, "devices": recipes} if len(recipes) < len(devices) else entry for entry, recipes in merged.values()
     ]
 
 
-def _kept(one: Table, *, small: bool) -> list[int]:
+def _kept(table: Table, *, small: bool) -> list[int]:
     """The columns of a plan, from 0."""
-    left_out = {column for cells in one.plan.columns.values() for column, cell in enumerate(cells) if cell == NOTHING}
-    if small and one.axis == "cores":
-        left_out |= {column for column in range(one.width) if (_parameter(one, "cores", column) or 0) > _SMALL_CORES}
-    return [column for column in range(one.width) if column not in left_out]
+    left_out = {column for cells in table.plan.columns.values() for column, cell in enumerate(cells) if cell == NOTHING}
+    if small and table.axis == "cores":
+        left_out |= {
+            column for column in range(table.width) if (_parameter(table, "cores", column) or 0) > _SMALL_CORES
+        }
+    return [column for column in range(table.width) if column not in left_out]
 
 
-def _cell(one: Table, column: int, *, small: bool) -> dict[str, Any]:
+def _cell(table: Table, column: int, *, small: bool) -> dict[str, Any]:
     """The keys of a plan that one column decides."""
-    traffic, share = _traffic(one, column, small=small)
-    sizes = {key: _power_of_two(size * share) if small else size for key, size in _sizes(one, column).items()}
-    found = {
+    traffic, share = _traffic(table, column, small=small)
+    sizes = {key: _power_of_two(size * share) if small else size for key, size in _sizes(table, column).items()}
+    cell = {
         # A small plan without a series over cores takes one core, and natgauge chooses its time-outs.
-        "cores": None if small and one.axis != "cores" else _parameter(one, "cores", column),
+        "cores": None if small and table.axis != "cores" else _parameter(table, "cores", column),
         **traffic,
         **{key: _shown(size) for key, size in sizes.items()},
-        "udp_timeout": None if small else _parameter(one, "timeout", column),
-        **{key: cells[column] for key, cells in one.plan.columns.items()},
+        "udp_timeout": None if small else _parameter(table, "timeout", column),
+        **{key: cells[column] for key, cells in table.plan.columns.items()},
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in cell.items() if value is not None}
 
 
-def _traffic(one: Table, column: int, *, small: bool) -> tuple[dict[str, Any], float]:
+def _traffic(table: Table, column: int, *, small: bool) -> tuple[dict[str, Any], float]:
     """Ranges of ports or a number of connections, and the share of the published connections."""
-    inner, outer = _parameter(one, "source-ports", column), _parameter(one, "destination-ports", column)
+    inner, outer = _parameter(table, "source-ports", column), _parameter(table, "destination-ports", column)
     if inner is None or outer is None:
-        return {"connections": _parameter(one, "connections", column)}, 1.0
+        return {"connections": _parameter(table, "connections", column)}, 1.0
     connections = inner * outer
     if small:
-        inner //= one.plan.small.divide.get("source-ports", 1)
-        outer //= one.plan.small.divide.get("destination-ports", 1)
+        inner //= table.plan.small.divide.get("source-ports", 1)
+        outer //= table.plan.small.divide.get("destination-ports", 1)
     return {
         "source_ports": f"{_FIRST_SOURCE_PORT}-{_FIRST_SOURCE_PORT + inner - 1}",
         "destination_ports": f"1-{outer}",
     }, inner * outer / connections
 
 
-def _draws(one: Table, column: int, *, small: bool) -> int | None:
+def _draws(table: Table, column: int, *, small: bool) -> int | None:
     """Draws of phase 1 at a column; None where it draws nothing, or the table does not print the number of frames."""
-    orders, frames = one.plan.columns.get("order"), _parameter(one, "phase-1-frames", column)
+    orders, frames = table.plan.columns.get("order"), _parameter(table, "phase-1-frames", column)
     if orders is None or orders[column] != DRAWN or frames is None:
         return None
-    return round(frames * _traffic(one, column, small=small)[1])
+    return round(frames * _traffic(table, column, small=small)[1])
 
 
-def _sizes(one: Table, column: int) -> dict[str, int]:
+def _sizes(table: Table, column: int) -> dict[str, int]:
     """Sizes of the device's tables, as far as the publication gives them."""
-    table, buckets = _parameter(one, "table-size", column), _parameter(one, "hash-size", column)
-    times = one.plan.entries_per_bucket
-    if times is not None and table is not None:
-        buckets = table // times
+    table_size, buckets = _parameter(table, "table-size", column), _parameter(table, "hash-size", column)
+    times = table.plan.entries_per_bucket
+    if times is not None and table_size is not None:
+        buckets = table_size // times
     elif times is not None and buckets is not None:
-        table = buckets * times
-    return {key: size for key, size in (("table_size", table), ("hash_size", buckets)) if size is not None}
+        table_size = buckets * times
+    return {key: size for key, size in (("table_size", table_size), ("hash_size", buckets)) if size is not None}
 
 
 def _power_of_two(size: float) -> int:
@@ -272,10 +274,10 @@ def _shown(size: int) -> int | str:
     return f"2^{size.bit_length() - 1}" if size.bit_count() == 1 else size
 
 
-def _parameter(one: Table, name: Parameter, column: int) -> int | None:
+def _parameter(table: Table, name: Parameter, column: int) -> int | None:
     """A parameter at a column; None where the publication gives none."""
-    row = one.row(name)
-    cell = one.plan.parameters.get(name, NOTHING) if row is None else row.cells[column]
+    row = table.row(name)
+    cell = table.plan.parameters.get(name, NOTHING) if row is None else row.cells[column]
     return None if cell == NOTHING else _whole(cell)
 
 
@@ -284,27 +286,27 @@ def _whole(cell: str) -> int:
     return 0 if printed is None else round(printed.value)
 
 
-def _error(one: Table, quantity: str, column: int) -> int | None:
+def _error(table: Table, quantity: str, column: int) -> int | None:
     """The error of a search, of each direction; None where none is printed.
 
     The error of a throughput that adds both directions is printed for the sum. Where a table prints one error for all
     its quantities, it is that of each search.
     """
-    row = one.row("error", quantity)
+    row = table.row("error", quantity)
     if row is None:
-        first = next((each for each in one.rows if each.kind == "error"), None)
-        cell = one.plan.parameters.get("error", NOTHING) if first is None else first.cells[column]
+        first = next((each for each in table.rows if each.kind == "error"), None)
+        cell = table.plan.parameters.get("error", NOTHING) if first is None else first.cells[column]
         return None if cell == NOTHING else _whole(cell)
-    directions = one.plan.columns.get("directions", ("both",) * one.width)[column]
-    added = one.quantities[quantity].directions is not None and directions == "both"
+    directions = table.plan.columns.get("directions", ("both",) * table.width)[column]
+    added = table.quantities[quantity].directions is not None and directions == "both"
     return _whole(row.cells[column]) // (2 if added else 1)
 
 
-def _experiments(one: Table, column: int, *, small: bool) -> int:
+def _experiments(table: Table, column: int, *, small: bool) -> int:
     """Repetitions at a column; those of a tear-down rate are deletions within one repetition."""
-    if any(quantity.metric == _TEAR_DOWN for quantity in one.quantities.values()):
+    if any(quantity.metric == _TEAR_DOWN for quantity in table.quantities.values()):
         return 1
-    return _SMALL_REPETITIONS if small else _parameter(one, "experiments", column) or 1
+    return _SMALL_REPETITIONS if small else _parameter(table, "experiments", column) or 1
 
 
 def _name(cell: Mapping[str, Any], varying: Sequence[str]) -> str:

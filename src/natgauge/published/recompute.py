@@ -78,8 +78,8 @@ class _Formula:
 
 def checks(table: Table) -> list[Check]:
     """Every derived figure of a table computed again, then the order of medians and extremes."""
-    found = [check for row in table.rows if row.kind in _FORMULAS for check in _derived(table, row)]
-    return [*found, *_ordered(table)]
+    checks_of_rows = [check for row in table.rows if row.kind in _FORMULAS for check in _derived(table, row)]
+    return [*checks_of_rows, *_ordered(table)]
 
 
 def judged(table: Table) -> list[Check]:
@@ -195,9 +195,12 @@ def _relative_scale_up(table: Table, quantity: str | None, column: int) -> _Form
     cores = [None if each is None else each.value for each in _numbers(table, "cores")]
     if 1.0 not in cores:
         return None
-    one = _number(table, cores.index(1.0), "median", quantity)
+    on_one_core = _number(table, cores.index(1.0), "median", quantity)
     return _formula(
-        derived.relative_scale_up, _number(table, column, "median", quantity), _setting(table, column, "cores"), one
+        derived.relative_scale_up,
+        _number(table, column, "median", quantity),
+        _setting(table, column, "cores"),
+        on_one_core,
     )
 
 

@@ -229,7 +229,7 @@ class ComparisonRecord(Record):
     @property
     def limits(self) -> tuple[SearchLimit, ...]:
         """All limits of all estimates, each once."""
-        return tuple(dict.fromkeys(limit for one in (*self.estimates, *self.control) for limit in one.limits))
+        return tuple(dict.fromkeys(limit for estimate in (*self.estimates, *self.control) for limit in estimate.limits))
 
     def gateway(self, label: str) -> GatewayRecord:
         """Return the gateway with this label.

@@ -54,7 +54,7 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Note, ...
 
 def _measured_first(measured: MeasurementResult, parameters: Parameters, own: Sequence[Note]) -> Iterator[Note]:
     """A wrong throughput makes every share of it a wrong rate."""
-    inner = [doubt for one in measured.first for doubt in find(one, parameters.with_settings(one.parameters))]
+    inner = [doubt for result in measured.first for doubt in find(result, parameters.with_settings(result.parameters))]
     # Doubts that come from the parameters alone are the same for both.
     words = dict.fromkeys(doubt.word for doubt in inner if doubt.word not in _TOLD_OTHERWISE and doubt not in own)
     if words:
@@ -97,13 +97,13 @@ def _functional(parameters: Parameters) -> Iterator[Note]:
 
 def _mixed(parameters: Parameters) -> Iterator[Note]:
     """Repetitions of several devices or machines are several measurements."""
-    found = [
+    unlike = [
         f"{describe(name).label} {', then '.join(map(shown, values))}"
         for _, name, value in parameters.items()
         if (values := differing(value))
     ]
-    if found:
-        yield Note("mixed", f"not the same for all repetitions: {'; '.join(found)}")
+    if unlike:
+        yield Note("mixed", f"not the same for all repetitions: {'; '.join(unlike)}")
 
 
 def _excused(measured: MeasurementResult) -> Iterator[Note]:
@@ -171,24 +171,26 @@ def _autocorrelated(measured: MeasurementResult) -> Iterator[Note]:
 def _drift(measured: MeasurementResult) -> Iterator[Note]:
     """A device or a host that changes with time has no single value that more repetitions would find."""
     values = measured.summary.repetitions
-    found = mann_kendall(values)
-    if found is None or not found.is_significant:
+    trend = mann_kendall(values)
+    if trend is None or not trend.is_significant:
         return
-    change, median = found.slope * (len(values) - 1), measured.summary.median
+    change, median = trend.slope * (len(values) - 1), measured.summary.median
     share = f", by {abs(change / median):.1%} of their median from the first to the last" if median else ""
     text = (
-        f"repetitions {'rose' if found.tau > 0 else 'fell'} with time{share} (Mann-Kendall test: tau {found.tau:.2f}, "
-        f"p {found.probability:.2g}): the device or its host changed while it was measured"
+        f"repetitions {'rose' if trend.tau > 0 else 'fell'} with time{share} (Mann-Kendall test: tau {trend.tau:.2f}, "
+        f"p {trend.probability:.2g}): the device or its host changed while it was measured"
     )
     yield Note("drift", text)
 
 
 def _disagree(measurements: Sequence[Measurement]) -> bool:
     """Whether two searches found values farther apart than both errors together: the device has no single limit."""
-    found = sorted(
+    values_and_errors = sorted(
         (measurement.value, measurement.error) for measurement in measurements if measurement.error is not None
     )
-    return any(other - value > error + its_error for (value, error), (other, its_error) in combinations(found, 2))
+    return any(
+        other - value > error + its_error for (value, error), (other, its_error) in combinations(values_and_errors, 2)
+    )
 
 
 def _trials(measured: MeasurementResult) -> Iterator[Note]:
@@ -264,7 +266,7 @@ def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Not
 def _beside(parameters: Parameters) -> Iterator[Note]:
     """Yield a doubt about gateways that ran in parallel: they have separate cores, but share caches and memory."""
     beside = parameters.get("beside")
-    number = max((one for one in differing(beside) or [beside] if isinstance(one, int)), default=0)
+    number = max((value for value in differing(beside) or [beside] if isinstance(value, int)), default=0)
     if number:
         others = "another worker" if number == 1 else f"{number} other workers"
         text = (

@@ -114,9 +114,9 @@ class Result(Record):
     @model_validator(mode="after")
     def _of_these_repetitions(self) -> Self:
         values = self.values
-        for name, value, found in (("minimum", self.minimum, min(values)), ("maximum", self.maximum, max(values))):
-            if value != found:
-                raise ValueError(f"the {name} {value:g} is not that of the repetitions, {found:g}")
+        for name, value, actual in (("minimum", self.minimum, min(values)), ("maximum", self.maximum, max(values))):
+            if value != actual:
+                raise ValueError(f"the {name} {value:g} is not that of the repetitions, {actual:g}")
         if not self.minimum <= self.median <= self.maximum:
             raise ValueError(f"the median {self.median:g} lies outside of the repetitions")
         return self

@@ -149,16 +149,19 @@ def descriptions() -> Mapping[str, Description]:
     inputs = [
         *inputs_of(TrafficOptions, "traffic"),
         *inputs_of(LabOptions, "place"),
-        *(one for kind in kinds.kinds().values() for one in inputs_of(kind.options, "place")),
+        *(input_ for kind in kinds.kinds().values() for input_ in inputs_of(kind.options, "place")),
         *inputs_of(DeviceOptions, "device"),
-        *(one for procedure in procedures.procedures().values() for one in procedure.inputs()),
+        *(input_ for procedure in procedures.procedures().values() for input_ in procedure.inputs()),
     ]
-    found = {each.name: each for each in _FACTS}
-    for one in inputs:
-        found.setdefault(
-            one.parameter, Description(one.parameter, one.label, one.unit, one.group, one.moves_figures, one.exceptions)
+    known = {each.name: each for each in _FACTS}
+    for input_ in inputs:
+        known.setdefault(
+            input_.parameter,
+            Description(
+                input_.parameter, input_.label, input_.unit, input_.group, input_.moves_figures, input_.exceptions
+            ),
         )
-    return found
+    return known
 
 
 def describe(name: str) -> Description:
@@ -185,8 +188,8 @@ def several(values: Sequence[JsonValue]) -> JsonValue:
 
 def differing(value: JsonValue) -> Sequence[JsonValue]:
     """The values that repetitions had where they did not share one; none where they did."""
-    found = value.get(_SEVERAL) if isinstance(value, dict) and set(value) == {_SEVERAL} else None
-    return found if isinstance(found, list) else ()
+    values = value.get(_SEVERAL) if isinstance(value, dict) and set(value) == {_SEVERAL} else None
+    return values if isinstance(values, list) else ()
 
 
 def joined(every: Sequence[Parameters], metric: str) -> Parameters:
@@ -199,10 +202,10 @@ def joined(every: Sequence[Parameters], metric: str) -> Parameters:
         every: parameters of each repetition, at least one.
         metric: metric of the result.
     """
-    first, flat = every[0], [one.flat() for one in every]
+    first, flat = every[0], [parameters.flat() for parameters in every]
     groups: dict[str, dict[str, JsonValue]] = {group: dict(getattr(first, group)) for group in GROUPS}
-    for name, group in {name: group for one in every for group, name, _ in one.items()}.items():
-        values = [one.get(name) for one in flat]
+    for name, group in {name: group for parameters in every for group, name, _ in parameters.items()}.items():
+        values = [parameters.get(name) for parameters in flat]
         if any(value != values[0] for value in values) and describe(name).moves_figure_of(metric):
             groups[group][name] = several(values)
     return Parameters(**groups)
@@ -235,12 +238,12 @@ class Parameters(BaseModel):
     @classmethod
     def grouped(cls, **groups: Mapping[str, JsonValue]) -> Self:
         """Each described value in its own group, others in the group they are given in."""
-        found: dict[str, dict[str, JsonValue]] = {group: {} for group in GROUPS}
+        grouped: dict[str, dict[str, JsonValue]] = {group: {} for group in GROUPS}
         for given, values in groups.items():
             for name, value in values.items():
                 known = descriptions().get(name)
-                found[given if known is None else known.group][name] = value
-        return cls(**found)
+                grouped[given if known is None else known.group][name] = value
+        return cls(**grouped)
 
     def with_settings(self, run: Mapping[str, JsonValue]) -> Self:
         """Return these parameters with the settings that a procedure ran with.

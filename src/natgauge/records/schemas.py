@@ -26,8 +26,8 @@ def _schema(record: type[Record]) -> dict[str, Any]:
     made = record.model_json_schema(by_alias=True)
     # The version is a constant with a default for Python alone: every document names it.
     made["required"] = ["schema", *made["required"]]
-    for one in (made, *made["$defs"].values()):
-        _describe(one)
+    for definition in (made, *made["$defs"].values()):
+        _describe(definition)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": record.schema_version, **made}
 
 
@@ -44,5 +44,5 @@ def _describe(schema: dict[str, Any]) -> None:
 
 def _fields(section: str) -> Iterator[tuple[str, str]]:
     """Name and description of each field in a docstring's section "Attributes"."""
-    for found in re.finditer(r"^    (\w+): (.*(?:\n      +.*)*)", section, re.MULTILINE):
-        yield ("schema" if found[1] == "schema_name" else found[1]), " ".join(found[2].split())
+    for match in re.finditer(r"^    (\w+): (.*(?:\n      +.*)*)", section, re.MULTILINE):
+        yield ("schema" if match[1] == "schema_name" else match[1]), " ".join(match[2].split())

@@ -285,10 +285,10 @@ def _read_object(text: str, schema: str, where: str) -> dict[str, Any]:
         document = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise UsageError(f"results: {where} is not JSON: cut off or damaged; measure again") from None
-    found = document.get("schema") if isinstance(document, dict) else None
-    if found != schema:
+    stored = document.get("schema") if isinstance(document, dict) else None
+    if stored != schema:
         raise UsageError(
-            f"results: {where} is of schema {found!r}, this natgauge reads {schema!r}; measure again, or read it with "
+            f"results: {where} is of schema {stored!r}, this natgauge reads {schema!r}; measure again, or read it with "
             "the natgauge that wrote it"
         )
     result: dict[str, Any] = document

@@ -37,7 +37,7 @@ def settings_of(port: str, machine: TunedMachine | None = None) -> Mapping[str, 
 
 def _value(knob: TuningKnob, machine: TunedMachine, port: str) -> str | None:
     try:
-        values = [one.value for one in knob.find(machine, [port]) if one.value is not None]
+        values = [setting.value for setting in knob.find(machine, [port]) if setting.value is not None]
         wait = _COALESCING.wait(machine, port) if knob is _COALESCING else None
     except HostError:
         return None

@@ -85,9 +85,11 @@ def cards(machine: TunedMachine) -> list[str]:
 
 def _look(knob: TuningKnob, machine: TunedMachine, ports: Sequence[str]) -> Iterator[Looked]:
     try:
-        for one in knob.find(machine, ports):
-            outcome: Outcome = "none" if one.value is None else "fine" if one.better is None else "better"
-            yield Looked(knob.name, one.key, outcome, one.value, one.better, knob.why, knob.source, one.remark)
+        for setting in knob.find(machine, ports):
+            outcome: Outcome = "none" if setting.value is None else "fine" if setting.better is None else "better"
+            yield Looked(
+                knob.name, setting.key, outcome, setting.value, setting.better, knob.why, knob.source, setting.remark
+            )
     except HostError as error:
         yield Looked(knob.name, "-", "failed", None, None, knob.why, knob.source, str(error))
 
@@ -117,16 +119,20 @@ def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path
     steps = []
     with state(path) as kept:
         # Of all knobs before any is changed: cores that go take the affinity of interrupts with them.
-        before = {(one.knob, one.key): one.value for one in check(chosen, machine=place) if one.value is not None}
+        before = {
+            (setting.knob, setting.key): setting.value
+            for setting in check(chosen, machine=place)
+            if setting.value is not None
+        }
         for knob in KNOBS:
             try:
-                found = [one for one in knob.find(place, chosen) if one.better is not None]
+                settings = [setting for setting in knob.find(place, chosen) if setting.better is not None]
             except HostError as error:
                 steps.append(TuningStep(knob.name, "-", "failed", str(error)))
                 continue
-            for one in found:
-                first = before.get((knob.name, one.key), str(one.value))
-                steps.append(_set(knob, place, one, first, kept))
+            for setting in settings:
+                first = before.get((knob.name, setting.key), str(setting.value))
+                steps.append(_set(knob, place, setting, first, kept))
     return steps
 
 
@@ -234,5 +240,5 @@ def _default_routes(machine: TunedMachine) -> set[str]:
     """Interfaces that have one (proc_net_route: destination and mask are 0; ipv6_route: a prefix of no bits)."""
     four = [line.split() for line in (machine.text("/proc/net/route") or "").splitlines()[1:]]
     six = [line.split() for line in (machine.text("/proc/net/ipv6_route") or "").splitlines()]
-    found = {words[0] for words in four if len(words) > 7 and words[1] == words[7] == "00000000"}
-    return found | {words[9] for words in six if len(words) > 9 and words[1] == "00" and words[9] != "lo"}
+    interfaces = {words[0] for words in four if len(words) > 7 and words[1] == words[7] == "00000000"}
+    return interfaces | {words[9] for words in six if len(words) > 9 and words[1] == "00" and words[9] != "lo"}

@@ -51,12 +51,12 @@ class LabStatus:
 
 def status() -> list[LabStatus]:
     """All labs of this machine, by name."""
-    found = []
+    labs = []
     for name in registered():
         if content := read(name):
             items = content["items"]
             pid = _user_of(name)
-            found.append(
+            labs.append(
                 LabStatus(
                     name=name,
                     kind=content["kind"],
@@ -66,7 +66,7 @@ def status() -> list[LabStatus]:
                     changed={item["path"]: item["value"] for item in items if item["what"] == "global"},
                 )
             )
-    return found
+    return labs
 
 
 def _user_of(name: str) -> int | None:

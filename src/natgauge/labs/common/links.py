@@ -193,10 +193,10 @@ def _set_offload(interface: str, name: str, *, wanted: bool) -> None:
     try:
         with closing(IoctlEthtool(interface)) as tool:
             tool.set_offload_flag(name, wanted)
-            found = tool.get_offload_flags()[name]
+            flag = tool.get_offload_flags()[name]
     except EthtoolError as error:
         raise HostError(f"{refusal} ({type(error).__name__})") from error
-    if found is not wanted:
+    if flag is not wanted:
         raise HostError(refusal)
 
 

@@ -147,13 +147,13 @@ def within(name: str, pids: Iterable[int]) -> tuple[int, ...]:
         wanted = path_of(name).stat()
     except OSError:
         return ()
-    found = []
+    inside = []
     for pid in pids:
         with suppress(OSError):
             here = Path(f"/proc/{pid}/ns/net").stat()
             if (here.st_dev, here.st_ino) == (wanted.st_dev, wanted.st_ino):
-                found.append(pid)
-    return tuple(found)
+                inside.append(pid)
+    return tuple(inside)
 
 
 def all_processes() -> Iterable[int]:
@@ -181,7 +181,7 @@ def end_processes(pids: Sequence[int], patience: float = 1.0) -> tuple[int, ...]
         with suppress(OSError):
             handles[pid] = os.pidfd_open(pid)
     try:
-        found = alive = [pid for pid, handle in handles.items() if not _ended(handle, 0.0)]
+        running = alive = [pid for pid, handle in handles.items() if not _ended(handle, 0.0)]
         for signal_number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
             alive = [pid for pid in alive if not _ended(handles[pid], 0.0)]
             for pid in alive:
@@ -191,7 +191,7 @@ def end_processes(pids: Sequence[int], patience: float = 1.0) -> tuple[int, ...]
             alive = [pid for pid in alive if not _ended(handles[pid], until - time.monotonic())]
         if alive:
             raise BrokenError(f"process {alive[0]}: did not end after SIGKILL; end it, then run: natgauge lab clean")
-        return tuple(found)
+        return tuple(running)
     finally:
         for handle in handles.values():
             os.close(handle)
@@ -222,8 +222,8 @@ def delete(doomed: Sequence[str], timeout: float = 60.0) -> None:
         path_of(name).unlink()
     for name in whole:
         # What ends may have started another process after the list was made.
-        while found := processes(name):
-            end_processes(found)
+        while pids := processes(name):
+            end_processes(pids)
     if whole:
         in_thread(lambda: _delete_watched(whole, timeout), "natgauge-delete")
 

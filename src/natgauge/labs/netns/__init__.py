@@ -131,7 +131,7 @@ def choose_cores(options: NetnsOptions, need: LabNeeds) -> tuple[tuple[int, ...]
 
 def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None:
     """Refuse options that an existing lab cannot satisfy."""
-    asked: tuple[tuple[str, Any, Any], ...] = (
+    options_of: tuple[tuple[str, Any, Any], ...] = (
         ("placement", options.placement, kept.placement),
         ("cores", options.cores, kept.device_cpus),
         ("sender cores", options.sender_cores, kept.sender_cpus),
@@ -141,7 +141,7 @@ def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None
         ("devices", need.devices, tuple(device.name for device in kept.devices)),
         ("native IPv6", need.background or None, kept.background),
     )
-    for what, wanted, there in asked:
+    for what, wanted, there in options_of:
         if wanted is not None and wanted != there:
             raise UsageError(
                 f"lab {kept.name}: is kept with {what} {_words(there)}, not {_words(wanted)}; leave that out, choose "
@@ -151,7 +151,7 @@ def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None
 
 def _words(value: Any) -> str:
     if isinstance(value, tuple):
-        return format_cores(value) if all(isinstance(one, int) for one in value) else " to ".join(value)
+        return format_cores(value) if all(isinstance(item, int) for item in value) else " to ".join(value)
     return str(value)
 
 

@@ -178,11 +178,13 @@ class NetnsLab(MadeLab):
 
     def _refuse_server_cpus(self) -> None:
         """Refuse a server on a core that the senders keep busy; then an idle core is looked for as well."""
-        asked = set(self._asked_server_cpus or ())
+        server_cpus = set(self._asked_server_cpus or ())
         if self._idle_core:
-            if not set(usable_cpus()) - asked:
-                raise UsageError(f"server cores {format_cores(sorted(asked))}: leave none for the sender; use fewer")
-        elif both := asked & set(self.sender_cpus):
+            if not set(usable_cpus()) - server_cpus:
+                raise UsageError(
+                    f"server cores {format_cores(sorted(server_cpus))}: leave none for the sender; use fewer"
+                )
+        elif both := server_cpus & set(self.sender_cpus):
             raise UsageError(f"server cores: core {min(both)} is a sender's, which keeps it busy; name others")
 
     @property

@@ -60,7 +60,7 @@ def read(text: str) -> RemoteFacts:
     routes = "\n".join(sections.get("routes", ()))
     reached = set(re.findall(r"^\s*interface: (\S+)", routes, re.MULTILINE))
     if server := first(sections, "server"):
-        reached |= {one.name for one in interfaces.values() if server in one.addresses}
+        reached |= {interface.name for interface in interfaces.values() if server in interface.addresses}
     count, user = first(sections, "processors"), first(sections, "user")
     return RemoteFacts(
         user=int(user) if user.isdigit() else -1,
@@ -86,9 +86,9 @@ def make(laid: Layout, facts: RemoteFacts) -> str:
         text += [f"ifconfig {end.interface} {_named(address, with_length=True)} alias" for address in _addresses(end)]
         text.append(f"ifconfig {end.interface} up")
     if any(end.speaks_ipv6 for end in pair):
-        asked = " || ".join(f"ifconfig {end.interface} | grep -q tentative" for end in pair)
+        condition = " || ".join(f"ifconfig {end.interface} | grep -q tentative" for end in pair)
         text.append(f"tries={_TENTATIVE_SECONDS}")
-        text.append(f'while [ "$tries" -gt 0 ] && {{ {asked}; }}; do sleep 1; tries=$((tries - 1)); done')
+        text.append(f'while [ "$tries" -gt 0 ] && {{ {condition}; }}; do sleep 1; tries=$((tries - 1)); done')
     return "\n".join(text)
 
 
@@ -124,38 +124,38 @@ def _named(address: str, *, with_length: bool = False) -> str:
 
 
 def _interfaces(lines: Iterable[str]) -> Mapping[str, RemoteInterface]:
-    found: dict[str, RemoteInterface] = {}
+    interfaces: dict[str, RemoteInterface] = {}
     masters: dict[str, str] = {}
     for name, listed in _by_interface(lines):
         flags, mtu, *below = listed
-        addresses = [one for line in below if (one := _ADDRESS.match(line)) and not one[1].startswith("fe80")]
-        parents = [one[1] for line in below if (one := _PARENT.match(line))]
-        members = [one[1] or one[2] for line in below if (one := _MEMBER.match(line))]
+        addresses = [match for line in below if (match := _ADDRESS.match(line)) and not match[1].startswith("fe80")]
+        parents = [match[1] for line in below if (match := _PARENT.match(line))]
+        members = [match[1] or match[2] for line in below if (match := _MEMBER.match(line))]
         masters |= dict.fromkeys(members, name)
-        found[name] = RemoteInterface(
+        interfaces[name] = RemoteInterface(
             name=name,
             up="UP" in flags.split(","),
             mtu=int(mtu),
             master=None,
             parent=parents[0] if parents else None,
-            addresses=tuple(one[1] for one in addresses),
+            addresses=tuple(address[1] for address in addresses),
         )
-    return {name: _enslaved(one, masters.get(name)) for name, one in found.items()}
+    return {name: _enslaved(interface, masters.get(name)) for name, interface in interfaces.items()}
 
 
-def _enslaved(one: RemoteInterface, master: str | None) -> RemoteInterface:
-    return RemoteInterface(one.name, one.up, one.mtu, master, one.parent, one.addresses)
+def _enslaved(interface: RemoteInterface, master: str | None) -> RemoteInterface:
+    return RemoteInterface(interface.name, interface.up, interface.mtu, master, interface.parent, interface.addresses)
 
 
 def _by_interface(lines: Iterable[str]) -> list[tuple[str, list[str]]]:
     """Name, flags, MTU and the indented lines of each."""
-    found: list[tuple[str, list[str]]] = []
+    blocks: list[tuple[str, list[str]]] = []
     for line in lines:
         if begun := _INTERFACE.match(line):
-            found.append((begun[1], [begun[2], begun[3]]))
-        elif found:
-            found[-1][1].append(line)
-    return found
+            blocks.append((begun[1], [begun[2], begun[3]]))
+        elif blocks:
+            blocks[-1][1].append(line)
+    return blocks
 
 
 def _without_ipv6(lines: Iterable[str]) -> frozenset[str]:

@@ -119,11 +119,11 @@ done
 def read(text: str) -> RemoteFacts:
     """Parse the output of the script."""
     sections = sections_of(text)
-    addresses = [found for line in sections.get("addresses", []) if (found := _ADDRESS.match(line))]
+    addresses = [match for line in sections.get("addresses", []) if (match := _ADDRESS.match(line))]
     links = {link.name: link for line in sections.get("links", []) if (link := _link(line, addresses))}
     server = first(sections, "server")
-    reached = {found[1] for line in sections.get("routes", []) if (found := re.search(r" dev (\S+)", line))}
-    reached |= {found[1] for found in addresses if server and found[2] == server}
+    reached = {match[1] for line in sections.get("routes", []) if (match := re.search(r" dev (\S+)", line))}
+    reached |= {address[1] for address in addresses if server and address[2] == server}
     of_links = {name: first(sections, f"driver {name}") for name in links}
     user = first(sections, "user")
     return RemoteFacts(
@@ -216,17 +216,19 @@ _LINK: Final = re.compile(r"\d+:\s+([^\s:@]+)(?:@([^\s:]+))?:\s+<([^>]*)>\s+mtu 
 
 
 def _link(line: str, addresses: Sequence[re.Match[str]]) -> RemoteInterface | None:
-    found = _LINK.match(line)
-    if found is None:
+    match = _LINK.match(line)
+    if match is None:
         return None
-    master = re.search(r" master (\S+)", found[5])
-    own = [f"{one[2]}{one[3] or ''}" for one in addresses if one[1] == found[1] and one[4] != "link"]
+    master = re.search(r" master (\S+)", match[5])
+    own = [
+        f"{address[2]}{address[3] or ''}" for address in addresses if address[1] == match[1] and address[4] != "link"
+    ]
     return RemoteInterface(
-        name=found[1],
-        up="UP" in found[3].split(","),
-        mtu=int(found[4]),
+        name=match[1],
+        up="UP" in match[3].split(","),
+        mtu=int(match[4]),
         master=master[1] if master else None,
-        parent=found[2],
+        parent=match[2],
         addresses=tuple(own),
     )
 
@@ -245,12 +247,12 @@ def sections_of(text: str) -> dict[str, list[str]]:
 
 def with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[str]:
     """Return the names with the interfaces below them and the interfaces that belong to them."""
-    found, before = set(names), set[str]()
-    while found != before:
-        before = set(found)
-        found |= {link.parent for link in links.values() if link.name in before and link.parent is not None}
-        found |= {link.name for link in links.values() if link.master in before}
-    return found
+    related, before = set(names), set[str]()
+    while related != before:
+        before = set(related)
+        related |= {link.parent for link in links.values() if link.name in before and link.parent is not None}
+        related |= {link.name for link in links.values() if link.master in before}
+    return related
 
 
 def first(sections: Mapping[str, Sequence[str]], name: str) -> str:

@@ -55,12 +55,12 @@ class RemoteMachine:
 
 def _of_pages(text: str) -> int | None:
     """Octets that can be had, of what vmstat(8) -s prints on OpenBSD and FreeBSD; None where it does not say."""
-    found = {
+    pages = {
         what: int(number) for number, what in re.findall(r"^\s*(\d+) (bytes per page|pages \w+)$", text, re.MULTILINE)
     }
-    if "bytes per page" not in found or "pages free" not in found:
+    if "bytes per page" not in pages or "pages free" not in pages:
         return None
-    return found["bytes per page"] * (found["pages free"] + found.get("pages inactive", 0))
+    return pages["bytes per page"] * (pages["pages free"] + pages.get("pages inactive", 0))
 
 
 class RemoteSetting(MachineSetting):
@@ -92,8 +92,8 @@ class RemoteSetting(MachineSetting):
             hint = f'try "modprobe {self.module}" there' if self.module else "use another kernel there"
             raise HostError(f"{self.name}: cannot be read ({result.said}); {hint}")
         try:
-            found = [int(line) for line in result.stdout.split()]
-            return {path.name: value for path, value in zip(self.paths, found, strict=True)}
+            values = [int(line) for line in result.stdout.split()]
+            return {path.name: value for path, value in zip(self.paths, values, strict=True)}
         except ValueError as error:
             raise HostError(f"{self.name}: cannot be read ({error})") from error
 

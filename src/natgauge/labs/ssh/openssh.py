@@ -177,12 +177,12 @@ def end_orphans(control: Path) -> None:
     Raises:
         BrokenError: one does not end.
     """
-    found = []
+    pids = []
     for pid in all_processes():
         with suppress(OSError):
             if f"-oControlPath={control}" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0"):
-                found.append(pid)
-    end_processes(found)
+                pids.append(pid)
+    end_processes(pids)
 
 
 def explained(host: SshHost, said: str) -> str:

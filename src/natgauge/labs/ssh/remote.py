@@ -232,13 +232,13 @@ def _kill_running(which: str) -> str:
 
 def _unwrapped(result: CommandResult) -> CommandResult | None:
     """Return the result of the snippet; None where the machine did not run it to its end."""
-    found = _ANSWER.search(result.stdout)
-    if found is None:
+    match = _ANSWER.search(result.stdout)
+    if match is None:
         return None
-    err, _, out = result.stdout[found.end() :].partition(_BETWEEN)
+    err, _, out = result.stdout[match.end() :].partition(_BETWEEN)
     seconds = result.seconds
-    if _CLOCK.fullmatch(found[2]) and _CLOCK.fullmatch(found[3]):
+    if _CLOCK.fullmatch(match[2]) and _CLOCK.fullmatch(match[3]):
         # If the machine's clock was set during the run, the duration is impossible.
-        over_there = (int(found[3]) - int(found[2])) / 1e9
+        over_there = (int(match[3]) - int(match[2])) / 1e9
         seconds = over_there if 0 <= over_there <= result.seconds else result.seconds
-    return CommandResult(int(found[1]), out, err, seconds)
+    return CommandResult(int(match[1]), out, err, seconds)

@@ -80,13 +80,13 @@ class GuestLab(RemoteLab):
             HostError: none was built, QEMU or memory is missing.
         """
         capabilities.require("starting a guest", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_KILL")
-        found = image.find()
+        base_image = image.find()
         self._shape.refuse_short_memory()
         namespaces.refuse_existing(self._tester)
         register.record("namespace", name=self._tester)
         namespaces.create(self._tester)
         namespaces.inside(self._tester, lambda: prepare_namespace(forwards=False))
-        self._guest = guest = Guest(found, self._shape, self._tester, register.directory, _TAPS)
+        self._guest = guest = Guest(base_image, self._shape, self._tester, register.directory, _TAPS)
         guest.prepare()
         self._accelerator = guest.boot(self._wanted)
         self.emulated = self._accelerator == "tcg"

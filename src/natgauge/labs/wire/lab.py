@@ -205,10 +205,10 @@ class WireLab:
             Remarks.
         """
         with IPRoute() as routes:
-            found = routes.link_lookup(ifname=port.interface)
-            if not found:
+            indices = routes.link_lookup(ifname=port.interface)
+            if not indices:
                 raise UsageError(f'interface {port.interface}: does not exist; "ip link" lists those there are')
-            index = int(found[0])
+            index = int(indices[0])
             _refuse_down(port.interface, routes.get_links(index)[0])
             if index in _default_route_interfaces(routes):
                 raise UsageError(
@@ -274,8 +274,8 @@ def _mtu(port: Port) -> int:
 def _read_mtu(interface: str) -> int:
     # Not of /sys, which shows the namespace it was mounted in.
     with IPRoute() as routes:
-        found = routes.link_lookup(ifname=interface)
-        return int(routes.get_links(found[0])[0].get_attr("IFLA_MTU")) if found else ETHERNET_MTU
+        indices = routes.link_lookup(ifname=interface)
+        return int(routes.get_links(indices[0])[0].get_attr("IFLA_MTU")) if indices else ETHERNET_MTU
 
 
 def _refuse_down(interface: str, link: Any) -> None:
@@ -289,11 +289,11 @@ def _has_carrier(interface: str) -> bool:
 
 
 def _default_route_interfaces(routes: IPRoute) -> set[int]:
-    found = set()
+    interfaces = set()
     for route in routes.get_default_routes():
         hops = route.get_attr("RTA_MULTIPATH") or ()
-        found |= {route.get_attr("RTA_OIF"), *(hop["oif"] for hop in hops)}
-    return found
+        interfaces |= {route.get_attr("RTA_OIF"), *(hop["oif"] for hop in hops)}
+    return interfaces
 
 
 def _refuse_addresses(interface: str, routes: IPRoute, index: int) -> None:

@@ -40,7 +40,7 @@ def features(index: int) -> Features | None:
         with GenericNetlinkSocket() as netdev:
             netdev.bind("netdev", _Message)
             (answer,) = netdev.nlm_request(message, msg_type=netdev.prid, msg_flags=NLM_F_REQUEST)
-            found = answer.get_attr("NETDEV_A_DEV_XDP_FEATURES")
+            features = answer.get_attr("NETDEV_A_DEV_XDP_FEATURES")
     except NetlinkError:
         return None
-    return None if found is None else Features(found & 7)
+    return None if features is None else Features(features & 7)
