@@ -14,6 +14,7 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
 from natgauge.reports import draft, latex, markdown, matrix, text
+from natgauge.reports.blocks import text_of
 from natgauge.reports.pivot import sheet
 
 UNITS = {"connection-rate": "connections/s", "throughput": "frames/s"}
@@ -150,9 +151,60 @@ def test_doubts_name_the_result_they_are_of_in_the_order_of_the_table() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("against", "name", "values", "heading", "columns"),
+    [
+        ("directions", "directions", ["up", "both", "down"], "directions", ("up", "both", "down")),
+        ("frame-size", "frame_size", [1024, 64, 128], "frame size (octets)", ("64", "128", "1,024")),
+        ("alpha", "alpha", [0.8, 0.25, None], "alpha (share)", ("0.25", "0.8", "none")),
+        ("order", "order", ["permutation", "increasing"], "order of four tuples", ("permutation", "increasing")),
+        ("hash_size", "hash_size", [2**23, 2**20], "hash table size", ("1,048,576", "8,388,608")),
+        ("cores", "device_cores", [2, 1], "device cores", ("1", "2")),
+        ("device", "dut", ["b", "a"], "device", ("b", "a")),
+    ],
+)
+def test_any_parameter_that_differs_makes_columns(
+    against: str, name: str, values: list[Any], heading: str, columns: tuple[str, ...]
+) -> None:
+    series = [one("throughput", "x", 1, 1000.0 * (1 + at), parameters={name: value}) for at, value in enumerate(values)]
+    found = cells(series, against)
+    assert found[""][heading] == columns
+    (block,) = (rows for named, rows in found.items() if named.startswith("throughput"))
+    medians = dict(zip(columns, block["median"], strict=True))
+    assert [medians[text] for text in map(text_of, values)] == [f"{1000 * (1 + at):,}" for at in range(len(values))]
+
+
+def test_directions_as_columns_have_no_unit_of_one_direction_and_the_sum() -> None:
+    series = [
+        one("throughput", "x", 1, rate, parameters={"directions": way}, figures={"frames_per_second_total": total})
+        for way, rate, total in (("both", 200.0, 400.0), ("up", 300.0, 300.0))
+    ]
+    block = cells(series, "directions")["throughput of x (frames/s of each direction that sends)"]
+    assert block["all directions (frames/s)"] == ("400", "300")
+
+
+def test_a_second_parameter_that_varies_makes_a_block_for_each_of_its_values() -> None:
+    series = [
+        one("throughput", "x", 1, rate, parameters={"directions": way, "frame_size": octets})
+        for octets, way, rate in ((64, "both", 2.0), (64, "up", 3.0), (1024, "up", 1.0))
+    ]
+    found = cells(series, "directions")
+    unit = "frames/s of each direction that sends"
+    assert found[f"throughput of x, frame size 64 octets ({unit})"]["median"] == ("2", "3")
+    assert found["throughput of x, frame size 1,024 octets (frames/s from the Initiator)"]["median"] == ("-", "1")
+
+
+def test_a_parameter_that_no_result_has_is_refused_with_those_that_differ() -> None:
+    series = [one("throughput", "x", cores, 1.0, parameters={"frame_size": 64 * cores}) for cores in (1, 2)]
+    with pytest.raises(UsageError, match=r"--against colour: no result has such .*\(frame-size, cores\), or metrics"):
+        sheet(series, "colour")
+
+
 def test_two_results_in_one_cell_are_refused() -> None:
     twice = [one("throughput", "x", 1, 1.0), one("throughput", "x", 1, 2.0)]
-    with pytest.raises(UsageError, match="two results of throughput of x have 1 cores; name folders of one") as refused:
+    with pytest.raises(
+        UsageError, match="two results of throughput of x have 1 core and differ in no parameter"
+    ) as refused:
         sheet(twice, "cores")
     assert "\n" not in str(refused.value)
     with pytest.raises(UsageError, match="nobody knows how many a result of throughput of x had"):

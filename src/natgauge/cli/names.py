@@ -34,6 +34,13 @@ def _published() -> Iterable[str]:
     return names()
 
 
+def _against() -> Iterable[str]:
+    from natgauge.records.parameters import descriptions
+
+    moving = (name for name, parameter in descriptions().items() if parameter.moves_figures)
+    return ["cores", "metrics", *(name.replace("_", "-") for name in moving)]
+
+
 def known_names(known: Callable[[], Iterable[str]], incomplete: str) -> list[CompletionItem]:
     """The known names that begin with what was typed; none where they cannot be listed."""
     from natgauge.errors import NatgaugeError
@@ -68,3 +75,4 @@ GATEWAY: Final = Names(_gateways, paths=True)
 METRIC: Final = Names(_metrics)
 LAB: Final = Names(_labs)
 PUBLISHED: Final = Names(_published)
+AGAINST: Final = Names(_against)

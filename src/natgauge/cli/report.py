@@ -6,16 +6,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import click
 import cloup
 
-from natgauge.cli.names import PUBLISHED
+from natgauge.cli.names import AGAINST, PUBLISHED
 
 if TYPE_CHECKING:
     from natgauge.reports.find_results import Found
-    from natgauge.reports.pivot import Against
 
 #: Form of a table -> the module of `natgauge.reports` that makes it.
 _FORMS: Final[Mapping[str, str]] = {
@@ -38,9 +37,11 @@ _FORMS: Final[Mapping[str, str]] = {
 )
 @click.option(
     "--against",
-    type=click.Choice(["cores", "connections", "metrics"]),
-    help="Columns of the table: the numbers of cores or connections, with a row for each metric and device; or the "
-    "metrics, with the median of each device.",
+    type=AGAINST,
+    metavar="NAME",
+    help="Columns of the table: the values of a parameter that differs between the results (cores, connections, "
+    "directions, frame-size, alpha, order, hash-size ...), with rows for each metric and device; or metrics: a column "
+    "for each, with the median of each device.",
 )
 @click.option(
     "--published",
@@ -66,7 +67,7 @@ def command(
     *,
     folders: tuple[Path, ...],
     form: str | None,
-    against: Against | Literal["metrics"] | None,
+    against: str | None,
     published: tuple[str, ...],
     html: Path | None,
     parquet: Path | None,
@@ -110,7 +111,7 @@ def _refuse(
     found: Found,
     *,
     form: str | None,
-    against: Against | Literal["metrics"] | None,
+    against: str | None,
     published: tuple[str, ...],
 ) -> None:
     """Refuse what comparisons have no table for.
@@ -131,7 +132,7 @@ def _refuse(
         raise UsageError(f"report: {option} is for results of measurements, the folders hold comparisons alone")
 
 
-def _measured(found: Found, form: str, against: Against | Literal["metrics"] | None, published: tuple[str, ...]) -> str:
+def _measured(found: Found, form: str, against: str | None, published: tuple[str, ...]) -> str:
     """The table of all results of measurements."""
     from natgauge.reports import draft, matrix
     from natgauge.reports import pivot as turned

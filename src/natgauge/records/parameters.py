@@ -169,6 +169,11 @@ def describe(name: str) -> Description:
     return descriptions().get(name) or Description(name, name.replace("_", " "))
 
 
+def is_fact(name: str) -> bool:
+    """Whether the user does not choose this parameter: it is derived, found on the host, or measured."""
+    return any(fact.name == name for fact in _FACTS)
+
+
 #: The key of a value that was not the same for all repetitions.
 _SEVERAL: Final = "several"
 

@@ -264,18 +264,25 @@ def _costs() -> Iterator[_Described]:
             yield _Described(of + name, _figure(f"{quantity}_{figure}"), unit, text=_decimals(digits), found=True)
 
 
+#: Labels and units of parameters that have a row of their own, by name, in the order of the rows.
+_OWN_ROWS: Final[Mapping[str, tuple[str, str]]] = {
+    "connections": ("number of sessions", ""),
+    "source_address_count": ("source addresses", ""),
+    "source_port_count": ("source ports", ""),
+    "destination_address_count": ("destination addresses", ""),
+    "destination_port_count": ("destination ports", ""),
+    "frame_size": ("frame size", "octets"),
+    "hash_size": ("hash table size", ""),
+    "table_size": ("connection table limit", ""),
+}
 _FIXED: Final = (
     _Described("device", lambda result: result.dut),
     _Described("metric", lambda result: result.metric),
     _Described("placement", lambda result: result.placement),
-    _Described("number of sessions", _parameter("connections"), text=whole),
-    _Described("source addresses", _parameter("source_address_count")),
-    _Described("source ports", _parameter("source_port_count")),
-    _Described("destination addresses", _parameter("destination_address_count")),
-    _Described("destination ports", _parameter("destination_port_count")),
-    _Described("frame size", _parameter("frame_size"), "octets"),
-    _Described("hash table size", _parameter("hash_size")),
-    _Described("connection table limit", _parameter("table_size")),
+    *(
+        _Described(label, _parameter(name), unit, text=whole if name == "connections" else str)
+        for name, (label, unit) in _OWN_ROWS.items()
+    ),
     _Described(
         "sessions per hash", _ratio("connections", "hash_size", derived.connections_per_bucket), text=_decimals(2)
     ),
@@ -319,13 +326,14 @@ _FIXED: Final = (
     *_costs(),
     _Described("doubts", lambda result: doubt_words(result) or None, text=_many, found=True),
 )
-#: Parameters that these rows, and that of the cores, show already.
-_SHOWN: Final = frozenset(
-    {
-        "dut", "placement", "connections", "source_address_count", "source_port_count", "destination_address_count",
-        "destination_port_count", "frame_size", "hash_size", "table_size", "device_cores",
-    }
-)  # fmt: skip
+#: Parameters that other rows show already.
+_SHOWN: Final = frozenset({"dut", "placement", "device_cores"})
+
+
+def row_of(name: str) -> str:
+    """Return the heading of the row that shows a parameter."""
+    label, unit = _OWN_ROWS.get(name, ("device", "") if name == "dut" else (describe(name).heading, ""))
+    return f"{label} ({unit})" if unit else label
 
 
 def rows(results: Sequence[Result]) -> list[ResultRow]:
@@ -405,7 +413,9 @@ def _differing(results: Sequence[Result]) -> list[ResultRow]:
     return [
         _Described(describe(name).heading, _parameter(name), text=_clipped).filled(results)
         for name in names
-        if name not in _SHOWN and any(_differs(name, one, other) for one, other in combinations(results, 2))
+        if name not in _SHOWN
+        and name not in _OWN_ROWS
+        and any(_differs(name, one, other) for one, other in combinations(results, 2))
     ]
 
 
