@@ -52,11 +52,13 @@ class _Subcommands(cloup.Group):
 
     def list_sections(self, ctx: click.Context, include_default_section: bool = True) -> list[cloup.Section]:
         del include_default_section
-        found = []
+        sections = []
         for title, names in SECTIONS.items():
             commands = {name: self.get_command(ctx, name) for name in names}
-            found.append(cloup.Section(title, {name: one for name, one in commands.items() if one is not None}))
-        return found
+            sections.append(
+                cloup.Section(title, {name: command for name, command in commands.items() if command is not None})
+            )
+        return sections
 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -147,8 +149,8 @@ def _run(arguments: Sequence[str]) -> int:
 def _fault(error: Exception) -> int:
     """A fault outside of a measurement, which has no results folder for the traceback."""
     name = f"natgauge-traceback-{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{os.getpid()}.txt"
-    found = fault(error, (Path.cwd() / name, Path(tempfile.gettempdir()) / name))
-    return _complain(str(found), found.exit_status)
+    known_fault = fault(error, (Path.cwd() / name, Path(tempfile.gettempdir()) / name))
+    return _complain(str(known_fault), known_fault.exit_status)
 
 
 def _refused(error: click.ClickException) -> int:

@@ -75,16 +75,16 @@ def command(
         named += "" if on is None else f" --on {on}"
         click.echo(f"natgauge: continue with: natgauge run {plan}{named} --resume", err=True)
         raise
-    found = status(folder)
-    click.echo(_ended(found))
-    return 4 if any(one.broken for one in found.measurements) else 0
+    campaign_status = status(folder)
+    click.echo(_ended(campaign_status))
+    return 4 if any(measurement.broken for measurement in campaign_status.measurements) else 0
 
 
-def _ended(found: CampaignStatus) -> str:
+def _ended(campaign_status: CampaignStatus) -> str:
     from natgauge.cli.status import lines
 
-    made = [one.folder for one in found.measurements if one.folder]
-    shown = lines(found)
+    made = [measurement.folder for measurement in campaign_status.measurements if measurement.folder]
+    shown = lines(campaign_status)
     if made:
-        shown.append(f"  Tables: natgauge report {found.folder}/results/*")
+        shown.append(f"  Tables: natgauge report {campaign_status.folder}/results/*")
     return "\n".join(shown)

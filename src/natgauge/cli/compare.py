@@ -34,12 +34,12 @@ _PLACE: Final = ("by", "placement", "core")
 
 def _options() -> dict[str, list[click.Option]]:
     """Return all options by heading."""
-    own = {one.name: option(one) for one in inputs_of(CompareOptions)}
+    own = {input_.name: option(input_) for input_ in inputs_of(CompareOptions)}
     return {
         "Comparison": [each for name, each in own.items() if name not in _PLACE],
-        "Traffic": [option(one) for one in inputs_of_part("traffic")],
+        "Traffic": [option(input_) for input_ in inputs_of_part("traffic")],
         "Lab": [own[name] for name in _PLACE],
-        "Device": [option(one) for one in inputs_of_part("device")],
+        "Device": [option(input_) for input_ in inputs_of_part("device")],
         "Output": [results_option(), _FORMAT, json_option()],
     }
 
@@ -70,28 +70,28 @@ def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, 
     if as_json and form != "text":
         raise UsageError(f"compare: --json prints JSON, not {form}; leave out one of --json and --format")
     with ProgressDisplay() as display:
-        found = compare(*gateways, results=results, observe=display, look=_print_intervals, **choices)
-    _show(found.result, form=form, as_json=as_json)
-    return found.exit_status
+        compared = compare(*gateways, results=results, observe=display, look=_print_intervals, **choices)
+    _show(compared.result, form=form, as_json=as_json)
+    return compared.exit_status
 
 
 def _print_intervals(seconds: float, rounds: int, estimates: Sequence[RatioEstimate]) -> None:
     """Print the intervals after an interim analysis, on standard error."""
-    for one in estimates:
-        if one.ratio is not None and one.low is not None and one.high is not None:
+    for estimate in estimates:
+        if estimate.ratio is not None and estimate.low is not None and estimate.high is not None:
             click.echo(
-                f"{seconds:.0f} s, {rounds} rounds: {one.quantity} of {one.gateway}: {one.ratio:.4f} "
-                f"({one.low:.4f} to {one.high:.4f})",
+                f"{seconds:.0f} s, {rounds} rounds: {estimate.quantity} of {estimate.gateway}: {estimate.ratio:.4f} "
+                f"({estimate.low:.4f} to {estimate.high:.4f})",
                 err=True,
             )
 
 
-def _show(found: ComparisonRecord, *, form: str, as_json: bool) -> None:
+def _show(record: ComparisonRecord, *, form: str, as_json: bool) -> None:
     from natgauge.reports import comparison
 
     if as_json:
         import json
 
-        click.echo(json.dumps(found.document(), allow_nan=False))
+        click.echo(json.dumps(record.document(), allow_nan=False))
     else:
-        click.echo(comparison.comment(found) if form == "markdown" else comparison.text(found))
+        click.echo(comparison.comment(record) if form == "markdown" else comparison.text(record))

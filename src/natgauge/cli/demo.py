@@ -44,9 +44,9 @@ def command(results: Path) -> None:
 
     rate = ask("connection-rate")
     known = {"connection_rate": rate.result.summary.median} if rate.result.summary.median else {}
-    found = [rate, ask("throughput", trial_seconds=_TRIAL_SECONDS, **known)]
+    answers = [rate, ask("throughput", trial_seconds=_TRIAL_SECONDS, **known)]
     click.echo()
-    for each in found:
+    for each in answers:
         show(each, as_json=False)
     click.echo()
-    click.echo(table([Result.from_document(each.document) for each in found]))
+    click.echo(table([Result.from_document(each.document) for each in answers]))

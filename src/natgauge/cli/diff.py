@@ -64,13 +64,13 @@ def command(
     """
     from natgauge.reports import both_kinds, find_results
 
-    found = both_kinds.difference(
+    difference = both_kinds.difference(
         find_results.find([first]), find_results.find([second]), about=about, across=across, margin=margin
     )
     if as_json:
         import json
 
-        click.echo(json.dumps(both_kinds.document(found), allow_nan=False))
+        click.echo(json.dumps(both_kinds.document(difference), allow_nan=False))
     else:
-        click.echo(both_kinds.text(found))
-    context.exit(found.exit_status)
+        click.echo(both_kinds.text(difference))
+    context.exit(difference.exit_status)

@@ -41,7 +41,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
         click.echo(_answer(findings))
         shown = [finding for finding in findings if verbose or finding.state != "ok"]
         mends = ["" if finding.mend is None else f"; mend: {finding.mend}" for finding in shown]
-        rows = [(one.state, one.name, one.what + mend) for one, mend in zip(shown, mends, strict=True)]
+        rows = [(finding.state, finding.name, finding.what + mend) for finding, mend in zip(shown, mends, strict=True)]
         for line in aligned(rows):
             click.echo(line)
         if len(shown) < len(findings):
@@ -51,23 +51,23 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
 
 def _answer(findings: Sequence[Finding]) -> str:
     """Whether this machine can measure, and how much is missing, in a line."""
-    gateways = [one for one in findings if one.name.startswith(_GATEWAY) and one.name != _PACKAGES]
-    others = [one for one in findings if not one.name.startswith(_GATEWAY)]
-    missing = [one.name for one in others if one.state == "missing"]
+    gateways = [finding for finding in findings if finding.name.startswith(_GATEWAY) and finding.name != _PACKAGES]
+    others = [finding for finding in findings if not finding.name.startswith(_GATEWAY)]
+    missing = [finding.name for finding in others if finding.state == "missing"]
     if missing:
         what = "1 thing is" if len(missing) == 1 else f"{len(missing)} things are"
         return f"This machine cannot measure: {what} missing ({', '.join(missing)})."
     # A recipe of the user's that breaks a rule is no gateway yet: its finding is a warning.
-    doubtful = [one.name for one in [*others, *gateways] if one.state == "warning"]
+    doubtful = [finding.name for finding in [*others, *gateways] if finding.state == "warning"]
     doubt = f"; {'1 warning' if len(doubtful) == 1 else f'{len(doubtful)} warnings'} ({', '.join(doubtful)})"
-    measured = _measured([one for one in gateways if one.state != "warning"])
+    measured = _measured([finding for finding in gateways if finding.state != "warning"])
     return f"This machine can measure{measured}{doubt if doubtful else ''}."
 
 
 def _measured(gateways: Sequence[Finding]) -> str:
     """Return a text: gateways that can be measured in namespaces of this machine or elsewhere, and missing programs."""
-    here = [one for one in gateways if "here" in one.places]
-    whole = sum(one.state == "ok" for one in here)
+    here = [finding for finding in gateways if "here" in finding.places]
+    whole = sum(finding.state == "ok" for finding in here)
     elsewhere, lacking = len(gateways) - len(here), len(here) - whole
     count = f" {whole} of {len(gateways)} gateways" if gateways else ""
     more = f", {elsewhere} more over SSH or in a guest" if elsewhere else ""

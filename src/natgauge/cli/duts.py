@@ -34,8 +34,8 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     from natgauge.duts.recipe import available, load
     from natgauge.duts.support import last_run, places
 
-    found = available()
-    recipes = [load(path) for paths in found.values() for path in paths]
+    available_paths = available()
+    recipes = [load(path) for paths in available_paths.values() for path in paths]
     if as_json:
         import json
 
@@ -51,14 +51,14 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
         click.echo(json.dumps({"duts": listed}))
         return
     if not verbose:
-        same = {name for name, paths in found.items() if len(paths) > 1}
+        same = {name for name, paths in available_paths.items() if len(paths) > 1}
         rows = [_HEADINGS, *(_row(recipe, twice=recipe.name in same) for recipe in recipes)]
         for line in _table(rows, shutil.get_terminal_size((_COLUMNS, 0)).columns):
             click.echo(line)
         return
     width = max((len(recipe.name) for recipe in recipes), default=0)
     for recipe in recipes:
-        for line in _listed(recipe, width, twice=len(found[recipe.name]) > 1):
+        for line in _listed(recipe, width, twice=len(available_paths[recipe.name]) > 1):
             click.echo(line)
 
 

@@ -100,13 +100,13 @@ def grouped(sections: Mapping[str, Iterable[click.Option]]) -> list[click.Parame
     Args:
         sections: the options by heading; one without options is left out.
     """
-    found: list[click.Parameter] = []
+    parameters: list[click.Parameter] = []
     for title, options in sections.items():
         group = cloup.OptionGroup(title)
         for each in options:
             each.group = group  # type: ignore[attr-defined] # an attribute that cloup gives its options
-            found.append(each)
-    return found
+            parameters.append(each)
+    return parameters
 
 
 def results_option() -> cloup.Option:

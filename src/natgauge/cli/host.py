@@ -29,22 +29,27 @@ def check(ports: str | None, *, as_json: bool) -> int:
     """
     from natgauge.host.tuning import tuner
 
-    found = tuner.check(None if ports is None else _split(ports))
+    settings = tuner.check(None if ports is None else _split(ports))
     changed = tuner.remembered()
     if as_json:
         import json
         from dataclasses import asdict
 
-        document = {"settings": [asdict(one) for one in found], "tuned": [asdict(one) for one in changed]}
+        document = {
+            "settings": [asdict(setting) for setting in settings],
+            "tuned": [asdict(setting) for setting in changed],
+        }
         click.echo(json.dumps(document))
     else:
-        _table([(one.outcome, one.knob, one.key, _value(one)) for one in found])
-        reasons = {one.knob: f"{one.why} ({one.source})" for one in found if one.outcome == "better"}
+        _table([(setting.outcome, setting.knob, setting.key, _value(setting)) for setting in settings])
+        reasons = {
+            setting.knob: f"{setting.why} ({setting.source})" for setting in settings if setting.outcome == "better"
+        }
         for knob, why in reasons.items():
             click.echo(f"{knob}: {why}.")
         if changed:
             click.echo(f"natgauge has changed {len(changed)} of them; put them back with: natgauge host restore")
-    return 1 if any(one.outcome in {"better", "failed"} for one in found) else 0
+    return 1 if any(setting.outcome in {"better", "failed"} for setting in settings) else 0
 
 
 @command.command("tune")
@@ -79,10 +84,10 @@ def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
     capabilities.require("changing settings of this machine", "CAP_NET_ADMIN", "CAP_SYS_ADMIN")
     _refuse_labs_in_use()
     steps = act()
-    _table([(one.done, one.knob, one.key, one.text) for one in steps])
+    _table([(step.done, step.knob, step.key, step.text) for step in steps])
     if not steps:
         click.echo(otherwise)
-    return 3 if any(one.done in UNDONE for one in steps) else 0
+    return 3 if any(step.done in UNDONE for step in steps) else 0
 
 
 def _refuse_labs_in_use() -> None:
@@ -99,11 +104,11 @@ def _split(ports: str) -> list[str]:
     return [port.strip() for port in ports.split(",")]
 
 
-def _value(one: Any) -> str:
-    if one.value is None:
-        return str(one.remark)
-    value = one.value if one.better is None else f"{one.value}; better: {one.better}"
-    return f"{value} ({one.remark})" if one.remark else value
+def _value(setting: Any) -> str:
+    if setting.value is None:
+        return str(setting.remark)
+    value = setting.value if setting.better is None else f"{setting.value}; better: {setting.better}"
+    return f"{value} ({setting.remark})" if setting.remark else value
 
 
 def _table(rows: Sequence[tuple[str, str, str, str]]) -> None:

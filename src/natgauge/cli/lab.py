@@ -19,7 +19,7 @@ def command() -> None:
     """Make a lab and keep it, remove it, list labs, and clean up after killed runs."""
 
 
-@command.command("up", params=[option(one) for one in inputs_of(kinds.kept().options, "place")])
+@command.command("up", params=[option(input_) for input_ in inputs_of(kinds.kept().options, "place")])
 @click.argument("name", default="default")
 @click.option(
     "--dut",

@@ -36,26 +36,31 @@ def settings(procedure: Procedure[Any]) -> list[Input]:
     """The metric's own settings, with the defaults that it has where no profile is named."""
     usual = procedure.with_profile({})
     return [
-        dataclasses.replace(one, default=usual[one.name], default_text="") if one.name in usual else one
-        for one in procedure.own_inputs()
+        dataclasses.replace(input_, default=usual[input_.name], default_text="") if input_.name in usual else input_
+        for input_ in procedure.own_inputs()
     ]
 
 
 def common() -> list[Input]:
     """Return inputs of every metric; inputs of only some labs name these labs."""
-    found = [one for part in ("traffic", "lab") for one in inputs_of_part(part)]
+    inputs = [input_ for part in ("traffic", "lab") for input_ in inputs_of_part(part)]
     labs = ", ".join(f"{name} ({kind.summary})" for name, kind in kinds.kinds().items())
-    found = [dataclasses.replace(one, help=f"{one.help}: {labs}") if one.name == "lab" else one for one in found]
+    inputs = [
+        dataclasses.replace(input_, help=f"{input_.help}: {labs}") if input_.name == "lab" else input_
+        for input_ in inputs
+    ]
     number = len(kinds.kinds())
-    found += [one if len(having) == number else only_in(one, having) for one, having in place_inputs().values()]
-    return [*found, *inputs_of_part("device")]
+    inputs += [
+        input_ if len(having) == number else only_in(input_, having) for input_, having in place_inputs().values()
+    ]
+    return [*inputs, *inputs_of_part("device")]
 
 
 def options(procedure: Procedure[Any]) -> dict[str, list[click.Option]]:
     """All options of a metric's command, by heading."""
     own = f"Settings of {procedure.metric}"
-    found: dict[str, list[click.Option]] = {own: [], "Traffic": [], "Lab": [], "Device": [], "Search": []}
-    found["Device"].append(
+    sections: dict[str, list[click.Option]] = {own: [], "Traffic": [], "Lab": [], "Device": [], "Search": []}
+    sections["Device"].append(
         cloup.Option(
             ["--dut"],
             required=True,
@@ -64,14 +69,14 @@ def options(procedure: Procedure[Any]) -> dict[str, list[click.Option]]:
             help="Gateway (see `natgauge duts`), or the path of a recipe.",
         )
     )
-    for one in settings(procedure):
-        found[one.section or own].append(option(one))
-    for one in common():
-        found[_HEADINGS[one.group]].append(option(one))
+    for input_ in settings(procedure):
+        sections[input_.section or own].append(option(input_))
+    for input_ in common():
+        sections[_HEADINGS[input_.group]].append(option(input_))
     host_name = cloup.Option(
         ["--host-name"], is_flag=True, help="Store the host's name in the results folder, which may be published."
     )
-    return {**found, "Output": [results_option(), host_name, json_option()]}
+    return {**sections, "Output": [results_option(), host_name, json_option()]}
 
 
 class _Metric(cloup.Command):
@@ -85,7 +90,7 @@ class _Metric(cloup.Command):
             having = _having(error.option_name)
             if not having:
                 raise
-            (name,) = {one.name for one, _ in having}
+            (name,) = {input_.name for input_, _ in having}
             metrics = ", ".join(metric for _, metric in having)
             raise UsageError(
                 f"{spoken(name)}: the metric {self.name} has no such setting; leave it out, or choose one of {metrics}"
@@ -95,10 +100,10 @@ class _Metric(cloup.Command):
 def _having(written: str) -> list[tuple[Input, str]]:
     """The setting that is written so, with each metric that has it."""
     return [
-        (one, metric)
+        (input_, metric)
         for metric, procedure in procedures.procedures().items()
-        for one in procedure.own_inputs()
-        if written in (one.option, *one.also)
+        for input_ in procedure.own_inputs()
+        if written in (input_.option, *input_.also)
     ]
 
 
@@ -181,19 +186,19 @@ def _measure(metric: str, dut: str, results: Path, *, host_name: bool, as_json: 
 
     question = ask(metric, dut, choices)
     with ProgressDisplay() as display:
-        found = answer(question, display, results=results, host_name=host_name)
-    show(found, as_json=as_json)
+        answered = answer(question, display, results=results, host_name=host_name)
+    show(answered, as_json=as_json)
 
 
-def show(found: Answer, *, as_json: bool) -> None:
+def show(answered: Answer, *, as_json: bool) -> None:
     """Print an answer: one JSON object, or words and where the evidence lies."""
     if as_json:
         import json
 
-        click.echo(json.dumps(found.document, allow_nan=False))
+        click.echo(json.dumps(answered.document, allow_nan=False))
         return
     from natgauge.records.measurement import Result
     from natgauge.reports.text import verdict
 
-    click.echo(verdict(Result.from_document(found.document)))
-    click.echo(f"  Evidence: {found.folder}")
+    click.echo(verdict(Result.from_document(answered.document)))
+    click.echo(f"  Evidence: {answered.folder}")

@@ -162,10 +162,10 @@ def _taken(plan: Path, cells: Sequence[PlannedCell], *, here: bool) -> list[str]
         f"  time    about {duration(taken.seconds)}, {most}{cut}",
         f"  memory  {memory}",
         *(
-            f"  abort   {one.cell}: a trial of {one.connections:,} connections at less than {one.least_rate:,.0f} a "
-            f"second outlasts the UDP time-out of {one.timeout_seconds:,} s, and ends the measurement; give the device "
-            "a longer udp_timeout, or take fewer connections"
-            for one in taken.outlasting
+            f"  abort   {cell.cell}: a trial of {cell.connections:,} connections at less than {cell.least_rate:,.0f} a "
+            f"second outlasts the UDP time-out of {cell.timeout_seconds:,} s, and ends the measurement; give the "
+            "device a longer udp_timeout, or take fewer connections"
+            for cell in taken.outlasting
         ),
     ]
 

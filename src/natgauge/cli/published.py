@@ -39,9 +39,9 @@ def command(names: tuple[str, ...], *, check: bool, as_plan: bool, small: bool, 
 
         click.echo(plans.text(tables[0], small=small), nl=False)
     elif check:
-        found = published.checked(tables)
-        click.echo(json.dumps({"checks": list(map(asdict, found))}) if as_json else published.check_lines(tables))
-        if wrong := [one for one in found if one.agreement == "differs"]:
+        checks = published.checked(tables)
+        click.echo(json.dumps({"checks": list(map(asdict, checks))}) if as_json else published.check_lines(tables))
+        if wrong := [check for check in checks if check.agreement == "differs"]:
             raise BrokenError(
                 f"published: {wrong[0].table}: {wrong[0].row}: column {wrong[0].column}: {wrong[0].printed} is not "
                 f"{wrong[0].recomputed:g}, and {len(wrong)} figures in all differ without a known slip; report it"

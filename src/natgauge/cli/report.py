@@ -86,29 +86,29 @@ def command(
         )
     if against and form == "csv":
         raise UsageError("report: --against turns tables for people, csv has one line per result; leave one out")
-    found = find_results.find(folders)
-    _refuse(found, form=form, against=against, published=published)
-    for folder in found.unended:
+    collected = find_results.find(folders)
+    _refuse(collected, form=form, against=against, published=published)
+    for folder in collected.unended:
         click.echo(f"natgauge: {folder}: left out, because its measurement did not end", err=True)
     if html is not None:
         from natgauge.reports.html import page
 
-        page.write(found, html)
+        page.write(collected, html)
         click.echo(html)
     if parquet is not None:
         from natgauge.reports import frames
 
-        for path in frames.write(found, parquet):
+        for path in frames.write(collected, parquet):
             click.echo(path)
     if form is not None or (html is None and parquet is None):
-        if found.stored:
-            click.echo(_measured(found, form or "text", against, published))
-        if found.comparisons:
-            click.echo(("\n" if found.stored else "") + _compared(found, form or "text"))
+        if collected.stored:
+            click.echo(_measured(collected, form or "text", against, published))
+        if collected.comparisons:
+            click.echo(("\n" if collected.stored else "") + _compared(collected, form or "text"))
 
 
 def _refuse(
-    found: Found,
+    collected: Found,
     *,
     form: str | None,
     against: str | None,
@@ -122,41 +122,41 @@ def _refuse(
     """
     from natgauge.errors import UsageError
 
-    if form == "csv" and found.stored and found.comparisons:
+    if form == "csv" and collected.stored and collected.comparisons:
         raise UsageError(
             "report: --format csv: the folders hold measurements and comparisons, which have different columns; name "
             "folders of one kind"
         )
-    if not found.stored and (against or published):
+    if not collected.stored and (against or published):
         option = "--against" if against else "--published"
         raise UsageError(f"report: {option} is for results of measurements, the folders hold comparisons alone")
 
 
-def _measured(found: Found, form: str, against: str | None, published: tuple[str, ...]) -> str:
+def _measured(collected: Found, form: str, against: str | None, published: tuple[str, ...]) -> str:
     """The table of all results of measurements."""
     from natgauge.reports import draft, matrix
     from natgauge.reports import pivot as turned
     from natgauge.reports.published import beside
 
-    theirs = beside(published, found.results)
+    theirs = beside(published, collected.results)
     view = importlib.import_module(f"natgauge.reports.{_FORMS[form]}")
     if against is None:
-        ours = view.table(found.results)
+        ours = view.table(collected.results)
     else:
         if against == "metrics":
-            sheet = matrix.sheet(found.results)
+            sheet = matrix.sheet(collected.results)
         else:
-            sheet = turned.sheet(found.results, against, narrow=form == "draft")
+            sheet = turned.sheet(collected.results, against, narrow=form == "draft")
         ours = draft.plain(sheet) if form == "draft" else view.render(sheet)
     return f"Measured here:\n{ours}\n\n{theirs}" if theirs else str(ours)
 
 
-def _compared(found: Found, form: str) -> str:
+def _compared(collected: Found, form: str) -> str:
     """A table for each comparison; CSV has one for all."""
     from natgauge.reports import comparison
 
     if form == "csv":
-        return comparison.csv_table(found.records)
+        return comparison.csv_table(collected.records)
     view = importlib.import_module(f"natgauge.reports.{_FORMS[form]}")
     render = view.plain if form == "draft" else view.render
-    return "\n\n".join(render(comparison.sheet(one)) for one in found.records)
+    return "\n\n".join(render(comparison.sheet(record)) for record in collected.records)

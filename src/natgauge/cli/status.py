@@ -21,34 +21,42 @@ def command(folder: Path, as_json: bool) -> None:
     """Print the progress of the campaign in DIR, which may be running."""
     from natgauge.campaigns.status import status
 
-    found = status(folder)
+    campaign_status = status(folder)
     if as_json:
         import json
 
         from natgauge.records.store import plain
 
-        click.echo(json.dumps(plain(found), allow_nan=False))
+        click.echo(json.dumps(plain(campaign_status), allow_nan=False))
         return
-    click.echo("\n".join(lines(found)))
+    click.echo("\n".join(lines(campaign_status)))
 
 
-def lines(found: CampaignStatus) -> list[str]:
+def lines(campaign_status: CampaignStatus) -> list[str]:
     """The status of a campaign, in words."""
     from natgauge.cli.progress import duration
     from natgauge.tables import aligned
 
-    done = sum(one.done for one in found.measurements)
-    left = sum(one.left for one in found.measurements)
-    cells = len({one.cell for one in found.measurements})
-    how = "running" if found.runs else "not running" if left else "ended"
-    time = f", about {duration(found.seconds_left)}" if left and found.seconds_left is not None else ""
+    done = sum(measurement.done for measurement in campaign_status.measurements)
+    left = sum(measurement.left for measurement in campaign_status.measurements)
+    cells = len({measurement.cell for measurement in campaign_status.measurements})
+    how = "running" if campaign_status.runs else "not running" if left else "ended"
+    time = (
+        f", about {duration(campaign_status.seconds_left)}" if left and campaign_status.seconds_left is not None else ""
+    )
     counted = f"{cells} cells, {done} repetitions done, {left} left at most{time}"
-    text = [f"{found.name}: {how}; {counted}; {found.trials} trials so far"]
-    if found.now is not None and left:
-        text.extend(f"  {'now' if found.runs else 'stopped in'}: {_now(one)}" for one in (*found.beside, found.now))
-    rows = [(f"{one.cell} {one.measurement}", _measurement(one)) for one in found.measurements]
+    text = [f"{campaign_status.name}: {how}; {counted}; {campaign_status.trials} trials so far"]
+    if campaign_status.now is not None and left:
+        text.extend(
+            f"  {'now' if campaign_status.runs else 'stopped in'}: {_now(trial)}"
+            for trial in (*campaign_status.beside, campaign_status.now)
+        )
+    rows = [
+        (f"{measurement.cell} {measurement.measurement}", _measurement(measurement))
+        for measurement in campaign_status.measurements
+    ]
     text.extend(f"  {line}" for line in aligned(rows))
-    causes = Counter(one.broken for one in found.measurements if one.broken)
+    causes = Counter(measurement.broken for measurement in campaign_status.measurements if measurement.broken)
     text.extend(f"  broken ({count} measurements): {cause}" for cause, count in causes.items())
     return text
 
@@ -66,11 +74,11 @@ def _now(now: Any) -> str:
     )
 
 
-def _measurement(one: MeasurementStatus) -> str:
-    if one.broken and not one.done:
+def _measurement(measurement: MeasurementStatus) -> str:
+    if measurement.broken and not measurement.done:
         return "broken"
-    values = ", ".join(f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in one.values)
-    parts = [f"{values} {one.unit}"] if values else []
-    parts += [f"{one.cut_off} cut off by their time"] if one.cut_off else []
+    values = ", ".join(f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in measurement.values)
+    parts = [f"{values} {measurement.unit}"] if values else []
+    parts += [f"{measurement.cut_off} cut off by their time"] if measurement.cut_off else []
     text = f": {'; '.join(parts)}" if parts else ""
-    return f"{'broken, ' if one.broken else ''}{one.done} of {one.most_repetitions}{text}"
+    return f"{'broken, ' if measurement.broken else ''}{measurement.done} of {measurement.most_repetitions}{text}"

@@ -109,17 +109,17 @@ class ByRates:
         self._goal = goal_of(options)
         self._placement = options.placement or "isolated"
         every = [*gateways, gateways[0].control()]
-        self._all = [self._rated(one, number) for number, one in enumerate(every)]
-        self.labels = [one.label for one in self._all[:-1]]
+        self._all = [self._rated(gateway, number) for number, gateway in enumerate(every)]
+        self.labels = [rated.label for rated in self._all[:-1]]
         self.stage = f"comparing {', '.join(self.labels)} by their highest rates, in turn"
         self._voids = VoidRounds("compare", "search", 'see what it does with "natgauge measure throughput"')
         self.notes = self._voids.notes
         self._made = ExitStack()
         # With given ports, or different settings of the whole machine, only one gateway can run at a time.
-        own_labs = all(one.lab_kind.shares_core for one in gateways)
+        own_labs = all(gateway.lab_kind.shares_core for gateway in gateways)
         self._at_once = own_labs and differing_knob(gateways) is None
-        self._sharing = sharing(one.bench for one in self._all) if self._at_once else 1
-        self._keepers = {one.label: _Labelled(one.label) for one in self._all}
+        self._sharing = sharing(rated.bench for rated in self._all) if self._at_once else 1
+        self._keepers = {rated.label: _Labelled(rated.label) for rated in self._all}
         self._machine: Mapping[str, object] = {}
 
     def __enter__(self) -> Self:
@@ -130,9 +130,9 @@ class ByRates:
 
     def _make(self) -> None:
         try:
-            for one in self._all if self._at_once else ():
-                self._made.enter_context(one.bench)
-                self._start(one, self._quantities)
+            for rated in self._all if self._at_once else ():
+                self._made.enter_context(rated.bench)
+                self._start(rated, self._quantities)
         except BaseException:
             self._made.close()
             raise
@@ -144,8 +144,8 @@ class ByRates:
             NatgaugeError: as `Bench`.
         """
         self._made.close()
-        for one in self._all:
-            one.bench = Bench(in_repetition(one.cell, self._seed, number + 1), self._watch)
+        for rated in self._all:
+            rated.bench = Bench(in_repetition(rated.cell, self._seed, number + 1), self._watch)
         self._make()
 
     def __exit__(self, *exception: object) -> None:
@@ -153,11 +153,14 @@ class ByRates:
 
     def conditions(self) -> Mapping[str, object]:
         """Return all choices, for the results folder."""
-        return {"gateways": {one.label: {"recipe": one.bench.recipe.origin} for one in self._all}, "search": SEARCH}
+        return {
+            "gateways": {rated.label: {"recipe": rated.bench.recipe.origin} for rated in self._all},
+            "search": SEARCH,
+        }
 
     def devices(self) -> Mapping[str, object]:
         """Return the configuration of each gateway, by its label."""
-        return {one.label: next(iter(one.ready.values())).device for one in self._all if one.ready}
+        return {rated.label: next(iter(rated.ready.values())).device for rated in self._all if rated.ready}
 
     def round(self, store: Store, number: int) -> None:
         """Search every rate of every gateway once.
@@ -174,24 +177,27 @@ class ByRates:
                 self._renew(number)
         # A random order balances the effect of a gateway's position in a round.
         order = random.Random(self._seed + number)  # noqa: S311 - no secret
-        found: dict[str, dict[str, object]] = {one.label: {} for one in self._all}
+        bounds_of: dict[str, dict[str, object]] = {rated.label: {} for rated in self._all}
         for quantity in self._quantities:
-            for one in order.sample(self._all, len(self._all)):
-                with self._up(one, quantity, number):
-                    why = self._search(one, quantity)
-                self._voids.judge(f"{one.label} ({quantity})", why)
-                bounds = one.searched[quantity].rounds[-1]
+            for rated in order.sample(self._all, len(self._all)):
+                with self._up(rated, quantity, number):
+                    why = self._search(rated, quantity)
+                self._voids.judge(f"{rated.label} ({quantity})", why)
+                bounds = rated.searched[quantity].rounds[-1]
                 if bounds is not None:
-                    one.known[quantity] = bounds.passed
-                    found[one.label][quantity] = [bounds.lower, None if math.isinf(bounds.upper) else bounds.upper]
+                    rated.known[quantity] = bounds.passed
+                    bounds_of[rated.label][quantity] = [
+                        bounds.lower,
+                        None if math.isinf(bounds.upper) else bounds.upper,
+                    ]
             if quantity == "new":
                 self._refuse_too_few()
-        store.add_round({"rates": found})
+        store.add_round({"rates": bounds_of})
 
     def _refuse_too_few(self) -> None:
         """Refuse too few connections, as soon as the first rates are known."""
-        baseline, *others = (one.searched["new"] for one in self._all)
-        connections = {one.label: one.bench.traffic.connections for one in self._all}
+        baseline, *others = (rated.searched["new"] for rated in self._all)
+        connections = {rated.label: rated.bench.traffic.connections for rated in self._all}
         for other in others:
             refuse_too_few(baseline, other, connections, self._goal)
 
@@ -201,18 +207,24 @@ class ByRates:
 
     def estimates(self, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:
         """Return the estimates of all gateways but the baseline."""
-        return [self._estimate(one, quantity, goal, alpha) for one in self._all[1:] for quantity in self._quantities]
+        return [
+            self._estimate(rated, quantity, goal, alpha) for rated in self._all[1:] for quantity in self._quantities
+        ]
 
     def parameters(self) -> Mapping[str, Parameters]:
         """Return all that was set for each gateway, by its label."""
-        return {one.label: self._set_for(one) for one in self._all}
+        return {rated.label: self._set_for(rated) for rated in self._all}
 
     @staticmethod
-    def _set_for(one: RatedGateway) -> Parameters:
+    def _set_for(rated: RatedGateway) -> Parameters:
         """Return the parameters of a gateway's first search; only its name if no search has a result."""
-        known = (searched.parameters for searched in one.searched.values())
-        found = next((parameters for parameters in known if parameters is not None), None)
-        return Parameters(device={"dut": one.bench.recipe.name}) if found is None else without_search(found)
+        known = (searched.parameters for searched in rated.searched.values())
+        first_parameters = next((parameters for parameters in known if parameters is not None), None)
+        return (
+            Parameters(device={"dut": rated.bench.recipe.name})
+            if first_parameters is None
+            else without_search(first_parameters)
+        )
 
     def findings(self) -> Findings:
         """Return the baseline's time for a frame at its highest rate, and every gateway's rates with their doubts."""
@@ -228,8 +240,10 @@ class ByRates:
                 )
                 for quantity in self._quantities
             ),
-            rates={one.label: {each.quantity: each.rate for each in one.searched.values()} for one in self._all},
-            doubts={one.label: {each.quantity: each.doubts for each in one.searched.values()} for one in self._all},
+            rates={rated.label: {each.quantity: each.rate for each in rated.searched.values()} for rated in self._all},
+            doubts={
+                rated.label: {each.quantity: each.doubts for each in rated.searched.values()} for rated in self._all
+            },
         )
 
     def _rated(self, gateway: ComparedGateway, number: int) -> RatedGateway:
@@ -248,80 +262,82 @@ class ByRates:
             searched={quantity: Searched(gateway.label, quantity) for quantity in self._quantities},
         )
 
-    def _start(self, one: RatedGateway, wanted: Sequence[Quantity]) -> None:
-        if one.bench.lab.emulated:
+    def _start(self, rated: RatedGateway, wanted: Sequence[Quantity]) -> None:
+        if rated.bench.lab.emulated:
             raise UsageError(
-                f"{one.label}: runs on an emulated machine; its figures show that it works, not how fast it is, and "
+                f"{rated.label}: runs on an emulated machine; its figures show that it works, not how fast it is, and "
                 "cannot be compared: use a host with KVM, or measure the gateway alone"
             )
-        planned = {quantity: _planned(one.bench, quantity) for quantity in self._quantities}
+        planned = {quantity: _planned(rated.bench, quantity) for quantity in self._quantities}
         # One configuration for all searches, because it does not change between them.
         facts = max((each.facts for each in planned.values()), key=lambda facts: facts.after_seconds)
         facts = replace(facts, sharing=self._sharing)
         for quantity in wanted:
-            before = one.ready.get(quantity)
-            one.ready[quantity] = one.bench.ready(replace(planned[quantity], facts=facts), self._keepers[one.label])
+            before = rated.ready.get(quantity)
+            rated.ready[quantity] = rated.bench.ready(
+                replace(planned[quantity], facts=facts), self._keepers[rated.label]
+            )
             if before is not None:
-                one.ready[quantity].measurer.continue_after(before.measurer)
+                rated.ready[quantity].measurer.continue_after(before.measurer)
 
     @contextmanager
-    def _up(self, one: RatedGateway, quantity: Quantity, number: int) -> Iterator[None]:
+    def _up(self, rated: RatedGateway, quantity: Quantity, number: int) -> Iterator[None]:
         """Keep the gateway running within the block; if only one can run at a time, start it for this search alone."""
         if self._at_once:
             yield
             return
         with ExitStack() as made:
             with making_again(number):
-                made.enter_context(one.bench)
+                made.enter_context(rated.bench)
                 # Only one measurer per wire: two would not know which four tuples the other has used.
-                self._start(one, (quantity,))
+                self._start(rated, (quantity,))
             yield
 
-    def _search(self, one: RatedGateway, quantity: Quantity) -> str:
+    def _search(self, rated: RatedGateway, quantity: Quantity) -> str:
         """Search once; return the reason why the search is void, or an empty text."""
-        ready, searched = one.ready[quantity], one.searched[quantity]
+        ready, searched = rated.ready[quantity], rated.searched[quantity]
         # Both metrics search for a rate.
         settings = cast("SearchSettings", ready.planned.settings)
         try:
             if quantity != "new":
-                if "new" not in one.known:
-                    one.known["new"] = self._establishing(one, quantity)
-                settings = replace(settings, connection_rate=one.known["new"] * _SURELY)  # type: ignore[call-arg] # has it
+                if "new" not in rated.known:
+                    rated.known["new"] = self._establishing(rated, quantity)
+                settings = replace(settings, connection_rate=rated.known["new"] * _SURELY)  # type: ignore[call-arg] # has it
             procedure = ready.planned.procedure
-            found = procedure.once(ready.measurer, settings, one.known.get(quantity), self._watch.event)
+            search = procedure.once(ready.measurer, settings, rated.known.get(quantity), self._watch.event)
         except TimeUpError as error:
             searched.add_void()
             return str(error)
-        if found.value and quantity not in one.receivers:
-            one.receivers[quantity] = receiver_seconds(ready.measurer)
-        return searched.add(procedure, settings, self._parameters(one, quantity), found)
+        if search.value and quantity not in rated.receivers:
+            rated.receivers[quantity] = receiver_seconds(ready.measurer)
+        return searched.add(procedure, settings, self._parameters(rated, quantity), search)
 
-    def _parameters(self, one: RatedGateway, quantity: Quantity) -> Parameters:
+    def _parameters(self, rated: RatedGateway, quantity: Quantity) -> Parameters:
         """Return the parameters of a search, as in a result of `measure`."""
-        found = parameters_of(one.bench, one.ready[quantity], self._machine)
-        return with_receiver(found, one.receivers.get(quantity))
+        parameters = parameters_of(rated.bench, rated.ready[quantity], self._machine)
+        return with_receiver(parameters, rated.receivers.get(quantity))
 
-    def _establishing(self, one: RatedGateway, quantity: Quantity) -> float:
+    def _establishing(self, rated: RatedGateway, quantity: Quantity) -> float:
         """Return the connection rate, the limit of phase 1, if the comparison does not include it.
 
         Raises:
             BrokenError: no connection rate passed.
             TimeUpError: as `Procedure.once`.
         """
-        ready = one.ready[quantity]
-        planned = _planned(one.bench, "new")
-        found = planned.procedure.once(ready.measurer, planned.settings, None, self._watch.event)
-        if not found.value:
-            raise BrokenError(f'compare: {one.label}: no connection rate passed; see "natgauge measure"')
-        return found.value
+        ready = rated.ready[quantity]
+        planned = _planned(rated.bench, "new")
+        search = planned.procedure.once(ready.measurer, planned.settings, None, self._watch.event)
+        if not search.value:
+            raise BrokenError(f'compare: {rated.label}: no connection rate passed; see "natgauge measure"')
+        return search.value
 
-    def _estimate(self, one: RatedGateway, quantity: Quantity, goal: ComparisonGoal, alpha: float) -> RatioEstimate:
-        baseline, other, control = (each.searched[quantity] for each in (self._all[0], one, self._all[-1]))
-        found = ratio_of(baseline, other, alpha)
+    def _estimate(self, rated: RatedGateway, quantity: Quantity, goal: ComparisonGoal, alpha: float) -> RatioEstimate:
+        baseline, other, control = (each.searched[quantity] for each in (self._all[0], rated, self._all[-1]))
+        ratio = ratio_of(baseline, other, alpha)
         bias = None if other is control else ratio_of(baseline, control, alpha)
         limits = (*baseline.limits, *other.limits)
-        subject = Subject(one.label, quantity, other.nanoseconds, None, len(pairs(baseline, other)), limits)
-        return estimate_of(subject, found, bias, goal)
+        subject = Subject(rated.label, quantity, other.nanoseconds, None, len(pairs(baseline, other)), limits)
+        return estimate_of(subject, ratio, bias, goal)
 
 
 def _planned(bench: Bench, quantity: Quantity) -> Planned:

@@ -47,9 +47,9 @@ class BySlices:
         self._seed, self._slice_frames, self._quantities = options.seed or 0, options.slice_frames, quantities
         cpu = idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core")[0]
         self.all = Contestants(gateways, cpu, self._seed, watch)
-        self.labels = [one.label for one in self.all.gateways]
+        self.labels = [gateway.label for gateway in self.all.gateways]
         self.stage = f"comparing {', '.join(self.labels)} on core {cpu}"
-        fewest = min(one.frames.connections for one in self.all.devices)
+        fewest = min(device.frames.connections for device in self.all.devices)
         self._blocks = blocks_of_round(quantities, fewest, options.slice_frames)
         self._ratios = PairedRatios(self._places(), quantities)
         self._voids = VoidRounds(
@@ -87,7 +87,8 @@ class BySlices:
         """Return all choices, for the results folder."""
         return {
             "gateways": {
-                one.label: {"recipe": one.bench.recipe.origin, **one.frames._asdict()} for one in self.all.gateways
+                gateway.label: {"recipe": gateway.bench.recipe.origin, **gateway.frames._asdict()}
+                for gateway in self.all.gateways
             },
             "core": self.all.cpu,
             "blocks_of_a_round": self._blocks,
@@ -95,7 +96,7 @@ class BySlices:
 
     def devices(self) -> Mapping[str, object]:
         """Return the configuration of each gateway, by its label."""
-        return {one.label: one.started.device for one in self.all.devices}
+        return {device.label: device.started.device for device in self.all.devices}
 
     def round(self, store: Store, number: int) -> None:
         """Send slices through every gateway, in labs made for this round."""
@@ -103,13 +104,13 @@ class BySlices:
             with making_again(number):
                 self._renew()
         question = RoundPlan(self.all.cpu, self._slice_frames, self._blocks, self._seed + number)
-        done = perform(question, [one.timed for one in self.all.devices], self.all.cable_contestants(), run_round)
+        done = perform(question, [device.timed for device in self.all.devices], self.all.cable_contestants(), run_round)
         # Several cables share a label, and so may several devices that only forward: each label is judged once.
         faults: dict[str, list[str]] = {}
         for position in range(len(done.request.contestants)):
             faults.setdefault(self._label_of(position), []).extend(filter(None, [done.faults.get(position)]))
-        for label, found in faults.items():
-            self._voids.judge(label, "; ".join(found))
+        for label, fault in faults.items():
+            self._voids.judge(label, "; ".join(fault))
         blocks = done.result.blocks
         store.add_round(done.as_kept())
         self._ratios.add(work_of_blocks(blocks, self._slice_frames), frozenset(done.faults))
@@ -129,8 +130,8 @@ class BySlices:
         """Return all that was set for each gateway, by its label."""
         facts = machine.facts()
         return {
-            one.label: gateway_parameters(one.bench, one.started.device, facts)
-            for one in [*self.all.gateways, self.all.control]
+            gateway.label: gateway_parameters(gateway.bench, gateway.started.device, facts)
+            for gateway in [*self.all.gateways, self.all.control]
         }
 
     def findings(self) -> Findings:
@@ -156,10 +157,10 @@ class BySlices:
         return devices[position].label if position < len(devices) else "cable"
 
     def _places(self) -> list[RoundPlace]:
-        at = {id(one): position for position, one in enumerate(self.all.devices)}
+        at = {id(device): position for position, device in enumerate(self.all.devices)}
 
-        def place(one: RunningGateway) -> RoundPlace:
-            forwarding = self.all.forwarding[one.frames]
-            return RoundPlace(one.label, at[id(one)], self.all.cable_of(one), at[id(forwarding)])
+        def place(gateway: RunningGateway) -> RoundPlace:
+            forwarding = self.all.forwarding[gateway.frames]
+            return RoundPlace(gateway.label, at[id(gateway)], self.all.cable_of(gateway), at[id(forwarding)])
 
-        return [place(one) for one in [*self.all.gateways, self.all.control]]
+        return [place(gateway) for gateway in [*self.all.gateways, self.all.control]]

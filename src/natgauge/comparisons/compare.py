@@ -84,7 +84,9 @@ def compare(
         FaultError: a bug in natgauge; its traceback is in the results folder.
     """
     given: dict[str, object] = {name: value for name, value in choices.items() if value is not None}
-    own = {one.name: one.take(given.pop(one.name)) for one in inputs_of(CompareOptions) if one.name in given}
+    own = {
+        input_.name: input_.take(given.pop(input_.name)) for input_ in inputs_of(CompareOptions) if input_.name in given
+    }
     known = gateway_inputs()
     if unknown := next((name for name in given if name not in known), None):
         raise UsageError(f"compare: option {unknown!r} is unknown; see natgauge compare --help")
@@ -116,7 +118,7 @@ class ComparisonRun:
         self.options = replace(options, seed=seed)
         self.quantities = read_quantities(str(options.quantities))
         self._recipe = gateways[0].recipe.name
-        self._devices = {one.label: one.recipe.length for one in gateways}
+        self._devices = {gateway.label: gateway.recipe.length for gateway in gateways}
         self._watch, self._look = watch, look
         self._ended_by: NotMadeAgainError | None = None
         kind = BySlices if options.by == "slices" else ByRates
@@ -159,7 +161,7 @@ class ComparisonRun:
             look += 1
             if self._look is not None:
                 self._look(now - began, rounds, estimates)
-            if last or all(is_decided(one, self.goal) for one in estimates[: -len(self.quantities)]):
+            if last or all(is_decided(estimate, self.goal) for estimate in estimates[: -len(self.quantities)]):
                 return now - began, rounds, estimates
 
     def _answer(
@@ -171,25 +173,25 @@ class ComparisonRun:
         parameters: Mapping[str, Parameters],
     ) -> Compared:
         ours, control = estimates[: -len(self.quantities)], estimates[-len(self.quantities) :]
-        found = self.method.findings()
+        findings = self.method.findings()
         result = ComparisonRecord(
-            by=found.by,
-            gateways=tuple(self._gateways(parameters, found)),
+            by=findings.by,
+            gateways=tuple(self._gateways(parameters, findings)),
             estimates=tuple(ours),
             control=tuple(control),
-            baseline_costs=found.baseline_costs,
-            forwarding_nanoseconds=found.forwarding_nanoseconds,
-            decided=all(is_decided(one, self.goal) for one in ours),
-            above=None if self.goal.fail_above is None else any(one.above for one in ours),
+            baseline_costs=findings.baseline_costs,
+            forwarding_nanoseconds=findings.forwarding_nanoseconds,
+            decided=all(is_decided(estimate, self.goal) for estimate in ours),
+            above=None if self.goal.fail_above is None else any(estimate.above for estimate in ours),
             resolve=self.goal.resolve,
             fail_above=self.goal.fail_above,
             seconds=round(seconds, 1),
             rounds=rounds,
             seed=self.options.seed or 0,
-            slices=found.slices,
+            slices=findings.slices,
             notes=(
                 *self.method.notes,
-                *length_notes(self._devices, found.forwarding_nanoseconds),
+                *length_notes(self._devices, findings.forwarding_nanoseconds),
                 *self._end_notes(seconds, rounds, ours),
             ),
             results=str(store.folder),
@@ -197,7 +199,7 @@ class ComparisonRun:
         store.write_comparison(result.document())
         return Compared(result, store.folder)
 
-    def _gateways(self, parameters: Mapping[str, Parameters], found: Findings) -> Iterator[GatewayRecord]:
+    def _gateways(self, parameters: Mapping[str, Parameters], findings: Findings) -> Iterator[GatewayRecord]:
         """Yield the records of the baseline, the compared gateways in order, and the A/A control."""
         roles: list[Role] = ["baseline", *(["compared"] * (len(parameters) - 2)), "control"]  # type: ignore[list-item]
         baseline = next(iter(parameters))
@@ -207,8 +209,8 @@ class ComparisonRun:
                 role=role,
                 devices=self._devices[baseline if role == "control" else label],
                 parameters=known,
-                rates=found.rates.get(label, {}),
-                doubts=found.doubts.get(label, {}),
+                rates=findings.rates.get(label, {}),
+                doubts=findings.doubts.get(label, {}),
             )
 
     def _end_notes(self, seconds: float, rounds: int, estimates: Sequence[RatioEstimate]) -> Sequence[Note]:
@@ -217,7 +219,7 @@ class ComparisonRun:
             text = f"{rounds} {'round was' if rounds == 1 else 'rounds were'} measured, then an error: {self._ended_by}"
             return [Note("ended early", text)]
         least = self.method.least_rounds(self.goal.alpha)
-        if rounds >= least or all(one.low is not None for one in estimates):
+        if rounds >= least or all(estimate.low is not None for estimate in estimates):
             return []
         enough = math.ceil(least * seconds / rounds)
         text = f"{rounds} rounds; a confidence interval needs {least}; use --most-seconds {enough} or more"

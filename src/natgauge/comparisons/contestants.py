@@ -82,9 +82,9 @@ class Contestants:
         self._watch = watch
         self._seed = seed
         self._made = ExitStack()
-        self.gateways = [self._planned(one, str(number)) for number, one in enumerate(compared)]
+        self.gateways = [self._planned(gateway, str(number)) for number, gateway in enumerate(compared)]
         self.control = self._planned(compared[0].control(), "control")
-        kinds = dict.fromkeys(one.frames for one in self.gateways)
+        kinds = dict.fromkeys(gateway.frames for gateway in self.gateways)
         self.forwarding = {frames: self._forwarding(frames, compared, number) for number, frames in enumerate(kinds)}
         self.cables = {frames: CableLab(_name(f"cable{number}")) for number, frames in enumerate(kinds)}
         if len(self.devices) + len(self.cables) > MOST:
@@ -97,7 +97,7 @@ class Contestants:
     def devices(self) -> list[RunningGateway]:
         """All contestants but the cables, each once."""
         every = [*self.gateways, self.control, *self.forwarding.values()]
-        return list({id(one): one for one in every}.values())
+        return list({id(gateway): gateway for gateway in every}.values())
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways.
@@ -105,17 +105,17 @@ class Contestants:
         Raises:
             NatgaugeError: as `Bench`.
         """
-        shared_by = sharing(one.bench for one in self.devices)
+        shared_by = sharing(gateway.bench for gateway in self.devices)
         try:
             for cable in self.cables.values():
                 self._made.enter_context(cable)
-            for one in self.devices:
-                self._made.enter_context(one.bench)
-                planned = one.bench.plan("throughput", {})
+            for gateway in self.devices:
+                self._made.enter_context(gateway.bench)
+                planned = gateway.bench.plan("throughput", {})
                 facts = replace(planned.facts, sharing=shared_by)
                 # The links within a chain learn their neighbours with its first frames, some of which are lost.
-                chained = bool(one.bench.recipe.chain)
-                one.ready = one.bench.ready(replace(planned, facts=facts), Unread(), prove=chained)
+                chained = bool(gateway.bench.recipe.chain)
+                gateway.ready = gateway.bench.ready(replace(planned, facts=facts), Unread(), prove=chained)
         except BaseException:
             self._made.close()
             raise
@@ -128,9 +128,9 @@ class Contestants:
         """Return the cables for the next round; they follow the devices."""
         return [over_cable(frames, lab, self.cpu) for frames, lab in self.cables.items()]
 
-    def cable_of(self, one: RunningGateway) -> int:
+    def cable_of(self, gateway: RunningGateway) -> int:
         """Return the position of the gateway's cable in a round."""
-        return len(self.devices) + list(self.cables).index(one.frames)
+        return len(self.devices) + list(self.cables).index(gateway.frames)
 
     def _planned(self, gateway: ComparedGateway, lab: str) -> RunningGateway:
         return self._on(gateway.label, gateway.cell(self._place(lab)))
@@ -145,8 +145,8 @@ class Contestants:
         return RunningGateway(label, bench, bench.timed_frames)
 
     def _forwarding(self, frames: TimedFrames, compared: Sequence[ComparedGateway], number: int) -> RunningGateway:
-        for one, gateway in zip(compared, self.gateways, strict=True):
-            if one.recipe.kind == "routing" and gateway.frames == frames:
+        for choice, gateway in zip(compared, self.gateways, strict=True):
+            if choice.recipe.kind == "routing" and gateway.frames == frames:
                 return gateway
         cell = forwarding_of(frames, self._place(f"plain{number}"))
         return self._on(f"plain forwarding (linux-{frames.family})", cell)

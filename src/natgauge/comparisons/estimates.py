@@ -53,27 +53,27 @@ class Subject(NamedTuple):
 
 
 def estimate_of(
-    subject: Subject, found: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal
+    subject: Subject, estimate: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal
 ) -> RatioEstimate:
     """Return the estimate for one gateway and quantity; arguments as in `judge`.
 
     If a limit leaves an end of the interval open, the ratio is unknown and the verdict is undecided. `above` is then
     never False, because the cost may exceed what was allowed.
     """
-    above = _above(found, margin_of(bias), goal)
-    if found is not None and subject.limits and not 0 < found.lower <= found.upper < math.inf:
+    above = _above(estimate, margin_of(bias), goal)
+    if estimate is not None and subject.limits and not 0 < estimate.lower <= estimate.upper < math.inf:
         ratio = half_width = None
-        verdict, text = _open(subject, found)
+        verdict, text = _open(subject, estimate)
         above = above or None
     else:
-        ratio = None if found is None else found.value
-        half_width = None if found is None else found.half_width
-        verdict, text = judge(subject.gateway, subject.quantity, found, bias, goal)
+        ratio = None if estimate is None else estimate.value
+        half_width = None if estimate is None else estimate.half_width
+        verdict, text = judge(subject.gateway, subject.quantity, estimate, bias, goal)
     return RatioEstimate(
         **{**subject._asdict(), "ratio_to_forwarding": finite(subject.ratio_to_forwarding)},
         ratio=finite(ratio),
-        low=None if found is None else finite(found.lower),
-        high=None if found is None else finite(found.upper),
+        low=None if estimate is None else finite(estimate.lower),
+        high=None if estimate is None else finite(estimate.upper),
         half_width=finite(half_width),
         level=goal.level,
         verdict=verdict,
@@ -82,19 +82,19 @@ def estimate_of(
     )
 
 
-def is_decided(one: RatioEstimate, goal: ComparisonGoal) -> bool:
+def is_decided(estimate: RatioEstimate, goal: ComparisonGoal) -> bool:
     """Whether the question about a gateway and quantity is answered."""
     if goal.fail_above is not None:
-        return one.above is not None
-    return one.verdict != "undecided" and one.half_width is not None and one.half_width <= goal.resolve
+        return estimate.above is not None
+    return estimate.verdict != "undecided" and estimate.half_width is not None and estimate.half_width <= goal.resolve
 
 
-def _open(subject: Subject, found: MedianEstimate) -> tuple[CostVerdict, str]:
+def _open(subject: Subject, estimate: MedianEstimate) -> tuple[CostVerdict, str]:
     """Return the verdict on a ratio with one known end, or none."""
-    if found.lower > 0:
-        known = f"its cost is at least {found.lower:.3g} times the baseline's"
-    elif found.upper < math.inf:
-        known = f"its cost is at most {found.upper:.3g} times the baseline's"
+    if estimate.lower > 0:
+        known = f"its cost is at least {estimate.lower:.3g} times the baseline's"
+    elif estimate.upper < math.inf:
+        known = f"its cost is at most {estimate.upper:.3g} times the baseline's"
     else:
         known = "the ratio of costs is unknown"
     why = "; ".join(limit.text for limit in subject.limits)
@@ -102,38 +102,38 @@ def _open(subject: Subject, found: MedianEstimate) -> tuple[CostVerdict, str]:
 
 
 def judge(
-    label: str, quantity: Quantity, found: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal
+    label: str, quantity: Quantity, estimate: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal
 ) -> tuple[CostVerdict, str]:
     """Return the verdict on an interval, and its text.
 
     Args:
         label: label of the gateway.
         quantity: quantity whose cost is compared.
-        found: median ratio with its interval; None = too few blocks.
+        estimate: median ratio with its interval; None = too few blocks.
         bias: the same of the A/A control. If the control seems to differ from the baseline, which is the same gateway,
             a difference counts only beyond that.
         goal: largest width of the interval of "no difference".
     """
     what = FRAME_OF[quantity]
-    if found is None:
+    if estimate is None:
         return "undecided", f"{what}: {label}: too few rounds or blocks"
     margin = margin_of(bias)
-    if found.lower > margin:
-        more = f"{_percent(found.value - 1)} more ({_percent(found.lower - 1)} to {_percent(found.upper - 1)})"
+    if estimate.lower > margin:
+        more = f"{_percent(estimate.value - 1)} more ({_percent(estimate.lower - 1)} to {_percent(estimate.upper - 1)})"
         return "costs more", f"{what}: {label} costs {more}"
-    if found.upper < 1 / margin:
-        less = f"{_percent(1 - found.value)} less ({_percent(1 - found.upper)} to {_percent(1 - found.lower)})"
+    if estimate.upper < 1 / margin:
+        less = f"{_percent(1 - estimate.value)} less ({_percent(1 - estimate.upper)} to {_percent(1 - estimate.lower)})"
         return "costs less", f"{what}: {label} costs {less}"
-    if margin > 1 and (margin > 1 + goal.resolve or 1 not in found.interval):
+    if margin > 1 and (margin > 1 + goal.resolve or 1 not in estimate.interval):
         itself = "may differ by any factor" if math.isinf(margin) else f"differs by up to {_percent(margin - 1)}"
         return "undecided", (
-            f"{what}: {label}: {_signed(found.lower - 1)} to {_signed(found.upper - 1)}, but the A/A control {itself}, "
-            "too"
+            f"{what}: {label}: {_signed(estimate.lower - 1)} to {_signed(estimate.upper - 1)}, but the A/A control "
+            f"{itself}, too"
         )
-    seen = max(found.upper - 1, 1 - found.lower, margin - 1)
-    if found.half_width <= goal.resolve:
+    seen = max(estimate.upper - 1, 1 - estimate.lower, margin - 1)
+    if estimate.half_width <= goal.resolve:
         return "no difference", f"{what}: {label}: no difference larger than {_percent(seen)} seen"
-    return "undecided", f"{what}: {label}: between {_signed(found.lower - 1)} and {_signed(found.upper - 1)}"
+    return "undecided", f"{what}: {label}: between {_signed(estimate.lower - 1)} and {_signed(estimate.upper - 1)}"
 
 
 def margin_of(bias: MedianEstimate | None) -> float:
@@ -143,11 +143,11 @@ def margin_of(bias: MedianEstimate | None) -> float:
     return max(bias.upper, 1 / bias.lower if bias.lower > 0 else math.inf)
 
 
-def _above(found: MedianEstimate | None, margin: float, goal: ComparisonGoal) -> bool | None:
-    if found is None or goal.fail_above is None:
+def _above(estimate: MedianEstimate | None, margin: float, goal: ComparisonGoal) -> bool | None:
+    if estimate is None or goal.fail_above is None:
         return None
     limit = 1 + goal.fail_above
-    return True if found.lower > limit * margin else False if found.upper * margin <= limit else None
+    return True if estimate.lower > limit * margin else False if estimate.upper * margin <= limit else None
 
 
 def finite(value: float | None) -> float | None:

@@ -215,7 +215,7 @@ def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGatew
         UsageError: the chosen method cannot compare a gateway.
     """
     check_all(options)
-    reasons = [reason for one in gateways for reason in _reasons_not_sliced(one, options.placement or "shared")]
+    reasons = [reason for gateway in gateways for reason in _reasons_not_sliced(gateway, options.placement or "shared")]
     if knob := differing_knob(gateways):
         reasons.append(
             f"{knob}: is a setting of the whole machine, so it cannot differ between gateways that run at the same time"
@@ -223,11 +223,11 @@ def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGatew
     if options.by == "slices" and reasons:
         raise UsageError(f"{reasons[0]}; or leave out --by slices")
     by: MethodChoice = options.by if options.by != "auto" else "rates" if reasons else "slices"
-    for one in gateways if by == "slices" else ():
-        if own := next(iter(one.place_options), None):
+    for gateway in gateways if by == "slices" else ():
+        if own := next(iter(gateway.place_options), None):
             raise UsageError(
-                f"{one.label}: {own}: by slices all gateways run on one core, in identical labs; choose the core with "
-                "--core, or add --by rates"
+                f"{gateway.label}: {own}: by slices all gateways run on one core, in identical labs; choose the core "
+                "with --core, or add --by rates"
             )
     if by == "rates" and options.core is not None:
         raise UsageError(
@@ -256,23 +256,23 @@ def read_gateways(names: Sequence[str], shared: Mapping[str, object], *, unlike:
             f"compare: {', '.join(names) or 'nothing'} alone; name two gateways or more, the first is the baseline"
         )
     given = {name: value for name, value in shared.items() if value is not None}
-    found: list[ComparedGateway] = []
+    gateways: list[ComparedGateway] = []
     for name in names:
-        one = _read(name, given)
+        gateway = _read(name, given)
         alike = sum(
-            other.label.removesuffix(f" ({number})") == one.label for number, other in enumerate(found, start=1)
+            other.label.removesuffix(f" ({number})") == gateway.label for number, other in enumerate(gateways, start=1)
         )
-        found.append(replace(one, label=f"{one.label} ({alike + 1})") if alike else one)
-    for one in found:
-        _refuse_unlike(found[0], one, unlike=unlike)
-    return found
+        gateways.append(replace(gateway, label=f"{gateway.label} ({alike + 1})") if alike else gateway)
+    for gateway in gateways:
+        _refuse_unlike(gateways[0], gateway, unlike=unlike)
+    return gateways
 
 
 def gateway_inputs() -> dict[str, Input]:
     """Return the inputs that may follow a gateway's name, by name."""
-    found = {one.name: one for part in _PARTS for one in inputs_of_part(part)}
-    found |= {name: one for name, (one, _) in place_inputs().items()}
-    return found | {one.name: one for one in inputs_of_part("lab") if one.name in _OF_CELL}
+    inputs = {input_.name: input_ for part in _PARTS for input_ in inputs_of_part(part)}
+    inputs |= {name: input_ for name, (input_, _) in place_inputs().items()}
+    return inputs | {input_.name: input_ for input_ in inputs_of_part("lab") if input_.name in _OF_CELL}
 
 
 def _read(name: str, shared: Mapping[str, object]) -> ComparedGateway:
@@ -309,24 +309,24 @@ def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[
     return reasons_not_timed(gateway.label, gateway.recipe, own) + [f"{gateway.label}: {reason}" for reason in ordered]
 
 
-def _refuse_unlike(first: ComparedGateway, one: ComparedGateway, *, unlike: bool) -> None:
+def _refuse_unlike(first: ComparedGateway, other: ComparedGateway, *, unlike: bool) -> None:
     def does(gateway: ComparedGateway) -> tuple[str, str, str]:
         recipe = gateway.recipe
         devices = f"with {recipe.length} {'device' if recipe.length == 1 else 'devices'}"
         return recipe.kind, recipe.initiator_family, devices
 
-    if does(one) != does(first) and not unlike:
+    if does(other) != does(first) and not unlike:
         raise UsageError(
-            f"{one.label}: is of kind {' '.join(does(one))}, {first.label} of kind {' '.join(does(first))}; they do "
-            "different work: add --unlike to compare them nevertheless"
+            f"{other.label}: is of kind {' '.join(does(other))}, {first.label} of kind {' '.join(does(first))}; they "
+            "do different work: add --unlike to compare them nevertheless"
         )
 
 
-def differing_knob(found: Sequence[ComparedGateway]) -> str | None:
+def differing_knob(gateways: Sequence[ComparedGateway]) -> str | None:
     """Return a setting of the whole machine that differs between gateways, so that they cannot run at the same time."""
-    for one in found:
-        for name, knob in one.recipe.knobs.named().items():
-            others = [other for other in found if name in other.recipe.knobs.named()]
+    for gateway in gateways:
+        for name, knob in gateway.recipe.knobs.named().items():
+            others = [other for other in gateways if name in other.recipe.knobs.named()]
             if knob.scope == "machine" and len({other.question.cell.device.named().get(name) for other in others}) > 1:
                 return name
     return None

@@ -84,7 +84,11 @@ class Searched:
     parameters: Parameters | None = None
 
     def add(
-        self, procedure: Procedure[SearchSettings], settings: SearchSettings, parameters: Parameters, found: Measurement
+        self,
+        procedure: Procedure[SearchSettings],
+        settings: SearchSettings,
+        parameters: Parameters,
+        search: Measurement,
     ) -> str:
         """Add a search; return the reason why it is void, or an empty text.
 
@@ -92,19 +96,19 @@ class Searched:
             procedure: the procedure of the search.
             settings: its settings.
             parameters: all parameters of the search.
-            found: its result.
+            search: its result.
         """
         self.procedure, self.parameters = procedure, parameters
-        words = {doubt.word: doubt.text for doubt in _doubts(procedure, parameters, [found])}
-        if not found.value:
+        words = {doubt.word: doubt.text for doubt in _doubts(procedure, parameters, [search])}
+        if not search.value:
             self.add_void()
             return words.get(_NO_RATE, "no rate passed")
-        ended = "the time" if found.upper is None else ""
+        ended = "the time" if search.upper is None else ""
         limit = next((_NOT_THE_DEVICE[word] for word in words if word in _NOT_THE_DEVICE), ended)
-        upper = math.inf if limit or found.upper is None else found.upper
-        lower = found.value / (1 + most_too_high(found, settings))
-        self.rounds.append(RateBounds(lower, found.value, upper, limit))
-        self.measurements.append(found)
+        upper = math.inf if limit or search.upper is None else search.upper
+        lower = search.value / (1 + most_too_high(search, settings))
+        self.rounds.append(RateBounds(lower, search.value, upper, limit))
+        self.measurements.append(search)
         return ""
 
     def add_void(self) -> None:
@@ -114,18 +118,18 @@ class Searched:
     @property
     def bounds(self) -> list[RateBounds]:
         """Bounds of the searches that are not void."""
-        return [one for one in self.rounds if one is not None]
+        return [bounds for bounds in self.rounds if bounds is not None]
 
     @property
     def rate(self) -> float | None:
         """Median over rounds, in frames/s of each direction; None before there is one."""
-        return plain.median(one.middle for one in self.bounds) if self.bounds else None
+        return plain.median(bounds.middle for bounds in self.bounds) if self.bounds else None
 
     @property
     def nanoseconds(self) -> float | None:
         """Time for a frame at the highest rate, ns; None if the rate is unknown, or only a lower bound is known."""
         rate = self.rate
-        if rate is None or math.isinf(plain.median_high(one.upper for one in self.bounds)):
+        if rate is None or math.isinf(plain.median_high(bounds.upper for bounds in self.bounds)):
             return None
         # Both directions have frames, and the rate is that of each.
         return 1e9 / rate / (2 if self.quantity == "both" else 1)
@@ -134,9 +138,9 @@ class Searched:
     def limits(self) -> tuple[SearchLimit, ...]:
         """Limits other than the device that ended searches."""
         of: dict[str, list[float]] = {}
-        for one in self.bounds:
-            if one.limit:
-                of.setdefault(one.limit, []).append(one.lower)
+        for bounds in self.bounds:
+            if bounds.limit:
+                of.setdefault(bounds.limit, []).append(bounds.lower)
         return tuple(
             SearchLimit(
                 gateway=self.label,
@@ -154,22 +158,22 @@ class Searched:
         """Doubts about the searches, by the rules of `measure`; each word once."""
         if not self.measurements or self.procedure is None or self.parameters is None:
             return ()
-        found = _doubts(self.procedure, self.parameters, self.measurements)
+        notes = _doubts(self.procedure, self.parameters, self.measurements)
         number = len(self.measurements)
-        return tuple(_once_each([one for one in found if one.word != _OF_SEVERAL or number == 1], number))
+        return tuple(_once_each([note for note in notes if note.word != _OF_SEVERAL or number == 1], number))
 
 
 def _doubts(
     procedure: Procedure[SearchSettings], parameters: Parameters, measurements: Sequence[Measurement]
 ) -> tuple[Note, ...]:
     measured = make_result(procedure.metric, procedure.unit, {}, measurements)
-    return tuple(one for one in doubts.find(measured, parameters) if one.word != _OF_MEDIANS)
+    return tuple(doubt for doubt in doubts.find(measured, parameters) if doubt.word != _OF_MEDIANS)
 
 
-def _once_each(found: Sequence[Note], searches: int) -> Iterator[Note]:
+def _once_each(notes: Sequence[Note], searches: int) -> Iterator[Note]:
     """Yield the first doubt of each word, with the number of searches that have such a doubt."""
-    for word in dict.fromkeys(one.word for one in found):
-        alike = [one for one in found if one.word == word]
+    for word in dict.fromkeys(note.word for note in notes):
+        alike = [note for note in notes if note.word == word]
         text = alike[0].text
         yield Note(word, text if len(alike) == 1 else f"{text} (so in {len(alike)} of {searches} searches)")
 
@@ -177,15 +181,15 @@ def _once_each(found: Sequence[Note], searches: int) -> Iterator[Note]:
 def pairs(baseline: Searched, other: Searched) -> list[tuple[RateBounds, RateBounds]]:
     """Return the bounds of both gateways in the rounds in which both have a rate."""
     both = zip(baseline.rounds, other.rounds, strict=False)
-    return [(first, one) for first, one in both if first is not None and one is not None]
+    return [(first, second) for first, second in both if first is not None and second is not None]
 
 
 def ratio_of(baseline: Searched, other: Searched, alpha: float) -> MedianEstimate | None:
     """Estimate the median ratio of costs; the interval covers the lowest and highest ratios that the bounds allow."""
     both = pairs(baseline, other)
-    middle = median_estimate([first.middle / one.middle for first, one in both], alpha)
-    lowest = median_estimate([first.lower / one.upper for first, one in both], alpha)
-    highest = median_estimate([first.upper / one.lower for first, one in both], alpha)
+    middle = median_estimate([first.middle / second.middle for first, second in both], alpha)
+    lowest = median_estimate([first.lower / second.upper for first, second in both], alpha)
+    highest = median_estimate([first.upper / second.lower for first, second in both], alpha)
     if middle is None or lowest is None or highest is None:
         return None
     interval = ConfidenceInterval(lowest.lower, highest.upper, middle.interval.coverage)
@@ -212,12 +216,12 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
     both = pairs(baseline, other)
     if goal.fail_above is not None or len(both) != 1:
         return
-    first, one = both[0]
-    queued = _half_width(*(replace(each, upper=each.passed) for each in (first, one)))
-    searched = _half_width(*(replace(each, lower=each.passed) for each in (first, one)))
+    first, second = both[0]
+    queued = _half_width(*(replace(each, upper=each.passed) for each in (first, second)))
+    searched = _half_width(*(replace(each, lower=each.passed) for each in (first, second)))
     if not queued > goal.resolve > searched:
         return
-    side, bounds = max(((baseline, first), (other, one)), key=lambda pair: pair[1].passed / pair[1].lower)
+    side, bounds = max(((baseline, first), (other, second)), key=lambda pair: pair[1].passed / pair[1].lower)
     number = connections[side.label]
     # Half of what the searches leave; the other half is for differences between rounds.
     enough = number * queued / ((goal.resolve - searched) / 2)
@@ -228,7 +232,7 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
     )
 
 
-def _half_width(first: RateBounds, one: RateBounds) -> float:
+def _half_width(first: RateBounds, second: RateBounds) -> float:
     """Return half the width of the interval of one pair, as a share of the larger cost."""
-    ratio, low, high = first.middle / one.middle, first.lower / one.upper, first.upper / one.lower
+    ratio, low, high = first.middle / second.middle, first.lower / second.upper, first.upper / second.lower
     return relative_half_width(ratio, low, high)

@@ -25,7 +25,7 @@ class RunDifference:
     @property
     def exit_status(self) -> int:
         """1 where something is worse; else 5 where something is unknown; 0 otherwise."""
-        each = [one.exit_status for one in (self.results, self.ratios) if one is not None]
+        each = [difference.exit_status for difference in (self.results, self.ratios) if difference is not None]
         return WORSE if WORSE in each else max(each)
 
 
@@ -50,18 +50,23 @@ def difference(
     return RunDifference(results, ratios)
 
 
-def text(found: RunDifference) -> str:
+def text(difference: RunDifference) -> str:
     """Return the lines for results, then the lines for comparisons."""
     parts = []
-    if found.results is not None:
-        parts.append(of_results.text(found.results))
-    if found.ratios is not None:
-        parts.append(of_ratios.text(found.ratios))
+    if difference.results is not None:
+        parts.append(of_results.text(difference.results))
+    if difference.ratios is not None:
+        parts.append(of_ratios.text(difference.ratios))
     return "\n\n".join(parts)
 
 
-def document(found: RunDifference) -> dict[str, Any]:
+def document(difference: RunDifference) -> dict[str, Any]:
     """Return plain JSON values; an end of an interval that is not bounded is null."""
-    empty = Diff((), (), ()) if found.results is None else found.results
-    ratios = [] if found.ratios is None else of_ratios.document(found.ratios)
-    return {**of_results.document(empty), "schema": DIFF_SCHEMA, "exit_status": found.exit_status, "ratios": ratios}
+    empty = Diff((), (), ()) if difference.results is None else difference.results
+    ratios = [] if difference.ratios is None else of_ratios.document(difference.ratios)
+    return {
+        **of_results.document(empty),
+        "schema": DIFF_SCHEMA,
+        "exit_status": difference.exit_status,
+        "ratios": ratios,
+    }

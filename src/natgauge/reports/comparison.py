@@ -21,71 +21,73 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def text(found: ComparisonRecord) -> str:
+def text(record: ComparisonRecord) -> str:
     """Return the answer in sentences: each gateway, the A/A control, the baseline's costs, and what must be known."""
-    return "\n".join(_sentences(found))
+    return "\n".join(_sentences(record))
 
 
-def _sentences(found: ComparisonRecord) -> Iterator[str]:
-    yield f"Costs compared with {found.baseline.label}, as {_COSTS[found.by]}:"
-    for estimate in found.estimates:
+def _sentences(record: ComparisonRecord) -> Iterator[str]:
+    yield f"Costs compared with {record.baseline.label}, as {_COSTS[record.by]}:"
+    for estimate in record.estimates:
         costs = _costs(estimate.nanoseconds, estimate.ratio_to_forwarding)
-        yield f"  {estimate.text}{_behind(costs)}{_chain(found, estimate)}"
+        yield f"  {estimate.text}{_behind(costs)}{_chain(record, estimate)}"
     yield "A/A control, the first gateway compared with itself:"
-    yield from (f"  {one.text}" for one in found.control)
-    yield f"Costs of {found.baseline.label}, which change with the host:"
-    for cost in found.baseline_costs:
+    yield from (f"  {estimate.text}" for estimate in record.control)
+    yield f"Costs of {record.baseline.label}, which change with the host:"
+    for cost in record.baseline_costs:
         costs = _costs(cost.nanoseconds, cost.ratio_to_forwarding) or "not known"
         tester = "" if cost.tester_nanoseconds is None else f"; the tester's own: {cost.tester_nanoseconds:.0f} ns"
         yield f"  {cost.quantity}: {costs}{tester}"
-    yield from (f"  Note: {note}" for note in found.notes)
-    yield from (f"  Doubt: {doubt}" for doubt in doubts(found))
-    if found.fail_above is not None:
-        yield f"Answer: {answer(found)}"
-    yield from (f"  {rates}" for rates in _rates(found))
-    yield f"  {_length(found)}. Evidence: {found.results}"
+    yield from (f"  Note: {note}" for note in record.notes)
+    yield from (f"  Doubt: {doubt}" for doubt in doubts(record))
+    if record.fail_above is not None:
+        yield f"Answer: {answer(record)}"
+    yield from (f"  {rates}" for rates in _rates(record))
+    yield f"  {_length(record)}. Evidence: {record.results}"
 
 
-def answer(found: ComparisonRecord) -> str:
+def answer(record: ComparisonRecord) -> str:
     """Return the answer to `--fail-above`."""
-    said = "more" if found.above else "not more" if found.decided else "undecided whether more"
-    return f"{said} than {found.fail_above or 0:.1%} above the baseline"
+    said = "more" if record.above else "not more" if record.decided else "undecided whether more"
+    return f"{said} than {record.fail_above or 0:.1%} above the baseline"
 
 
-def comment(found: ComparisonRecord) -> str:
+def comment(record: ComparisonRecord) -> str:
     """Return the comparison as a comment on a change, in Markdown: a headline, the table, and what must be known."""
-    verdicts = ", ".join(dict.fromkeys(estimate.verdict for estimate in found.estimates))
-    headline = verdicts if found.fail_above is None else answer(found)
-    return f"### natgauge: {headline}\n\n{markdown.render(sheet(found))}"
+    verdicts = ", ".join(dict.fromkeys(estimate.verdict for estimate in record.estimates))
+    headline = verdicts if record.fail_above is None else answer(record)
+    return f"### natgauge: {headline}\n\n{markdown.render(sheet(record))}"
 
 
-def sheet(found: ComparisonRecord) -> Sheet:
+def sheet(record: ComparisonRecord) -> Sheet:
     """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last."""
     head = ("of", "cost vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
     lines = [SheetRow("gateway", head)]
-    for cost in found.baseline_costs:
+    for cost in record.baseline_costs:
         own = (number(cost.nanoseconds, 0), number(cost.ratio_to_forwarding, 2))
-        lines.append(SheetRow(f"{_named(found, found.baseline)} (baseline)", (cost.quantity, "-", "-", "-", *own)))
-    for one in (*found.estimates, *found.control):
-        own = (number(one.nanoseconds, 0), number(one.ratio_to_forwarding, 2))
-        ratio = "-" if one.ratio is None else f"{one.ratio - 1:+.1%}"
-        cells = (one.quantity, ratio, interval(one), one.verdict, *own)
-        lines.append(SheetRow(_named(found, found.gateway(one.gateway)), cells))
-    return Sheet(tuple(lines), tuple(f"{sentence}." for sentence in _below(found)))
+        lines.append(SheetRow(f"{_named(record, record.baseline)} (baseline)", (cost.quantity, "-", "-", "-", *own)))
+    for estimate in (*record.estimates, *record.control):
+        own = (number(estimate.nanoseconds, 0), number(estimate.ratio_to_forwarding, 2))
+        ratio = "-" if estimate.ratio is None else f"{estimate.ratio - 1:+.1%}"
+        cells = (estimate.quantity, ratio, interval(estimate), estimate.verdict, *own)
+        lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
+    return Sheet(tuple(lines), tuple(f"{sentence}." for sentence in _below(record)))
 
 
-def _below(found: ComparisonRecord) -> Iterator[str]:
-    level = (*found.estimates, *found.control)[0].level
-    yield f"Costs are {_COSTS[found.by]}, compared with those of {found.baseline.label}"
+def _below(record: ComparisonRecord) -> Iterator[str]:
+    level = (*record.estimates, *record.control)[0].level
+    yield f"Costs are {_COSTS[record.by]}, compared with those of {record.baseline.label}"
     yield (
         f"Intervals contain the true ratio with {level:.0%}; the last lines are the baseline compared with itself (A/A "
         "control), which should show no difference. Nanoseconds change with the host, and so do ratios, but less"
     )
-    yield f"{_length(found)}{_where(found)}; evidence: {found.results}"
-    yield from (one.text for one in (*found.estimates, *found.control) if one.limits and one.ratio is None)
-    yield from (str(note) for note in found.notes)
-    yield from doubts(found)
-    yield from _rates(found)
+    yield f"{_length(record)}{_where(record)}; evidence: {record.results}"
+    yield from (
+        estimate.text for estimate in (*record.estimates, *record.control) if estimate.limits and estimate.ratio is None
+    )
+    yield from (str(note) for note in record.notes)
+    yield from doubts(record)
+    yield from _rates(record)
 
 
 def csv_table(every: Sequence[ComparisonRecord]) -> str:
@@ -93,28 +95,28 @@ def csv_table(every: Sequence[ComparisonRecord]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    for found in every:
-        for one in (*found.estimates, *found.control):
-            cells = {**one.model_dump(), **_of_comparison(found, one)}
+    for record in every:
+        for estimate in (*record.estimates, *record.control):
+            cells = {**estimate.model_dump(), **_of_comparison(record, estimate)}
             writer.writerow([cells[name] for name in _COLUMNS])
     return out.getvalue().rstrip("\n")
 
 
-def _of_comparison(found: ComparisonRecord, estimate: RatioEstimate) -> dict[str, object]:
+def _of_comparison(record: ComparisonRecord, estimate: RatioEstimate) -> dict[str, object]:
     return {
-        "baseline": found.baseline.label,
-        "by": found.by,
-        "role": found.gateway(estimate.gateway).role,
-        "rounds": found.rounds,
-        "seconds": found.seconds,
+        "baseline": record.baseline.label,
+        "by": record.by,
+        "role": record.gateway(estimate.gateway).role,
+        "rounds": record.rounds,
+        "seconds": record.seconds,
     }
 
 
-def doubts(found: ComparisonRecord) -> list[str]:
+def doubts(record: ComparisonRecord) -> list[str]:
     """Return the reasons to trust rates less, one line for each gateway, quantity and reason; none by slices."""
     return [
         f"{gateway.label} ({quantity}): {doubt.text}"
-        for gateway in found.gateways
+        for gateway in record.gateways
         for quantity, every in gateway.doubts.items()
         for doubt in every
     ]
@@ -147,15 +149,15 @@ def _costs(nanoseconds: float | None, ratio: float | None) -> str:
     return ", ".join(parts)
 
 
-def _chain(found: ComparisonRecord, estimate: RatioEstimate) -> str:
+def _chain(record: ComparisonRecord, estimate: RatioEstimate) -> str:
     """The numbers of devices of a gateway and of the baseline, where they are unequal."""
-    own, other = found.gateway(estimate.gateway).devices, found.baseline.devices
+    own, other = record.gateway(estimate.gateway).devices, record.baseline.devices
     return "" if own == other else f"; {_devices(own)}, the baseline has {other}"
 
 
-def _named(found: ComparisonRecord, gateway: GatewayRecord) -> str:
+def _named(record: ComparisonRecord, gateway: GatewayRecord) -> str:
     """A gateway's label, with its number of devices where the gateways have unequal numbers."""
-    if len({one.devices for one in found.gateways}) == 1 or gateway.role == "control":
+    if len({gateway_record.devices for gateway_record in record.gateways}) == 1 or gateway.role == "control":
         return gateway.label
     return f"{gateway.label}, {_devices(gateway.devices)}"
 
@@ -164,23 +166,23 @@ def _devices(number_of: int) -> str:
     return f"{number_of} {'device' if number_of == 1 else 'devices'}"
 
 
-def _rates(found: ComparisonRecord) -> Iterator[str]:
-    for gateway in found.gateways:
-        rates = [_rate(found, gateway, quantity, rate) for quantity, rate in gateway.rates.items() if rate is not None]
+def _rates(record: ComparisonRecord) -> Iterator[str]:
+    for gateway in record.gateways:
+        rates = [_rate(record, gateway, quantity, rate) for quantity, rate in gateway.rates.items() if rate is not None]
         if rates:
             yield f"Rates of {gateway.label}: {', '.join(rates)}"
 
 
-def _rate(found: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate: float) -> str:
+def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate: float) -> str:
     """A rate, and whether the gateway may have a higher one: more than half of its searches did not end at it."""
-    of_rate = [limit for limit in found.limits if (limit.gateway, limit.quantity) == (gateway.label, quantity)]
-    limited = 2 * sum(one.searches for one in of_rate) > max((one.of for one in of_rate), default=0)
+    of_rate = [limit for limit in record.limits if (limit.gateway, limit.quantity) == (gateway.label, quantity)]
+    limited = 2 * sum(limit.searches for limit in of_rate) > max((limit.of for limit in of_rate), default=0)
     return f"{quantity} {'at least ' if limited else ''}{rate:,.0f}/s"
 
 
-def _length(found: ComparisonRecord) -> str:
-    return f"{found.seconds:.0f} s, {found.rounds} {'round' if found.rounds == 1 else 'rounds'}"
+def _length(record: ComparisonRecord) -> str:
+    return f"{record.seconds:.0f} s, {record.rounds} {'round' if record.rounds == 1 else 'rounds'}"
 
 
-def _where(found: ComparisonRecord) -> str:
-    return " of searches in turn" if found.slices is None else f" on core {found.slices.core}"
+def _where(record: ComparisonRecord) -> str:
+    return " of searches in turn" if record.slices is None else f" on core {record.slices.core}"

@@ -101,15 +101,15 @@ def diff(
     Raises:
         UsageError: a name in `about` or `across` is unknown, `margin` is out of range, or the runs share no metric.
     """
-    check_names([one.parameters for one in (*first, *second)], about, across, margin)
-    varied = [name for one in across for name in varied_with(one)]
+    check_names([result.parameters for result in (*first, *second)], about, across, margin)
+    varied = [name for axis in across for name in varied_with(axis)]
     paired = pair(first, second, about=[*about, *varied])
     if not paired.pairs:
         raise UsageError(
             f"diff: nothing to compare: the first run has {_metrics(first)}, the second {_metrics(second)}; "
             "name two runs of the same metrics"
         )
-    lines = tuple(_line(one, margin) for one in paired.pairs)
+    lines = tuple(_line(pair, margin) for pair in paired.pairs)
     return Diff(lines, paired.only_first, paired.only_second)
 
 
@@ -123,7 +123,7 @@ def check_names(
     """
     if not 0 <= margin < 1:
         raise UsageError(f"diff: margin {margin:g} is not from 0 to below 1 (100%); give a share such as 5%")
-    known = {name for one in parameters for _, name, _ in one.items()}
+    known = {name for set_of in parameters for _, name, _ in set_of.items()}
     for option, names, allowed in (("about", about, known | set(GROUPS)), ("across", across, known)):
         for name in names:
             if name not in allowed:
@@ -138,27 +138,27 @@ def _metrics(results: Sequence[Result]) -> str:
     return ", ".join(dict.fromkeys(result.metric for result in results))
 
 
-def _line(one: Pair, margin: float) -> MetricDifference:
-    if one.first.functional or one.second.functional:
-        return MetricDifference(one, None, "not compared", "functional", f"{FUNCTIONAL}: {_EMULATED}")
-    if one.differences:
-        return MetricDifference(one, None, "not compared", "set up differently", "; ".join(map(str, one.differences)))
-    return _contrasted(one, contrast(one.first, one.second), margin)
+def _line(pair: Pair, margin: float) -> MetricDifference:
+    if pair.first.functional or pair.second.functional:
+        return MetricDifference(pair, None, "not compared", "functional", f"{FUNCTIONAL}: {_EMULATED}")
+    if pair.differences:
+        return MetricDifference(pair, None, "not compared", "set up differently", "; ".join(map(str, pair.differences)))
+    return _contrasted(pair, contrast(pair.first, pair.second), margin)
 
 
-def _contrasted(one: Pair, found: Contrast, margin: float) -> MetricDifference:
-    if not found.sure:
-        return MetricDifference(one, found, "cannot tell", "few repetitions", _few(one, found))
-    outcome = _judged(one, found, margin)
+def _contrasted(pair: Pair, contrast: Contrast, margin: float) -> MetricDifference:
+    if not contrast.sure:
+        return MetricDifference(pair, contrast, "cannot tell", "few repetitions", _few(pair, contrast))
+    outcome = _judged(pair, contrast, margin)
     if outcome == "cannot tell":
-        limits = " and ".join(dict.fromkeys(result.limited_by for result in (one.first, one.second)))
-        return MetricDifference(one, found, outcome, "limits", f"limited by {limits}, not by the device alone")
-    sitting = sitting_of(one.first, one.second)
+        limits = " and ".join(dict.fromkeys(result.limited_by for result in (pair.first, pair.second)))
+        return MetricDifference(pair, contrast, outcome, "limits", f"limited by {limits}, not by the device alone")
+    sitting = sitting_of(pair.first, pair.second)
     if outcome == "no difference seen":
-        return MetricDifference(one, found, outcome, "", _hidden(one, found), sitting)
+        return MetricDifference(pair, contrast, outcome, "", _hidden(pair, contrast), sitting)
     if sitting and not margin:
-        return MetricDifference(one, found, "cannot tell", sitting, _SITTING[sitting], sitting)
-    return MetricDifference(one, found, outcome, "", "", sitting)
+        return MetricDifference(pair, contrast, "cannot tell", sitting, _SITTING[sitting], sitting)
+    return MetricDifference(pair, contrast, outcome, "", "", sitting)
 
 
 _EMULATED: Final = "an emulated machine shows that a device works, and its figures are held against nothing"
@@ -173,59 +173,59 @@ _SITTING: Final[dict[Sitting, str]] = {
 }
 
 
-def _few(one: Pair, found: Contrast) -> str:
-    numbers = [len(result.repetitions) for result in (one.first, one.second)]
+def _few(pair: Pair, contrast: Contrast) -> str:
+    numbers = [len(result.repetitions) for result in (pair.first, pair.second)]
     least = least_repetitions()
     return (
-        f"{numbers[0]} and {numbers[1]} repetitions give {found.interval.coverage:.0%} at most; {least} and {least} "
+        f"{numbers[0]} and {numbers[1]} repetitions give {contrast.interval.coverage:.0%} at most; {least} and {least} "
         f"are enough for {CONFIDENCE:.0%}"
     )
 
 
-def _judged(one: Pair, found: Contrast, margin: float) -> Outcome:
+def _judged(pair: Pair, contrast: Contrast, margin: float) -> Outcome:
     """Return the outcome of an interval; a difference (where one value is 0) has no margin."""
-    lowest, highest = (1 - margin, 1 / (1 - margin)) if found.kind == "ratio" else (0.0, 0.0)
-    if found.interval.lower > highest:
-        return _word(one, risen=True)
-    if found.interval.upper < lowest:
-        return _word(one, risen=False)
+    lowest, highest = (1 - margin, 1 / (1 - margin)) if contrast.kind == "ratio" else (0.0, 0.0)
+    if contrast.interval.lower > highest:
+        return _word(pair, risen=True)
+    if contrast.interval.upper < lowest:
+        return _word(pair, risen=False)
     if (
-        math.isinf(found.interval.upper)
-        or math.isinf(found.interval.lower)
-        or (found.kind == "ratio" and found.interval.lower == 0)
+        math.isinf(contrast.interval.upper)
+        or math.isinf(contrast.interval.lower)
+        or (contrast.kind == "ratio" and contrast.interval.lower == 0)
     ):
         return "cannot tell"
     return "no difference seen"
 
 
-def _hidden(one: Pair, found: Contrast) -> str:
+def _hidden(pair: Pair, contrast: Contrast) -> str:
     """Return the change that the noise may hide, where it is large, and the spread of both runs' repetitions."""
-    if found.kind != "ratio" or max(1 - found.interval.lower, found.interval.upper - 1) < _MUCH:
+    if contrast.kind != "ratio" or max(1 - contrast.interval.lower, contrast.interval.upper - 1) < _MUCH:
         return ""
-    spreads = [(result.maximum - result.minimum) / result.median for result in (one.first, one.second)]
+    spreads = [(result.maximum - result.minimum) / result.median for result in (pair.first, pair.second)]
     return (
-        f"there may be a fall of up to {max(0.0, 1 - found.interval.lower):.0%} or a rise of up to "
-        f"{max(0.0, found.interval.upper - 1):.0%}, for repetitions spread over {spreads[0]:.0%} of their median in "
+        f"there may be a fall of up to {max(0.0, 1 - contrast.interval.lower):.0%} or a rise of up to "
+        f"{max(0.0, contrast.interval.upper - 1):.0%}, for repetitions spread over {spreads[0]:.0%} of their median in "
         f"the first run and {spreads[1]:.0%} in the second"
     )
 
 
-def _word(one: Pair, *, risen: bool) -> Outcome:
-    wanted = better(one.first.metric)
+def _word(pair: Pair, *, risen: bool) -> Outcome:
+    wanted = better(pair.first.metric)
     if wanted is None:
         return "changed"
     return "better" if risen == (wanted == "higher") else "worse"
 
 
-def text(found: Diff) -> str:
+def text(diff: Diff) -> str:
     """Return a line per metric, the varied parameters, then the reasons against a conclusion."""
     head = ("metric", "device", "first", "second", "unit", "second/first", f"interval {CONFIDENCE:.0%}", "")
-    rows = [head, *(_row(line) for line in found.lines)]
+    rows = [head, *(_row(line) for line in diff.lines)]
     lines = aligned(rows, right=(2, 3, 5, 6))
-    for at, line in enumerate(found.lines, start=1):
+    for at, line in enumerate(diff.lines, start=1):
         lines += [f"Line {at}: {said}." for said in _said(line)]
-    for where, missing in (("first", found.only_first), ("second", found.only_second)):
-        lines += [f"Only in the {where} run: {one.metric} of {one.dut}." for one in missing]
+    for where, missing in (("first", diff.only_first), ("second", diff.only_second)):
+        lines += [f"Only in the {where} run: {result.metric} of {result.dut}." for result in missing]
     return "\n".join(lines)
 
 
@@ -239,40 +239,40 @@ def _row(line: MetricDifference) -> tuple[str, ...]:
     return (*common, value_of(line.contrast), interval_of(line.contrast), outcome)
 
 
-def value_of(found: Contrast) -> str:
+def value_of(contrast: Contrast) -> str:
     """Return the ratio, or the signed difference."""
-    return f"{found.value:.3f}" if found.kind == "ratio" else f"{found.value:+.3g}"
+    return f"{contrast.value:.3f}" if contrast.kind == "ratio" else f"{contrast.value:+.3g}"
 
 
-def interval_of(found: Contrast) -> str:
+def interval_of(contrast: Contrast) -> str:
     """Return both ends of the interval; with too few repetitions, also its coverage."""
-    if found.interval.coverage == 0:
+    if contrast.interval.coverage == 0:
         return "-"
-    form = ".3f" if found.kind == "ratio" else "+.3g"
-    upper = "more" if math.isinf(found.interval.upper) else f"{found.interval.upper:{form}}"
-    worth = "" if found.sure else f" ({found.interval.coverage:.0%})"
-    lower = "less" if math.isinf(found.interval.lower) else f"{found.interval.lower:{form}}"
+    form = ".3f" if contrast.kind == "ratio" else "+.3g"
+    upper = "more" if math.isinf(contrast.interval.upper) else f"{contrast.interval.upper:{form}}"
+    worth = "" if contrast.sure else f" ({contrast.interval.coverage:.0%})"
+    lower = "less" if math.isinf(contrast.interval.lower) else f"{contrast.interval.lower:{form}}"
     return f"{lower} to {upper}{worth}"
 
 
 def _said(line: MetricDifference) -> list[str]:
     said = [f"{line.outcome}: {line.why}"] if line.why else []
-    said += [f"differs as asked: {one}" for one in line.pair.about]
+    said += [f"differs as asked: {difference}" for difference in line.pair.about]
     for where, result in (("first", line.pair.first), ("second", line.pair.second)):
         if result.doubts:
             said.append(f"doubts of the {where}: {doubt_words(result)}")
     return said
 
 
-def document(found: Diff) -> dict[str, Any]:
+def document(diff: Diff) -> dict[str, Any]:
     """Return plain JSON values; an unbounded end of an interval is null."""
     return {
         "schema": DIFF_SCHEMA,
-        "exit_status": found.exit_status,
-        "comparisons": [_document(line) for line in found.lines],
+        "exit_status": diff.exit_status,
+        "comparisons": [_document(line) for line in diff.lines],
         "ratios": [],
-        "only_first": [_named(one) for one in found.only_first],
-        "only_second": [_named(one) for one in found.only_second],
+        "only_first": [_named(result) for result in diff.only_first],
+        "only_second": [_named(result) for result in diff.only_second],
     }
 
 
@@ -295,7 +295,7 @@ def _document(line: MetricDifference) -> dict[str, Any]:
         "differences": [
             _as_dict(difference.name, difference.first, difference.second) for difference in line.pair.differences
         ],
-        "about": [_as_dict(one.name, one.first, one.second) for one in line.pair.about],
+        "about": [_as_dict(difference.name, difference.first, difference.second) for difference in line.pair.about],
     }
 
 

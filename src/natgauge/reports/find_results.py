@@ -63,7 +63,7 @@ class Found:
     @property
     def results(self) -> list[Result]:
         """The results of measurements alone."""
-        return [one.result for one in self.stored]
+        return [stored.result for stored in self.stored]
 
     @property
     def records(self) -> list[ComparisonRecord]:
@@ -90,9 +90,9 @@ def find(folders: Sequence[Path]) -> Found:
         every += [_read(each) for each in ended or [folder]]
         unended += [each for each in below if each not in ended]
     return Found(
-        tuple(one for one in every if isinstance(one, Stored)),
+        tuple(outcome for outcome in every if isinstance(outcome, Stored)),
         tuple(unended),
-        tuple(one for one in every if isinstance(one, StoredComparison)),
+        tuple(outcome for outcome in every if isinstance(outcome, StoredComparison)),
     )
 
 
@@ -123,22 +123,22 @@ def read_summary(folder: Path) -> Result:
     return read_record(path, Result)
 
 
-def each_trial(one: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
+def each_trial(stored: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
     """Yield the values that `read` returns for each trial of a results folder, in the order of the trials.
 
     Raises:
         UsageError: there are no trials, or a line is no trial; the message has the line's number.
     """
-    path = one.folder / TRIALS
+    path = stored.folder / TRIALS
     for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA), start=1):
         try:
-            found = read(trial)
+            value = read(trial)
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise UsageError(
                 f"results: {path}:{line} is no trial as natgauge writes them ({type(error).__name__}: {error}): it is "
                 "damaged; leave the folder out, or measure again"
             ) from error
-        yield found
+        yield value
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -161,9 +161,13 @@ def _as_planned(campaign: Path) -> list[Path]:
     # The plan may be missing where results were copied.
     with suppress(OSError, ValueError, LookupError, TypeError):
         cells = json.loads((campaign / CAMPAIGN).read_text())["cells"]
-        names = [result_name(cell["name"], one["name"]) for cell in cells for one in cell["measurements"]]
+        names = [
+            result_name(cell["name"], measurement["name"]) for cell in cells for measurement in cell["measurements"]
+        ]
         place = {name: number for number, name in enumerate(names)}
-    return sorted((campaign / CAMPAIGN_RESULTS).iterdir(), key=lambda one: (place.get(one.name, len(place)), one.name))
+    return sorted(
+        (campaign / CAMPAIGN_RESULTS).iterdir(), key=lambda folder: (place.get(folder.name, len(place)), folder.name)
+    )
 
 
 def _is_results_folder(folder: Path) -> bool:

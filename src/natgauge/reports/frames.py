@@ -129,7 +129,7 @@ def load(*folders: str | Path) -> Frames:
     return frames_of(find([Path(folder) for folder in folders]))
 
 
-def frames_of(found: Found) -> Frames:
+def frames_of(collected: Found) -> Frames:
     """Make data frames of stored results.
 
     Raises:
@@ -138,23 +138,25 @@ def frames_of(found: Found) -> Frames:
     """
     polars = need("polars", "frames", "a data frame")
     return Frames(
-        trials=_frame(polars, TRIAL_COLUMNS, [row for one in found.stored for row in _trials(one)]),
-        measurements=_frame(polars, MEASUREMENT_COLUMNS, [row for one in found.stored for row in _measurements(one)]),
-        series=_frame(polars, SERIES_COLUMNS, [row for one in found.stored for row in _series(one)]),
+        trials=_frame(polars, TRIAL_COLUMNS, [row for stored in collected.stored for row in _trials(stored)]),
+        measurements=_frame(
+            polars, MEASUREMENT_COLUMNS, [row for stored in collected.stored for row in _measurements(stored)]
+        ),
+        series=_frame(polars, SERIES_COLUMNS, [row for stored in collected.stored for row in _series(stored)]),
         estimates=_frame(
-            polars, ESTIMATE_COLUMNS, [row for comparison in found.comparisons for row in _estimates(comparison)]
+            polars, ESTIMATE_COLUMNS, [row for comparison in collected.comparisons for row in _estimates(comparison)]
         ),
     )
 
 
-def write(found: Found, folder: Path) -> list[Path]:
+def write(collected: Found, folder: Path) -> list[Path]:
     """Write each frame as a Parquet file into a folder, which is made if missing; return the files.
 
     Raises:
         UsageError: a results folder is damaged, or the files cannot be written.
         HostError: polars is not installed.
     """
-    frames = frames_of(found)
+    frames = frames_of(collected)
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)

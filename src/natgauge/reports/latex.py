@@ -54,4 +54,4 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[\\~^<>&%$#_{}]", lambda found: _SPECIAL[found[0]], text)
+    return re.sub(r"[\\~^<>&%$#_{}]", lambda match: _SPECIAL[match[0]], text)

@@ -23,13 +23,13 @@ def sheet(results: Sequence[Result]) -> Sheet:
     Raises:
         UsageError: there are no results, or two are of one metric of one device.
     """
-    set_alike = (row for row in rows(results) if not row.found and len(set(row.cells)) == 1)
+    set_alike = (row for row in rows(results) if not row.measured and len(set(row.cells)) == 1)
     same = [f"{row.heading} {row.printed[0]}" for row in set_alike if row.cells[0] is not None]
     headings = [f"{result.metric} ({unit_of(result)})" for result in results]
     columns = tuple(dict.fromkeys(headings))
-    found: dict[str, dict[str, str]] = {}
+    by_dut: dict[str, dict[str, str]] = {}
     for heading, result in zip(headings, results, strict=True):
-        cells = found.setdefault(result.dut, {})
+        cells = by_dut.setdefault(result.dut, {})
         if heading in cells:
             raise UsageError(
                 f"report: --against metrics: two results are of {result.metric} of {result.dut}; name folders of one "
@@ -37,7 +37,7 @@ def sheet(results: Sequence[Result]) -> Sheet:
             )
         cells[heading] = number(result.median) + (_DOUBTED if result.doubts else "")
     lines = [SheetRow("median of", columns)]
-    lines += [SheetRow(dut, tuple(cells.get(heading, "-") for heading in columns)) for dut, cells in found.items()]
+    lines += [SheetRow(dut, tuple(cells.get(heading, "-") for heading in columns)) for dut, cells in by_dut.items()]
     notes = [f"All: {', '.join(same)}."] if same else []
     doubted = [_doubts(heading, result) for heading, result in zip(headings, results, strict=True) if result.doubts]
     return Sheet(tuple(lines), (*notes, *doubted))

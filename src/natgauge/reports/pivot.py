@@ -46,17 +46,17 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
     Raises:
         UsageError: there are no results, no result has the parameter, or two belong in one cell.
     """
-    found, name = rows(results), parameter_of(against, results)
+    every_row, name = rows(results), parameter_of(against, results)
     heading = row_of(name)
     columns = columns_of(name, results)
     blocks = blocks_of(name, against, results)
     indices = [[at for block in blocks if (at := block.at.get(column)) is not None] for column in columns]
     lines = [SheetRow(heading, tuple(columns))]
     own = []
-    for row in found:
+    for row in every_row:
         if row.heading in _IN_HEADING | _LEFT_OUT | {heading}:
             continue
-        if not row.found and _is_common(row, indices):
+        if not row.measured and _is_common(row, indices):
             _add(lines, row, [_first(row, column) for column in indices])
         else:
             own.append(row)

@@ -33,55 +33,57 @@ Computed = tuple[str, str, tuple[float | None, ...], int]
 
 def listing(tables: Sequence[Table]) -> str:
     """One line per table, with "plan" where `natgauge published --plan` prints one."""
-    return "\n".join(aligned([(one.name, "no plan" if plans.needs(one) else "plan", one.title) for one in tables]))
+    return "\n".join(
+        aligned([(table.name, "no plan" if plans.needs(table) else "plan", table.title) for table in tables])
+    )
 
 
-def view(one: Table) -> str:
+def view(table: Table) -> str:
     """Return a table as printed, with its source, recomputed rows, and its misprints."""
-    lines = [f"{THEIRS}: {one.title}", *(f"  {line}" for line in aligned(list(_conditions(one)))), ""]
-    lines += [f"  {line}" for line in _figures([(row.label, row.cells) for row in one.rows])]
-    ours = [(f"{quantity}: {label}", _shown(values, digits)) for quantity, label, values, digits in _computed(one)]
+    lines = [f"{THEIRS}: {table.title}", *(f"  {line}" for line in aligned(list(_conditions(table)))), ""]
+    lines += [f"  {line}" for line in _figures([(row.label, row.cells) for row in table.rows])]
+    ours = [(f"{quantity}: {label}", _shown(values, digits)) for quantity, label, values, digits in _computed(table)]
     if ours:
         lines += ["", "  Not printed there; computed by natgauge of the printed medians:"]
         lines += [f"  {line}" for line in _figures(ours)]
-    lines += [f"  Slip: {slip}." for slip in _slips(one)]
+    lines += [f"  Slip: {slip}." for slip in _slips(table)]
     return "\n".join(lines)
 
 
-def document(one: Table) -> dict[str, Any]:
+def document(table: Table) -> dict[str, Any]:
     """Return a table as plain JSON values."""
     known = sources()
     return {
         "measured": "by its authors, on their hardware",
-        **one.model_dump(mode="json", by_alias=True, exclude={"plan"}),
-        "plan": None if plans.needs(one) else plans.command(one, small=False),
-        "plan_needs": [missing.model_dump(mode="json") for missing in one.plan.missing],
-        "rows": [{**row.model_dump(mode="json", by_alias=True), "values": _values(one, row)} for row in one.rows],
-        "document": known.documents[one.source].model_dump(mode="json"),
-        "hardware": known.machines[one.machine].model_dump(mode="json"),
+        **table.model_dump(mode="json", by_alias=True, exclude={"plan"}),
+        "plan": None if plans.needs(table) else plans.command(table, small=False),
+        "plan_needs": [missing.model_dump(mode="json") for missing in table.plan.missing],
+        "rows": [{**row.model_dump(mode="json", by_alias=True), "values": _values(table, row)} for row in table.rows],
+        "document": known.documents[table.source].model_dump(mode="json"),
+        "hardware": known.machines[table.machine].model_dump(mode="json"),
         "computed": [
             {"quantity": quantity, "label": label, "values": list(values)}
-            for quantity, label, values, _ in _computed(one)
+            for quantity, label, values, _ in _computed(table)
         ],
     }
 
 
 def checked(tables: Sequence[Table]) -> list[Check]:
     """Recompute every derived figure of these tables."""
-    return [check for one in tables for check in judged(one)]
+    return [check for table in tables for check in judged(table)]
 
 
 def check_lines(tables: Sequence[Table]) -> str:
     """Return a line per recomputed row, a line per misprint, and the totals."""
-    found = checked(tables)
+    checks = checked(tables)
     rows = [
         (row, _counted(Counter(check.agreement for check in figures)))
-        for row, figures in groupby(found, key=lambda check: (check.table, check.row, check.rule))
+        for row, figures in groupby(checks, key=lambda check: (check.table, check.row, check.rule))
     ]
     lines = aligned([(*row, counted) for row, counted in rows])
-    lines += [f"Slip in {one.name}: {slip}." for one in tables for slip in _slips(one)]
-    derived = Counter(check.agreement for check in found if check.is_derived)
-    ordered = Counter(check.agreement for check in found if not check.is_derived)
+    lines += [f"Slip in {table.name}: {slip}." for table in tables for slip in _slips(table)]
+    derived = Counter(check.agreement for check in checks if check.is_derived)
+    ordered = Counter(check.agreement for check in checks if not check.is_derived)
     return "\n".join(
         [
             *lines,
@@ -98,58 +100,60 @@ def beside(names: Sequence[str], results: Sequence[Result]) -> str:
         UsageError: there is no table of a name, or it has no figures of any metric of the results.
     """
     metrics = {result.metric for result in results}
-    found = [table(name) for name in names]
-    for one in found:
-        theirs = {quantity.metric for quantity in one.quantities.values()}
+    tables = [table(name) for name in names]
+    for each in tables:
+        theirs = {quantity.metric for quantity in each.quantities.values()}
         if not metrics & theirs:
             raise UsageError(
-                f'published table "{one.name}": is of {", ".join(sorted(theirs))}, the results are of '
+                f'published table "{each.name}": is of {", ".join(sorted(theirs))}, the results are of '
                 f'{", ".join(sorted(metrics))}; "natgauge published" lists others'
             )
-    return "\n\n".join([*map(view, found), *([_MIND] if found and "throughput" in metrics else [])])
+    return "\n\n".join([*map(view, tables), *([_MIND] if tables and "throughput" in metrics else [])])
 
 
-def _conditions(one: Table) -> Iterator[tuple[str, str]]:
+def _conditions(table: Table) -> Iterator[tuple[str, str]]:
     known = sources()
-    printed, machine = known.documents[one.source], known.machines[one.machine]
-    yield "source", f"{printed.authors}: {printed.title}, {printed.date}, {one.place}; {printed.url}"
-    yield from (("also in", place) for place in one.also_in)
+    printed, machine = known.documents[table.source], known.machines[table.machine]
+    yield "source", f"{printed.authors}: {printed.title}, {printed.date}, {table.place}; {printed.url}"
+    yield from (("also in", place) for place in table.also_in)
     yield "hardware", machine.hardware
     yield "system", machine.device
     yield "tester", machine.tester
-    yield from (("condition", condition) for condition in one.conditions)
-    for name, quantity in one.quantities.items():
+    yield from (("condition", condition) for condition in table.conditions)
+    for name, quantity in table.quantities.items():
         unit = quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
         counted = f", {quantity.directions}" if quantity.directions else ""
         yield name, f"{quantity.metric} of {quantity.device}; 1 = {unit}{counted}"
-    if missing := plans.needs(one):
+    if missing := plans.needs(table):
         yield "no plan", missing
     else:
-        yield "plan", f"{plans.command(one, small=False)}, or with --small for two cores"
+        yield "plan", f"{plans.command(table, small=False)}, or with --small for two cores"
 
 
-def _computed(one: Table) -> list[Computed]:
+def _computed(table: Table) -> list[Computed]:
     rates = [
-        name for name, quantity in one.quantities.items() if quantity.unit.endswith("/s") and one.row("median", name)
+        name
+        for name, quantity in table.quantities.items()
+        if quantity.unit.endswith("/s") and table.row("median", name)
     ]
-    found: list[Computed] = []
+    ratios: list[Computed] = []
     for name in rates:
-        for kind, label, digits in _RATIOS.get(one.axis, ()):
-            if one.row(kind, name) is None:
-                found.append((name, label, computed(one, kind, name), digits))
-        if one.axis == "connections":
-            found.append((name, "degradation from the first column (%)", degradations(one, name), 1))
-    return found
+        for kind, label, digits in _RATIOS.get(table.axis, ()):
+            if table.row(kind, name) is None:
+                ratios.append((name, label, computed(table, kind, name), digits))
+        if table.axis == "connections":
+            ratios.append((name, "degradation from the first column (%)", degradations(table, name), 1))
+    return ratios
 
 
-def _values(one: Table, row: PublishedRow) -> list[float | None] | None:
+def _values(table: Table, row: PublishedRow) -> list[float | None] | None:
     """Return the cells as numbers, in the unit of their quantity; None for words."""
-    per = one.quantities[row.quantity].times if row.quantity is not None and row.is_in_unit else 1
+    per = table.quantities[row.quantity].times if row.quantity is not None and row.is_in_unit else 1
     return [None if each is None else each.times(per).value for each in row.numbers()] or None
 
 
-def _slips(one: Table) -> Iterator[str]:
-    for slip in one.slips:
+def _slips(table: Table) -> Iterator[str]:
+    for slip in table.slips:
         for column, printed, right in zip(slip.columns, slip.printed, slip.right, strict=True):
             yield f"{slip.row}, column {column}: printed {printed}, right is {right}: {slip.why}"
 

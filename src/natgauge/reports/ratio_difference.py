@@ -82,11 +82,11 @@ def difference(
         UsageError: the comparisons cannot be compared, a name in `about` or `across` is none, or `margin` is out of
             range.
     """
-    parameters = [one.parameters for record in (first, second) for one in record.gateways]
+    parameters = [gateway.parameters for record in (first, second) for gateway in record.gateways]
     check_names(parameters, about, across, margin)
-    varied = [name for one in across for name in varied_with(one)]
-    found = changes(first, second, about=[*about, *varied])
-    return RatioDifference(tuple(_judged(one, margin) for one in found.lines), found)
+    varied = [name for axis in across for name in varied_with(axis)]
+    ratio_changes = changes(first, second, about=[*about, *varied])
+    return RatioDifference(tuple(_judged(change, margin) for change in ratio_changes.lines), ratio_changes)
 
 
 def only_pair(
@@ -103,50 +103,50 @@ def only_pair(
     return first[0], second[0]
 
 
-def _judged(one: RatioChange, margin: float) -> JudgedChange:
-    if one.differences:
-        return JudgedChange(one, "not compared", "set up differently", "; ".join(map(str, one.differences)))
-    if one.factor is None:
-        return JudgedChange(one, "cannot tell", "limits", _open(one))
+def _judged(change: RatioChange, margin: float) -> JudgedChange:
+    if change.differences:
+        return JudgedChange(change, "not compared", "set up differently", "; ".join(map(str, change.differences)))
+    if change.factor is None:
+        return JudgedChange(change, "cannot tell", "limits", _open(change))
     lowest, highest = 1 - margin, 1 / (1 - margin)
-    if _overlap(one.factor, lowest, highest):
-        return JudgedChange(one, "no difference seen")
-    if _overlap(one.factor, lowest / one.margin, highest * one.margin):
-        return JudgedChange(one, "cannot tell", "control", _biased(one))
+    if _overlap(change.factor, lowest, highest):
+        return JudgedChange(change, "no difference seen")
+    if _overlap(change.factor, lowest / change.margin, highest * change.margin):
+        return JudgedChange(change, "cannot tell", "control", _biased(change))
     if not margin:
-        return JudgedChange(one, "cannot tell", _SITTING, _REMEDY)
-    return JudgedChange(one, "worse" if one.factor.lower > highest else "better")
+        return JudgedChange(change, "cannot tell", _SITTING, _REMEDY)
+    return JudgedChange(change, "worse" if change.factor.lower > highest else "better")
 
 
 def _overlap(factor: MedianEstimate, lowest: float, highest: float) -> bool:
     return lowest <= factor.upper and factor.lower <= highest
 
 
-def _biased(one: RatioChange) -> str:
+def _biased(change: RatioChange) -> str:
     """Return a reason: the A/A controls differ from 1, although both copies are the same gateway."""
-    far = "any factor" if math.isinf(one.margin) else f"up to {one.margin - 1:.1%}"
+    far = "any factor" if math.isinf(change.margin) else f"up to {change.margin - 1:.1%}"
     return f"the baseline compared with itself (A/A control) differs by {far}, too"
 
 
-def _open(one: RatioChange) -> str:
+def _open(change: RatioChange) -> str:
     """Return the ratios that are not known."""
     texts = [
         f"{which}: {estimate.text}"
-        for which, estimate in (("first", one.first), ("second", one.second))
+        for which, estimate in (("first", change.first), ("second", change.second))
         if not (estimate.is_bounded and estimate.ratio is not None)
     ]
     return "; ".join(texts)
 
 
-def text(found: RatioDifference) -> str:
+def text(difference: RatioDifference) -> str:
     """Return a line for each gateway and quantity, then the reasons against each conclusion."""
-    lines = aligned([_HEAD, *(_row(line) for line in found.lines)], right=(2, 3, 4, 5))
-    for at, line in enumerate(found.lines, start=1):
+    lines = aligned([_HEAD, *(_row(line) for line in difference.lines)], right=(2, 3, 4, 5))
+    for at, line in enumerate(difference.lines, start=1):
         lines += [f"Line {at}: {line.outcome}: {line.why}."] if line.why else []
-        lines += [f"Line {at}: differs as asked: {one}." for one in line.change.about]
-    for which, missing in (("first", found.changes.only_first), ("second", found.changes.only_second)):
-        lines += [f"Only in the {which} comparison: {one.gateway} ({one.quantity})." for one in missing]
-    if found.lines:
+        lines += [f"Line {at}: differs as asked: {difference}." for difference in line.change.about]
+    for which, missing in (("first", difference.changes.only_first), ("second", difference.changes.only_second)):
+        lines += [f"Only in the {which} comparison: {estimate.gateway} ({estimate.quantity})." for estimate in missing]
+    if difference.lines:
         lines.append(
             "Ratios are costs relative to the baseline; second/first is the ratio of both, with a confidence interval "
             "(MOVER) that takes the comparisons as independent."
@@ -165,9 +165,9 @@ def _row(line: JudgedChange) -> tuple[str, ...]:
     return (*common, f"{factor.value:.3f}", ends, outcome)
 
 
-def document(found: RatioDifference) -> list[dict[str, Any]]:
+def document(difference: RatioDifference) -> list[dict[str, Any]]:
     """Return plain JSON values, one object for each gateway and quantity."""
-    return [_document(line) for line in found.lines]
+    return [_document(line) for line in difference.lines]
 
 
 def _document(line: JudgedChange) -> dict[str, Any]:
@@ -185,10 +185,16 @@ def _document(line: JudgedChange) -> dict[str, Any]:
         "upper": None if factor is None else factor.upper,
         "coverage": None if factor is None else factor.interval.coverage,
         "control_margin": None if math.isinf(change.margin) else change.margin,
-        "differences": [asdict(one) for one in change.differences],
-        "about": [asdict(one) for one in change.about],
+        "differences": [asdict(difference) for difference in change.differences],
+        "about": [asdict(difference) for difference in change.about],
     }
 
 
-def _of(one: RatioEstimate) -> dict[str, Any]:
-    return {"ratio": one.ratio, "low": one.low, "high": one.high, "level": one.level, "verdict": one.verdict}
+def _of(estimate: RatioEstimate) -> dict[str, Any]:
+    return {
+        "ratio": estimate.ratio,
+        "low": estimate.low,
+        "high": estimate.high,
+        "level": estimate.level,
+        "verdict": estimate.verdict,
+    }

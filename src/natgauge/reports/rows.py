@@ -63,14 +63,14 @@ class ResultRow:
         unit: unit of the cells; empty where they have none, or different units.
         cells: one value per result; None = no value.
         text: formats a value for people.
-        found: whether the values were measured; otherwise they were set.
+        measured: whether the values were measured; otherwise they were set.
     """
 
     label: str
     unit: str
     cells: tuple[Cell, ...]
     text: Callable[[Cell], str]
-    found: bool = False
+    measured: bool = False
 
     @property
     def heading(self) -> str:
@@ -100,10 +100,12 @@ class _Described:
     read: Callable[[Result], Cell]
     unit: str = ""
     text: Callable[[Cell], str] = str
-    found: bool = False
+    measured: bool = False
 
     def filled(self, results: Sequence[Result]) -> ResultRow:
-        return ResultRow(self.label, self.unit, tuple(self.read(result) for result in results), self.text, self.found)
+        return ResultRow(
+            self.label, self.unit, tuple(self.read(result) for result in results), self.text, self.measured
+        )
 
 
 #: The figure that is the rate of all directions together, and its unit.
@@ -154,11 +156,11 @@ def _figure(name: str) -> Callable[[Result], Cell]:
     return lambda result: ranged(result.figures.get(name))
 
 
-def ranged(found: FigureSummary | None) -> Cell:
+def ranged(summary: FigureSummary | None) -> Cell:
     """Return the median of a figure, with the range where there are several values; None without the figure."""
-    if found is None or found.count == 1:
-        return None if found is None else found.median
-    return Ranged(found.median, found.minimum, found.maximum)
+    if summary is None or summary.count == 1:
+        return None if summary is None else summary.median
+    return Ranged(summary.median, summary.minimum, summary.maximum)
 
 
 def _beyond_percentiles(name: str) -> Callable[[Result], Cell]:
@@ -228,7 +230,7 @@ def _delays() -> Iterator[_Described]:
     """Yield the rows of each delay figure: of all frames, without frames that stalls delayed, and by direction."""
     for figure, name in _OF_DELAYS.items():
         for end, of in _DELAYS_OF.items():
-            yield _Described(f"{name}{of}", _figure(f"{figure}{end}"), "us", text=number, found=True)
+            yield _Described(f"{name}{of}", _figure(f"{figure}{end}"), "us", text=number, measured=True)
 
 
 #: Label of each figure of a series over loads, its unit, and what the load is a share of, by column and name.
@@ -246,14 +248,21 @@ def _over_loads(results: Sequence[Result]) -> Iterator[ResultRow]:
     series = [by_load(result) for result in results]
     for (column, name), (label, unit, full) in _OVER_LOADS.items():
 
-        def cell(result: Result, one: ByLoad | None, load: float, column: str = column, name: str = name) -> Cell:
-            if one is None or one.column != column or load == one.of_value or name == _WITHOUT.get(result.placement):
+        def cell(result: Result, loads: ByLoad | None, load: float, column: str = column, name: str = name) -> Cell:
+            if (
+                loads is None
+                or loads.column != column
+                or load == loads.of_value
+                or name == _WITHOUT.get(result.placement)
+            ):
                 return None
-            return ranged(one.at.get(load, {}).get(name))
+            return ranged(loads.at.get(load, {}).get(name))
 
-        for load in sorted({load for one in series if one and one.column == column for load in one.at}, reverse=True):
-            cells = tuple(cell(result, one, load) for result, one in zip(results, series, strict=True))
-            yield ResultRow(f"{label} at {load:g} % of {full}", unit, cells, number, found=True)
+        for load in sorted(
+            {load for loads in series if loads and loads.column == column for load in loads.at}, reverse=True
+        ):
+            cells = tuple(cell(result, loads, load) for result, loads in zip(results, series, strict=True))
+            yield ResultRow(f"{label} at {load:g} % of {full}", unit, cells, number, measured=True)
 
 
 def _costs() -> Iterator[_Described]:
@@ -261,7 +270,7 @@ def _costs() -> Iterator[_Described]:
     for quantity, name in _OF_COST.items():
         for figure, unit, digits in ((RATIO, "x forwarding", 2), (OWN, "ns", 0), (TESTER, "ns", 0)):
             of = "tester's own part of " if figure == TESTER else "cost of "
-            yield _Described(of + name, _figure(f"{quantity}_{figure}"), unit, text=_decimals(digits), found=True)
+            yield _Described(of + name, _figure(f"{quantity}_{figure}"), unit, text=_decimals(digits), measured=True)
 
 
 #: Labels and units of parameters that have a row of their own, by name, in the order of the rows.
@@ -291,40 +300,42 @@ _FIXED: Final = (
         "table limit per session", _ratio("table_size", "connections", derived.table_per_connection), text=_decimals(3)
     ),
     _Described("number of experiments", lambda result: len(result.repetitions)),
-    _Described("error of the search", lambda result: result.error, text=number, found=True),
+    _Described("error of the search", lambda result: result.error, text=number, measured=True),
     _Described("unit", unit_of),
-    _Described("median", lambda result: result.median, text=number, found=True),
-    _Described("1st percentile", lambda result: result.p1, text=number, found=True),
-    _Described("99th percentile", lambda result: result.p99, text=number, found=True),
-    _Described("minimum", _beyond_percentiles("minimum"), text=number, found=True),
-    _Described("maximum", _beyond_percentiles("maximum"), text=number, found=True),
-    _Described("mean", _with_several("mean"), text=number, found=True),
-    _Described("standard deviation", _with_several("standard_deviation"), text=number, found=True),
-    _Described("all directions", _figure(IN_ALL), "frames/s", text=number, found=True),
+    _Described("median", lambda result: result.median, text=number, measured=True),
+    _Described("1st percentile", lambda result: result.p1, text=number, measured=True),
+    _Described("99th percentile", lambda result: result.p99, text=number, measured=True),
+    _Described("minimum", _beyond_percentiles("minimum"), text=number, measured=True),
+    _Described("maximum", _beyond_percentiles("maximum"), text=number, measured=True),
+    _Described("mean", _with_several("mean"), text=number, measured=True),
+    _Described("standard deviation", _with_several("standard_deviation"), text=number, measured=True),
+    _Described("all directions", _figure(IN_ALL), "frames/s", text=number, measured=True),
     *_delays(),
     _Described(
         "highest rate without loss",
         _figure("highest_rate_without_loss"),
         "frames/s in each direction",
         text=number,
-        found=True,
+        measured=True,
     ),
-    _Described("emptying a full table", _figure("full_seconds"), "s", text=number, found=True),
-    _Described("emptying an empty table", _figure("empty_seconds"), "s", text=number, found=True),
-    _Described("deletion of the connections", _figure("difference_seconds"), "s", text=number, found=True),
-    _Described("C0, first connections", _figure("first_connections"), text=number, found=True),
-    _Described("R0, rate of C0", _figure("first_rate"), "connections/s", text=number, found=True),
-    _Described("CS, safe connections", _figure("exponential_safe"), text=number, found=True),
-    _Described("RS, rate of CS", _figure("exponential_safe_rate"), "connections/s", text=number, found=True),
-    _Described("CT, unsafe connections", _figure("exponential_unsafe"), text=number, found=True),
+    _Described("emptying a full table", _figure("full_seconds"), "s", text=number, measured=True),
+    _Described("emptying an empty table", _figure("empty_seconds"), "s", text=number, measured=True),
+    _Described("deletion of the connections", _figure("difference_seconds"), "s", text=number, measured=True),
+    _Described("C0, first connections", _figure("first_connections"), text=number, measured=True),
+    _Described("R0, rate of C0", _figure("first_rate"), "connections/s", text=number, measured=True),
+    _Described("CS, safe connections", _figure("exponential_safe"), text=number, measured=True),
+    _Described("RS, rate of CS", _figure("exponential_safe_rate"), "connections/s", text=number, measured=True),
+    _Described("CT, unsafe connections", _figure("exponential_unsafe"), text=number, measured=True),
     _Described("theoretical maximum", _parameter("theoretical_maximum"), "frames/s in each direction", text=number),
-    _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_decimals(3), found=True),
-    _Described("limited by", lambda result: result.limited_by, found=True),
-    _Described("core imbalance", _figure(CORE_IMBALANCE), "busiest / mean", text=_decimals(2), found=True),
-    _Described("idle cores of the device", _figure(IDLE_CORES), text=_decimals(0), found=True),
-    _Described("tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number, found=True),
+    _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_decimals(3), measured=True),
+    _Described("limited by", lambda result: result.limited_by, measured=True),
+    _Described("core imbalance", _figure(CORE_IMBALANCE), "busiest / mean", text=_decimals(2), measured=True),
+    _Described("idle cores of the device", _figure(IDLE_CORES), text=_decimals(0), measured=True),
+    _Described(
+        "tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number, measured=True
+    ),
     *_costs(),
-    _Described("doubts", lambda result: doubt_words(result) or None, text=_many, found=True),
+    _Described("doubts", lambda result: doubt_words(result) or None, text=_many, measured=True),
 )
 #: Parameters that other rows show already.
 _SHOWN: Final = frozenset({"dut", "placement", "device_cores"})
@@ -344,14 +355,14 @@ def rows(results: Sequence[Result]) -> list[ResultRow]:
     """
     if not results:
         raise UsageError("report: no results to show")
-    found = derived_rows(results)
-    missing = tuple("; ".join(uncompared(found, column, results)) or None for column in range(len(results)))
+    derived = derived_rows(results)
+    missing = tuple("; ".join(uncompared(derived, column, results)) or None for column in range(len(results)))
     return [
         *(row.filled(results) for row in _FIXED),
         *_over_loads(results),
         *_differing(results),
         _Described("device cores", lambda result: result.device_cores or None).filled(results),
-        *map(_derived, found),
+        *map(_derived, derived),
         ResultRow("not compared", "", missing, str),
     ]
 
@@ -362,7 +373,7 @@ def column_of(number: int, result: Result) -> str:
 
 
 def uncompared(
-    found: Sequence[DerivedRow],
+    derived: Sequence[DerivedRow],
     column: int,
     results: Sequence[Result],
     called: Callable[[int, Result], str] = column_of,
@@ -370,13 +381,13 @@ def uncompared(
     """Return the missing comparisons of a result with others of the right kind, and the reasons.
 
     Args:
-        found: all comparisons of the results.
+        derived: all comparisons of the results.
         column: index of the result, from 0.
         results: all results.
         called: returns the name of a result in the table, from its number, from 1.
     """
     names: dict[str, list[str]] = {}
-    for row in found:
+    for row in derived:
         comparison = row.comparisons[column]
         if not comparison.doubt:
             continue
@@ -386,9 +397,9 @@ def uncompared(
     return [f"{', '.join(named)} {doubt}" for doubt, named in names.items()]
 
 
-def references(found: Sequence[DerivedRow]) -> list[str]:
+def references(derived: Sequence[DerivedRow]) -> list[str]:
     """Return notes on the references of the comparisons, each once."""
-    notes = (comparison.note for row in found for comparison in row.comparisons)
+    notes = (comparison.note for row in derived for comparison in row.comparisons)
     return list(dict.fromkeys(note for note in notes if note))
 
 
@@ -398,7 +409,7 @@ def _derived(row: DerivedRow) -> ResultRow:
     def text(cell: Cell) -> str:
         return f"{cell.bound} {decimals(cell.value)}" if isinstance(cell, Bounded) else decimals(cell)
 
-    return ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), text, found=True)
+    return ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), text, measured=True)
 
 
 def _compared(comparison: Comparison) -> Cell:
@@ -419,10 +430,10 @@ def _differing(results: Sequence[Result]) -> list[ResultRow]:
     ]
 
 
-def _differs(name: str, one: Result, other: Result) -> bool:
+def _differs(name: str, first: Result, second: Result) -> bool:
     """Whether results of a metric have different values; for a parameter of the device, results of the same device."""
-    if one.metric != other.metric or not describe(name).moves_figure_of(one.metric):
+    if first.metric != second.metric or not describe(name).moves_figure_of(first.metric):
         return False
-    mine, its = one.parameter(name), other.parameter(name)
-    ours = name in {**one.parameters.device, **other.parameters.device}
-    return mine != its and (not ours or one.dut == other.dut)
+    mine, its = first.parameter(name), second.parameter(name)
+    ours = name in {**first.parameters.device, **second.parameters.device}
+    return mine != its and (not ours or first.dut == second.dut)

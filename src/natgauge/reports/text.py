@@ -103,23 +103,23 @@ def _series(result: Result) -> list[str]:
     """Return the table of a series: by load, or that of the repetition whose value is nearest to the median."""
     values = result.values
     loads = by_load(result) if len(values) > 1 else None
-    found: Sequence[SeriesRow]
+    series: Sequence[SeriesRow]
     if loads is None:
         nearest = min(range(len(values)), key=lambda at: abs(values[at] - result.median))
-        found = result.repetitions[nearest].series
+        series = result.repetitions[nearest].series
         which = "" if len(values) == 1 else f" of repetition {nearest + 1} of {len(values)}, the nearest to the median"
     else:
-        found = [
-            {loads.column: load, **{name: ranged(one) for name, one in figures.items()}}
+        series = [
+            {loads.column: load, **{name: ranged(summary) for name, summary in figures.items()}}
             for load, figures in loads.at.items()
         ]
         which = f", medians of {len(values)} repetitions with their range"
-    if not found:
+    if not series:
         return []
-    step = -(-len(found) // _MOST_ROWS)
-    each = "" if step == 1 else f"; one in {step} of {len(found):,} rows, and the last"
-    shown = found[::step] if (len(found) - 1) % step == 0 else [*found[::step], found[-1]]
-    return [f"  Series{which}{each}{rates_of(found, result)}:", *(f"    {line}" for line in _series_lines(shown))]
+    step = -(-len(series) // _MOST_ROWS)
+    each = "" if step == 1 else f"; one in {step} of {len(series):,} rows, and the last"
+    shown = series[::step] if (len(series) - 1) % step == 0 else [*series[::step], series[-1]]
+    return [f"  Series{which}{each}{rates_of(series, result)}:", *(f"    {line}" for line in _series_lines(shown))]
 
 
 def rates_of(series: Sequence[SeriesRow], result: Result) -> str:
@@ -162,14 +162,14 @@ def _certainty(result: Result) -> str:
             spread += f" (±{furthest:.1%})"
     if not {"error", "capacity_error"} & result.parameters.settings.keys():
         return f"{spread}."
-    found = "no rate failed" if result.error is None else f"error of the search {number(result.error)}"
-    return f"{spread}; {found}."
+    certainty = "no rate failed" if result.error is None else f"error of the search {number(result.error)}"
+    return f"{spread}; {certainty}."
 
 
 def _latency(result: Result) -> Iterator[str]:
     """Both latencies of RFC 8219 section 7.2, and the definition of RFC 1242 that a report must state."""
     figures = [result.figures.get(name) for name in ("typical_latency_us", "worst_case_latency_us")]
-    typical, worst = (None if one is None else _spread(one, "us") for one in figures)
+    typical, worst = (None if summary is None else _spread(summary, "us") for summary in figures)
     if typical is None or worst is None:
         return
     count = len(result.repetitions)

@@ -37,12 +37,12 @@ def _thinned(points: Sequence[Point], most: int) -> Iterator[Point]:
 
 def distributions(numbered: Sequence[Numbered]) -> Iterator[Figure]:
     """Yield figures of the share of frames slower than a delay, with a line per timed trial and direction."""
-    lines = sum(len(one.timed) for one in numbered)
+    lines = sum(len(entry.timed) for entry in numbered)
     each = min(_MOST_POINTS, max(_LEAST_POINTS, _ALL_POINTS // max(1, lines)))
-    yield from (_figure(one, one.timed, each) for one in numbered if one.timed)
+    yield from (_figure(entry, entry.timed, each) for entry in numbered if entry.timed)
 
 
-def _figure(one: Numbered, trials: Sequence[Timed], points: int) -> Figure:
+def _figure(entry: Numbered, trials: Sequence[Timed], points: int) -> Figure:
     rows: list[dict[str, Any]] = []
     data: list[tuple[str, ...]] = []
     sentences = []
@@ -57,16 +57,16 @@ def _figure(one: Numbered, trials: Sequence[Timed], points: int) -> Figure:
             shown = tuple(f"{trial.percentiles[percent]:,.3g}" for percent in PERCENTILES)
             data.append((series, direction, str(at), f"{trial.frames:,}", *shown))
             sentences.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
-    limit = limit_of(one.result)
+    limit = limit_of(entry.result)
     limits = [] if limit is None else [ChartLine(limit.value, "tester's own part")]
     longer = ChartAxis("frames that took longer (%)", log=True, lowest=min(row["y"] for row in rows), form="~g")
     axes = (ChartAxis("one-way delay (us)", log=True), longer)
     return Figure(
-        title=f"Distribution of delays, {short(one)}, {one.result.metric}",
+        title=f"Distribution of delays, {short(entry)}, {entry.result.metric}",
         alternative=" ".join(sentences),
         caption=(
             "Each line is one direction of a trial that timed its frames; both axes are logarithmic. Delays are those "
-            f"of the device and the tester together: {limit_sentence(one.result, limit)}."
+            f"of the device and the tester together: {limit_sentence(entry.result, limit)}."
         ),
         head=("load in each direction", "from", "trial", "frames", *(_percent(percent) for percent in PERCENTILES)),
         data=tuple(data),

@@ -61,32 +61,32 @@ def listed_of_each(number_of: int) -> int:
     return min(_MOST_LISTED, max(_LEAST_LISTED, _ALL_LISTED // number_of))
 
 
-def trials_of(one: Stored, most: int) -> Trials:
+def trials_of(stored: Stored, most: int) -> Trials:
     """Read the trials once, from the first to the last; no more than `most` are listed.
 
     Raises:
         UsageError: the file is damaged.
     """
-    found = Trials(stored=(one.folder / TRIALS).is_file())
-    if found.stored:
-        for _ in each_trial(one, lambda trial: _add(found, trial, most, timed=one.result.unit == "us")):
+    trials = Trials(stored=(stored.folder / TRIALS).is_file())
+    if trials.stored:
+        for _ in each_trial(stored, lambda trial: _add(trials, trial, most, timed=stored.result.unit == "us")):
             pass
-    return found
+    return trials
 
 
-def _add(found: Trials, trial: Mapping[str, Any], most: int, *, timed: bool) -> None:
+def _add(trials: Trials, trial: Mapping[str, Any], most: int, *, timed: bool) -> None:
     verdict, disturbed = Verdict(trial["verdict"]), bool(trial.get("disturbed"))
-    found.verdicts[verdict] += 1
-    found.disturbed += disturbed
+    trials.verdicts[verdict] += 1
+    trials.disturbed += disturbed
     if timed:
-        found.timed += timed_of(trial)
+        trials.timed += timed_of(trial)
     if not disturbed and verdict in (Verdict.PASS, Verdict.FAIL):
         return
-    if len(found.odd) < most:
+    if len(trials.odd) < most:
         reason = str(trial.get("reason") or "; ".join(map(str, trial.get("remarks") or ())) or "-")
-        found.odd.append(Oddity(int(trial["trial"]), _load(trial), verdict, disturbed, reason))
+        trials.odd.append(Oddity(int(trial["trial"]), _load(trial), verdict, disturbed, reason))
     else:
-        found.more += 1
+        trials.more += 1
 
 
 def _load(trial: Mapping[str, Any]) -> str:
@@ -116,7 +116,7 @@ def environments_of(stored: Sequence[Stored]) -> list[Environment]:
     Raises:
         UsageError: a file is damaged.
     """
-    found: dict[tuple[str, tuple[tuple[str, str], ...]], list[int]] = {}
+    by_facts: dict[tuple[str, tuple[tuple[str, str], ...]], list[int]] = {}
     for column, one in enumerate(stored, start=1):
         path = one.folder / ENVIRONMENT
         if path.is_file():
@@ -124,9 +124,9 @@ def environments_of(stored: Sequence[Stored]) -> list[Environment]:
             for what in ("machine", "device"):
                 facts = tuple(_facts(document.get(what) or {}))
                 if facts:
-                    found.setdefault((what, facts), []).append(column)
-    every = (Environment(what, tuple(columns), facts) for (what, facts), columns in found.items())
-    return sorted(every, key=lambda one: one.what, reverse=True)
+                    by_facts.setdefault((what, facts), []).append(column)
+    every = (Environment(what, tuple(columns), facts) for (what, facts), columns in by_facts.items())
+    return sorted(every, key=lambda environment: environment.what, reverse=True)
 
 
 def _facts(document: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

@@ -50,10 +50,10 @@ _Kind = TypeVar("_Kind")
 
 
 def _by_metric(numbered: Sequence[Numbered]) -> Mapping[tuple[str, str], list[Numbered]]:
-    found: dict[tuple[str, str], list[Numbered]] = {}
-    for one in numbered:
-        found.setdefault((one.result.metric, unit_of(one.result)), []).append(one)
-    return found
+    by_metric: dict[tuple[str, str], list[Numbered]] = {}
+    for entry in numbered:
+        by_metric.setdefault((entry.result.metric, unit_of(entry.result)), []).append(entry)
+    return by_metric
 
 
 def _chunks(every: Sequence[_Kind], most: int) -> Iterator[Sequence[_Kind]]:
@@ -71,40 +71,40 @@ def _repetitions(numbered: Sequence[Numbered]) -> Iterator[Figure]:
 def _strip(metric: str, unit: str, group: Sequence[Numbered]) -> Figure:
     label = partial(_label, group)
     points = [
-        {"label": label(one), "value": value, "tip": f"{short(one)}, repetition {at}: {number(value)} {unit}"}
-        for one in group
-        for at, value in enumerate(one.result.values, start=1)
+        {"label": label(entry), "value": value, "tip": f"{short(entry)}, repetition {at}: {number(value)} {unit}"}
+        for entry in group
+        for at, value in enumerate(entry.result.values, start=1)
     ]
     medians = [
         {
-            "label": label(one),
-            "value": one.result.median,
-            "tip": f"{short(one)}, median: {number(one.result.median)} {unit}",
+            "label": label(entry),
+            "value": entry.result.median,
+            "tip": f"{short(entry)}, median: {number(entry.result.median)} {unit}",
         }
-        for one in group
+        for entry in group
     ]
     limits = [
-        {"label": label(one), "value": limit.value, "tip": f"{limit.label}: {number(limit.value)} {unit}"}
-        for one in group
-        if (limit := limit_of(one.result)) is not None
+        {"label": label(entry), "value": limit.value, "tip": f"{limit.label}: {number(limit.value)} {unit}"}
+        for entry in group
+        if (limit := limit_of(entry.result)) is not None
     ]
     data = tuple(
         (
-            label(one).replace("|", ", "),
-            number(one.result.median),
-            _interval_of_median(one.result),
-            "; ".join(map(number, one.result.values)),
-            _limit_cell(one.result),
+            label(entry).replace("|", ", "),
+            number(entry.result.median),
+            _interval_of_median(entry.result),
+            "; ".join(map(number, entry.result.values)),
+            _limit_cell(entry.result),
         )
-        for one in group
+        for entry in group
     )
     spec = partial(charts.strip, points, medians, limits, ChartAxis(f"{metric} ({unit})"))
     return Figure(
         title=f"{metric}: every repetition",
         alternative=" ".join(
-            f"{row[0]}: median {row[1]} {unit}, repetitions from {number(one.result.minimum)} to "
-            f"{number(one.result.maximum)}; {limit_sentence(one.result, limit_of(one.result))}."
-            for row, one in zip(data, group, strict=True)
+            f"{row[0]}: median {row[1]} {unit}, repetitions from {number(entry.result.minimum)} to "
+            f"{number(entry.result.maximum)}; {limit_sentence(entry.result, limit_of(entry.result))}."
+            for row, entry in zip(data, group, strict=True)
         ),
         caption=f"Each point is a repetition, the thick stroke their median. {_limit_sentences(group, unit, limit_of)}",
         head=("result", f"median ({unit})", "interval of the median", "repetitions", "tester's own limit"),
@@ -116,20 +116,22 @@ def _strip(metric: str, unit: str, group: Sequence[Numbered]) -> Figure:
 def _over(numbered: Sequence[Numbered], over: _Against) -> Iterator[Figure]:
     """Rates against a parameter, a line for each set of results that differ in nothing else."""
     for (metric, unit), group in _by_metric(numbered).items():
-        rated = [one for one in group if one.result.unit.endswith("/s") and one.result.number(over.name)]
-        sets = [each for each in _alike(rated, over.about) if len({one.result.number(over.name) for one in each}) > 1]
+        rated = [entry for entry in group if entry.result.unit.endswith("/s") and entry.result.number(over.name)]
+        sets = [
+            each for each in _alike(rated, over.about) if len({entry.result.number(over.name) for entry in each}) > 1
+        ]
         yield from (_curve(metric, unit, over, some) for some in _chunks(sets, charts.MOST_SERIES))
 
 
 def _alike(numbered: Sequence[Numbered], about: frozenset[str]) -> list[list[Numbered]]:
     """Results that differ in nothing that moves the figure but what the comparison is about."""
     sets: list[list[Numbered]] = []
-    for one in numbered:
-        mine = next((each for each in sets if not comparable(each[0].result, one.result, except_for=about)), None)
+    for entry in numbered:
+        mine = next((each for each in sets if not comparable(each[0].result, entry.result, except_for=about)), None)
         if mine is None:
-            sets.append([one])
+            sets.append([entry])
         else:
-            mine.append(one)
+            mine.append(entry)
     return sets
 
 
@@ -141,17 +143,17 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
     data: list[tuple[str, ...]] = []
     names = _series_names(sets)
     for series, each in zip(names, sets, strict=True):
-        for one in sorted(each, key=lambda found: found.result.number(name) or 0):
-            x = one.result.number(name) or 0
+        for entry in sorted(each, key=lambda found: found.result.number(name) or 0):
+            x = entry.result.number(name) or 0
             where = f"{series}, {whole(int(x))} {what}"
             common = {"x": x, "series": series}
             points += [
                 {**common, "y": value, "tip": f"{where}, repetition {at}: {number(value)} {unit}"}
-                for at, value in enumerate(one.result.values, start=1)
+                for at, value in enumerate(entry.result.values, start=1)
             ]
-            tip = f"{where}, median: {number(one.result.median)} {unit}"
-            medians.append({**common, "y": one.result.median, "tip": tip})
-            limit = limit_of(one.result)
+            tip = f"{where}, median: {number(entry.result.median)} {unit}"
+            medians.append({**common, "y": entry.result.median, "tip": tip})
+            limit = limit_of(entry.result)
             if limit is not None:
                 tip = f"{where}, {limit.label}: {number(limit.value)} {unit}"
                 limits.append({**common, "y": limit.value, "tip": tip, "what": limit.label})
@@ -159,9 +161,9 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
                 (
                     series,
                     whole(int(x)),
-                    number(one.result.median),
-                    "; ".join(map(number, one.result.values)),
-                    _limit_cell(one.result),
+                    number(entry.result.median),
+                    "; ".join(map(number, entry.result.values)),
+                    _limit_cell(entry.result),
                 )
             )
     ticks = tuple(sorted({row["x"] for row in medians}))
@@ -174,7 +176,7 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
         ),
         caption=(
             f"Each point is a repetition, the line goes through the medians{'; the axis is logarithmic' * over.log}. "
-            f"{_limit_sentences([one for each in sets for one in each], unit, limit_of)}"
+            f"{_limit_sentences([entry for each in sets for entry in each], unit, limit_of)}"
         ),
         head=("series", what, f"median ({unit})", "repetitions", "tester's own limit"),
         data=tuple(data),
@@ -186,13 +188,13 @@ def _series_names(sets: Sequence[Sequence[Numbered]]) -> list[str]:
     """Devices; where one has several sets, with the columns of the tables."""
     duts = [each[0].result.dut for each in sets]
     return [
-        dut if duts.count(dut) == 1 else f"{dut} (columns {', '.join(str(one.number) for one in each)})"
+        dut if duts.count(dut) == 1 else f"{dut} (columns {', '.join(str(entry.number) for entry in each)})"
         for dut, each in zip(duts, sets, strict=True)
     ]
 
 
 def _losses(numbered: Sequence[Numbered]) -> Iterator[Figure]:
-    every = [one for one in numbered if one.result.metric == "frame-loss" and one.result.repetitions[0].series]
+    every = [entry for entry in numbered if entry.result.metric == "frame-loss" and entry.result.repetitions[0].series]
     yield from (_loss(group) for group in _chunks(every, charts.MOST_SERIES))
 
 
@@ -200,16 +202,16 @@ def _loss(group: Sequence[Numbered]) -> Figure:
     points: list[dict[str, Any]] = []
     medians: list[dict[str, Any]] = []
     data: list[tuple[str, ...]] = []
-    for one in group:
+    for entry in group:
         # In shared placement nothing is lost; what is short is that the sending was slowed down.
-        name = "shortfall_percent" if one.result.placement == "shared" else "lost_percent"
+        name = "shortfall_percent" if entry.result.placement == "shared" else "lost_percent"
         by_load: dict[float, list[float]] = {}
-        for repetition in one.result.repetitions:
+        for repetition in entry.result.repetitions:
             for row in repetition.series:
                 load, share = row.get("offered_rate"), row.get(name)
                 if isinstance(load, float | int) and isinstance(share, float | int):
                     by_load.setdefault(float(load), []).append(float(share))
-        series = short(one)
+        series = short(entry)
         for load, values in sorted(by_load.items()):
             where = f"{series}, {number(load)} frames/s"
             middle = statistics.median(values)
@@ -218,7 +220,7 @@ def _loss(group: Sequence[Numbered]) -> Figure:
             data.append((series, number(load), "; ".join(f"{value:.4g}" for value in values)))
     upright, each = _uprights(group), "frames/s in each direction"
     axes = (ChartAxis("offered load (frames/s, each direction)"), ChartAxis("loss (%)"))
-    shared = any(one.result.placement == "shared" for one in group)
+    shared = any(entry.result.placement == "shared" for entry in group)
     why = " In shared placement nothing is lost; shown is the share by which the sending was slowed down." * shared
     return Figure(
         title="Loss against load",
@@ -232,13 +234,13 @@ def _loss(group: Sequence[Numbered]) -> Figure:
 
 def _uprights(group: Sequence[Numbered]) -> list[ChartLine]:
     """The lowest limit of all results, for one line."""
-    found = [limit for one in group if (limit := load_limit(one.result)) is not None]
-    lowest = min(found, key=lambda limit: limit.value, default=None)
+    limits = [limit for entry in group if (limit := load_limit(entry.result)) is not None]
+    lowest = min(limits, key=lambda limit: limit.value, default=None)
     return [] if lowest is None else [ChartLine(lowest.value, lowest.label)]
 
 
 def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
-    results = [one.result for one in numbered]
+    results = [entry.result for entry in numbered]
     kinds: tuple[tuple[str, str, float, Any, Callable[[Result], float]], ...] = (
         ("Relative scale-up", "", 1.0, scalability.scale_up, lambda result: 1 / result.device_cores),
         ("Percent of forwarding", "%", 100.0, scalability.of_forwarding, lambda _: 100.0),
@@ -246,33 +248,33 @@ def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
     for title, unit, same, compare, factor in kinds:
         rows: list[dict[str, Any]] = []
         limits: list[dict[str, Any]] = []
-        for one in numbered:
-            found: scalability.Comparison = compare(one.result, results)
-            if found.value is None or found.reference is None:
+        for entry in numbered:
+            comparison: scalability.Comparison = compare(entry.result, results)
+            if comparison.value is None or comparison.reference is None:
                 continue
-            ratio = contrast(found.reference, one.result)
+            ratio = contrast(comparison.reference, entry.result)
             if ratio.kind != "ratio":
                 continue
-            rows.append(_ratio_row(one, ratio, factor(one.result), found.bound))
-            limit = limit_of(one.result)
-            if limit is not None and found.reference.median:
-                value = limit.value / found.reference.median * factor(one.result)
+            rows.append(_ratio_row(entry, ratio, factor(entry.result), comparison.bound))
+            limit = limit_of(entry.result)
+            if limit is not None and comparison.reference.median:
+                value = limit.value / comparison.reference.median * factor(entry.result)
                 tip = f"{limit.label}: {value:.3g}"
                 limits.append({"label": rows[-1]["label"], "value": value, "tip": tip})
         yield from (_ratio_figure(title, unit, same, some, limits) for some in _chunks(rows, charts.MOST_ROWS))
 
 
-def _ratio_row(one: Numbered, ratio: Contrast, factor: float, bound: scalability.Bound) -> dict[str, Any]:
+def _ratio_row(entry: Numbered, ratio: Contrast, factor: float, bound: scalability.Bound) -> dict[str, Any]:
     value, lower = ratio.value * factor, ratio.interval.lower * factor
     # An unbounded end is drawn as far from the value as the other end, and its text is "more".
     bounded = ratio.interval.upper != float("inf")
     upper = ratio.interval.upper * factor if bounded else 2 * value - lower
     upper_text = f"{upper:.4g}" if bounded else "more"
-    where = f"{short(one)}, {one.result.metric}"
+    where = f"{short(entry)}, {entry.result.metric}"
     value_text = f"{bound} {value:.4g}" if bound else f"{value:.4g}"
     tip = f"{where}: {value_text}, interval {lower:.4g} to {upper_text} ({ratio.interval.coverage:.1%})"
     return {
-        "label": f"{short(one)}|{one.result.metric}",
+        "label": f"{short(entry)}|{entry.result.metric}",
         "value": value,
         "lower": lower,
         "upper": upper,
@@ -306,17 +308,17 @@ def _ratio_figure(
     )
 
 
-def _label(group: Sequence[Numbered], one: Numbered) -> str:
+def _label(group: Sequence[Numbered], entry: Numbered) -> str:
     """Return column and device; the second line has parameters that differ from other results of the figure."""
-    difference = labels.words(one.result, labels.differing([one.result for one in group]))
-    return "|".join([short(one), *([difference] if difference else [])])
+    difference = labels.words(entry.result, labels.differing([entry.result for entry in group]))
+    return "|".join([short(entry), *([difference] if difference else [])])
 
 
 def _interval_of_median(result: Result) -> str:
-    found = median_interval(result.values)
-    if found is None:
+    interval = median_interval(result.values)
+    if interval is None:
         return "-"
-    return f"{number(found.lower)} to {number(found.upper)} ({found.coverage:.1%})"
+    return f"{number(interval.lower)} to {number(interval.upper)} ({interval.coverage:.1%})"
 
 
 def _limit_cell(result: Result) -> str:
@@ -328,7 +330,7 @@ def _limit_cell(result: Result) -> str:
 
 def _limit_sentences(group: Sequence[Numbered], unit: str, read: Callable[[Result], Limit | None]) -> str:
     """Return sentences on the limit line next to the values, or on the reason why there is none."""
-    limits = [read(one.result) for one in group]
+    limits = [read(entry.result) for entry in group]
     known = [limit for limit in limits if limit is not None]
     if not known:
         return "There is no line of the tester's own limit: it is not known here, or the metric has none."
@@ -361,5 +363,7 @@ def figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]] = ()) ->
         results: in the order of the tables.
         timed: delays of each result's trials; empty where they are not known.
     """
-    numbered = [Numbered(*one) for one in zip(itertools.count(1), results, timed or [()] * len(results), strict=False)]
+    numbered = [
+        Numbered(*entry) for entry in zip(itertools.count(1), results, timed or [()] * len(results), strict=False)
+    ]
     return [figure for collect in COLLECTORS for figure in collect(numbered)]

@@ -23,26 +23,26 @@ _HEAD: Final = ("gateway", "of", "ratio", "interval", "verdict")
 
 def forests(records: Sequence[ComparisonRecord]) -> Iterator[Figure]:
     """Yield the figures of comparisons: one for each, more where one has too many ratios for one."""
-    for number_of, found in enumerate(records, start=1):
-        every = _in_order(found)
+    for number_of, record in enumerate(records, start=1):
+        every = _in_order(record)
         parts = math.ceil(len(every) / charts.MOST_ROWS)
         for at in range(parts):
-            yield _forest(number_of, found, every[at * len(every) // parts : (at + 1) * len(every) // parts])
+            yield _forest(number_of, record, every[at * len(every) // parts : (at + 1) * len(every) // parts])
 
 
-def _in_order(found: ComparisonRecord) -> list[RatioEstimate]:
+def _in_order(record: ComparisonRecord) -> list[RatioEstimate]:
     """All estimates, quantity by quantity, in each the A/A control last."""
-    every = (*found.estimates, *found.control)
-    quantities = dict.fromkeys(one.quantity for one in every)
-    return [one for quantity in quantities for one in every if one.quantity == quantity]
+    every = (*record.estimates, *record.control)
+    quantities = dict.fromkeys(estimate.quantity for estimate in every)
+    return [estimate for quantity in quantities for estimate in every if estimate.quantity == quantity]
 
 
-def _forest(at: int, found: ComparisonRecord, estimates: Sequence[RatioEstimate]) -> Figure:
+def _forest(at: int, record: ComparisonRecord, estimates: Sequence[RatioEstimate]) -> Figure:
     upright = [ChartLine(1.0, "")]
-    if found.fail_above is not None:
-        upright.append(ChartLine(1 + found.fail_above, f"--fail-above {100 * found.fail_above:g}%"))
+    if record.fail_above is not None:
+        upright.append(ChartLine(1 + record.fail_above, f"--fail-above {100 * record.fail_above:g}%"))
     domain = _domain(estimates, [line.value for line in upright])
-    control = {gateway.label for gateway in found.gateways if gateway.role == "control"}
+    control = {gateway.label for gateway in record.gateways if gateway.role == "control"}
     rows = [
         _row(estimate, domain, control=estimate.gateway in control)
         for estimate in estimates
@@ -55,7 +55,7 @@ def _forest(at: int, found: ComparisonRecord, estimates: Sequence[RatioEstimate]
     level = estimates[0].level
     axis = ChartAxis("cost / cost of the baseline (logarithmic)", log=True, form=".4~g", domain=domain)
     return Figure(
-        title=f"Comparison {at}: costs compared with {found.baseline.label}",
+        title=f"Comparison {at}: costs compared with {record.baseline.label}",
         alternative=" ".join(f"{estimate.text}." for estimate in estimates),
         caption=(
             f"The point is the median ratio of costs, the stroke its confidence interval ({level:.0%}). The dashed "

@@ -59,8 +59,8 @@ def _rate(result: Result, phase: int) -> Limit | None:
 
 def _own_delay(result: Result) -> Limit | None:
     """Return the tester's own delay from a note of the result; it is never subtracted."""
-    found = next((note.value for note in result.notes if note.word == "own delay"), None)
-    return None if found is None else Limit(found, known=True)
+    own_delay = next((note.value for note in result.notes if note.word == "own delay"), None)
+    return None if own_delay is None else Limit(own_delay, known=True)
 
 
 def limit_sentence(result: Result, limit: Limit | None) -> str:

@@ -44,7 +44,7 @@ class _Part:
     rows: tuple[tuple[str, ...], ...]
 
 
-def write(found: Found, path: Path) -> None:
+def write(collected: Found, path: Path) -> None:
     """Write the page, replacing a file that is there.
 
     Raises:
@@ -52,7 +52,7 @@ def write(found: Found, path: Path) -> None:
         HostError: jinja2 or vl-convert is not installed.
     """
     _refuse(path)
-    made = page(found)
+    made = page(collected)
     try:
         path.write_text(made, encoding="utf-8")
     except OSError as error:
@@ -66,7 +66,7 @@ def _refuse(path: Path) -> None:
         raise UsageError(f"report: cannot write {path}: {why}; name a file in a folder of yours")
 
 
-def page(found: Found) -> str:
+def page(collected: Found) -> str:
     """The whole page as HTML.
 
     Raises:
@@ -75,31 +75,35 @@ def page(found: Found) -> str:
     """
     jinja2 = need("jinja2", "report", "the page")
     need("vl_convert", "report", "the page")
-    results = found.results
+    results = collected.results
     most = evidence.listed_of_each(len(results) or 1)
-    trials = [evidence.trials_of(one, most) for one in found.stored]
-    shown_figures = [*figures(results, [each.timed for each in trials]), *forests(found.records)]
+    trials = [evidence.trials_of(stored, most) for stored in collected.stored]
+    shown_figures = [*figures(results, [each.timed for each in trials]), *forests(collected.records)]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(_resource("page.html.j2"))
     made: str = template.render(
-        title=_title(found),
-        version=_versions(found),
+        title=_title(collected),
+        version=_versions(collected),
         style=_resource("page.css"),
         script=_resource("page.js"),
         metrics_tables=metrics_table.metrics_tables(results),
-        verdicts=[_verdict(number, one) for number, one in enumerate(found.stored, start=1)],
-        comparisons=[_comparison(at, one) for at, one in enumerate(found.comparisons, start=1)],
-        figures=[_figure(at, one) for at, one in enumerate(shown_figures, start=1)],
+        verdicts=[_verdict(number, stored) for number, stored in enumerate(collected.stored, start=1)],
+        comparisons=[_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)],
+        figures=[_figure(at, drawn) for at, drawn in enumerate(shown_figures, start=1)],
         tables=_parts(_numbered(lines_of(results))) if results else (),
         below=below(results) if results else (),
-        series=[series for at, one in enumerate(results, start=1) for series in _series(at, one)],
+        series=[series for at, result in enumerate(results, start=1) for series in _series(at, result)],
         parameters=_parts(_parameters([(result.dut, result.parameters) for result in results])),
-        trials=[_trials(number, *pair) for number, pair in enumerate(zip(found.stored, trials, strict=True), start=1)],
-        unended=[str(folder) for folder in found.unended],
-        environments=evidence.environments_of(found.stored),
-        commands=[(at, one.dut, str(one.parameter("command") or "")) for at, one in enumerate(results, start=1)],
+        trials=[
+            _trials(number, *pair) for number, pair in enumerate(zip(collected.stored, trials, strict=True), start=1)
+        ],
+        unended=[str(folder) for folder in collected.unended],
+        environments=evidence.environments_of(collected.stored),
+        commands=[
+            (at, result.dut, str(result.parameter("command") or "")) for at, result in enumerate(results, start=1)
+        ],
     )
     return made
 
@@ -108,11 +112,11 @@ def _resource(name: str) -> str:
     return resources.files(_HERE).joinpath(name).read_text(encoding="utf-8")
 
 
-def _title(found: Found) -> str:
-    results = found.results
+def _title(collected: Found) -> str:
+    results = collected.results
     if not results:
-        labels = [gateway.label for gateway in found.records[0].gateways[:-1]]
-        more = f", and {len(found.records) - 1} more" if len(found.records) > 1 else ""
+        labels = [gateway.label for gateway in collected.records[0].gateways[:-1]]
+        more = f", and {len(collected.records) - 1} more" if len(collected.records) > 1 else ""
         return f"Costs of {', '.join(labels)} compared{more}"
     duts = list(dict.fromkeys(result.dut for result in results))
     metrics = list(dict.fromkeys(result.metric for result in results))
@@ -121,17 +125,19 @@ def _title(found: Found) -> str:
     return f"{', '.join(duts[:3])}{more}: {what}"
 
 
-def _versions(found: Found) -> str:
+def _versions(collected: Found) -> str:
     """Return the versions of natgauge that measured; the present version may be another."""
     every = [
-        *(result.parameters for result in found.results),
-        *(record.baseline.parameters for record in found.records),
+        *(result.parameters for result in collected.results),
+        *(record.baseline.parameters for record in collected.records),
     ]
-    return " and ".join(dict.fromkeys(str(one.get("natgauge") or "of unknown version") for one in every))
+    return " and ".join(
+        dict.fromkeys(str(environment.get("natgauge") or "of unknown version") for environment in every)
+    )
 
 
-def _comparison(at: int, one: StoredComparison) -> dict[str, Any]:
-    record, shown_as = one.record, comparison.sheet(one.record)
+def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
+    record, shown_as = stored.record, comparison.sheet(stored.record)
     head, *rows = [(line.heading, *line.cells) for line in shown_as.lines]
     return {
         "at": at,
@@ -142,7 +148,7 @@ def _comparison(at: int, one: StoredComparison) -> dict[str, Any]:
         "rows": rows,
         "below": shown_as.below,
         "parameters": _parts(_parameters([(each.label, each.parameters) for each in record.gateways])),
-        "folder": str(one.folder),
+        "folder": str(stored.folder),
     }
 
 
@@ -207,15 +213,17 @@ def _parameters(columns: Sequence[tuple[str, Parameters]]) -> list[SheetRow]:
 
 def _series(at: int, result: Result) -> list[dict[str, Any]]:
     """The rows of every repetition that has some."""
-    found = []
-    for repetition, one in enumerate(result.repetitions, start=1):
-        if one.series:
-            names = text.series_names(one.series)
-            rows = [[text.series_cell(row.get(name)) for name in names] for row in one.series]
+    series = []
+    for repetition, measured in enumerate(result.repetitions, start=1):
+        if measured.series:
+            names = text.series_names(measured.series)
+            rows = [[text.series_cell(row.get(name)) for name in names] for row in measured.series]
             head = [name.replace("_", " ") for name in names]
-            title = f"{at}. {result.dut}, {result.metric}, repetition {repetition}{text.rates_of(one.series, result)}"
-            found.append({"title": title, "head": head, "rows": rows})
-    return found
+            title = (
+                f"{at}. {result.dut}, {result.metric}, repetition {repetition}{text.rates_of(measured.series, result)}"
+            )
+            series.append({"title": title, "head": head, "rows": rows})
+    return series
 
 
 def _trials(at: int, stored: Stored, trials: Trials) -> dict[str, Any]:
