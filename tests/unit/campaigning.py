@@ -149,8 +149,8 @@ class Recorded(Measurer):
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """Its table can be emptied."""
-        return frozenset({Ability.EMPTY_TIMED})
+        """Its table can be emptied; the gateway has others."""
+        return frozenset({Ability.EMPTY_TIMED}) | self.gateway.abilities
 
     @property
     def highest_rate(self) -> float:

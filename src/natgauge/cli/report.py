@@ -52,6 +52,14 @@ _FORMS: Final[Mapping[str, str]] = {
     "the tables.",
 )
 @click.option(
+    "--like",
+    type=PUBLISHED,
+    metavar="NAME",
+    help="Shape of the table: the rows, columns, units and order of this published table. A cell without result has a "
+    "letter, with the reason below the table.",
+)
+@click.option("--beside", is_flag=True, help="With --like: print the published row below each row.")
+@click.option(
     "--html",
     metavar="FILE",
     type=click.Path(path_type=Path),
@@ -69,6 +77,8 @@ def command(
     form: str | None,
     against: str | None,
     published: tuple[str, ...],
+    like: str | None,
+    beside: bool,
     html: Path | None,
     parquet: Path | None,
 ) -> None:
@@ -76,18 +86,11 @@ def command(
 
     FOLDER is a results folder of a measurement or a comparison, a folder with several of them, or a campaign's.
     """
-    from natgauge.errors import UsageError
     from natgauge.reports import find_results
 
-    if published and form not in (None, "text"):
-        raise UsageError(
-            f"report: --published {published[0]}: requires the format text; leave out --format {form}, or use "
-            f'"natgauge published {published[0]} --json"'
-        )
-    if against and form == "csv":
-        raise UsageError("report: --against turns tables for people, csv has one line per result; leave one out")
+    _refuse_options(form=form, against=against, published=published, like=like, beside=beside)
     collected = find_results.find(folders)
-    _refuse(collected, form=form, against=against, published=published)
+    _refuse(collected, form=form, against=against, published=published, like=like)
     for folder in collected.unended:
         click.echo(f"natgauge: {folder}: left out, because its measurement did not end", err=True)
     if html is not None:
@@ -100,11 +103,45 @@ def command(
 
         for path in frames.write(collected, parquet):
             click.echo(path)
-    if form is not None or (html is None and parquet is None):
+    if form is not None or like is not None or (html is None and parquet is None):
         if collected.stored:
-            click.echo(_measured(collected, form or "text", against, published))
+            if like is None:
+                click.echo(_measured(collected, form or "text", against, published))
+            else:
+                click.echo(_shaped(collected, form or "text", like, beside=beside))
         if collected.comparisons:
             click.echo(("\n" if collected.stored else "") + _compared(collected, form or "text"))
+
+
+def _refuse_options(
+    *,
+    form: str | None,
+    against: str | None,
+    published: tuple[str, ...],
+    like: str | None,
+    beside: bool,
+) -> None:
+    """Refuse options that contradict each other.
+
+    Raises:
+        UsageError: two options ask for different tables, or the format has no such table.
+    """
+    from natgauge.errors import UsageError
+
+    if published and form not in (None, "text"):
+        raise UsageError(
+            f"report: --published {published[0]}: requires the format text; leave out --format {form}, or use "
+            f'"natgauge published {published[0]} --json"'
+        )
+    if like is None and beside:
+        raise UsageError("report: --beside: prints published rows in the table of --like; add --like NAME")
+    if like is not None and (against or published):
+        other = "--against" if against else "--published"
+        raise UsageError(
+            f"report: --like {like}: has the shape of the published table; leave out {other}, or use --beside"
+        )
+    if against and form == "csv":
+        raise UsageError("report: --against turns tables for people, csv has one line per result; leave one out")
 
 
 def _refuse(
@@ -113,11 +150,12 @@ def _refuse(
     form: str | None,
     against: str | None,
     published: tuple[str, ...],
+    like: str | None,
 ) -> None:
     """Refuse what comparisons have no table for.
 
     Raises:
-        UsageError: CSV of both kinds, whose columns differ; or --against or --published is used
+        UsageError: CSV of both kinds, whose columns differ; or --against, --published or --like is used
             with comparisons alone.
     """
     from natgauge.errors import UsageError
@@ -127,8 +165,8 @@ def _refuse(
             "report: --format csv: the folders hold measurements and comparisons, which have different columns; name "
             "folders of one kind"
         )
-    if not collected.stored and (against or published):
-        option = "--against" if against else "--published"
+    if not collected.stored and (against or published or like):
+        option = "--against" if against else "--published" if published else "--like"
         raise UsageError(f"report: {option} is for results of measurements, the folders hold comparisons alone")
 
 
@@ -149,6 +187,16 @@ def _measured(collected: Found, form: str, against: str | None, published: tuple
             sheet = turned.sheet(collected.results, against, narrow=form == "draft")
         ours = draft.plain(sheet) if form == "draft" else view.render(sheet)
     return f"Measured here:\n{ours}\n\n{theirs}" if theirs else str(ours)
+
+
+def _shaped(collected: Found, form: str, name: str, *, beside: bool) -> str:
+    """The results of measurements in the shape of a published table."""
+    from natgauge.reports import draft, like
+
+    shown = like.sheet(name, collected.results, beside=beside)
+    if form == "draft":
+        return draft.plain(shown)
+    return str(importlib.import_module(f"natgauge.reports.{_FORMS[form]}").render(shown))
 
 
 def _compared(collected: Found, form: str) -> str:

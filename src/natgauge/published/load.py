@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from natgauge import toml_text
 from natgauge.errors import UsageError, did_you_mean
-from natgauge.published.model import Document, MachineDescription, Table
+from natgauge.published.model import Document, MachineDescription, OwnFigure, Table
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -26,6 +26,7 @@ class Sources(BaseModel):
         documents: by name.
         machines: by name.
         recipes: names of natgauge's recipes, by the device of a quantity; a device without a recipe is not listed.
+        figures: figures of natgauge, by the metric of a quantity, where a result's value is not the published figure.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -33,6 +34,7 @@ class Sources(BaseModel):
     documents: dict[str, Document]
     machines: dict[str, MachineDescription]
     recipes: dict[str, tuple[str, ...]]
+    figures: dict[str, OwnFigure]
 
 
 def names() -> list[str]:

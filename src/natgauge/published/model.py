@@ -71,6 +71,18 @@ class MachineDescription(_Model):
     tester: Text
 
 
+class OwnFigure(_Model):
+    """The figure of natgauge's results that a published figure corresponds to.
+
+    Attributes:
+        metric: natgauge's metric.
+        figure: name of the figure in its results.
+    """
+
+    metric: Text
+    figure: Text
+
+
 class Quantity(_Model):
     """Figures of one metric of one device.
 
@@ -201,6 +213,19 @@ class TablePlan(_Model):
         return self
 
 
+class TableShape(_Model):
+    """How results of natgauge fill the table, as far as its rows, quantities and plan do not say.
+
+    Attributes:
+        columns: values for each column, "-" where the column has no such requirement. The keys are "metric", "device"
+            (a recipe) and "figure" of a result, and names of its parameters.
+        rows: parameters shown in the rows of words with these labels.
+    """
+
+    columns: dict[str, Annotated[tuple[Text, ...], Field(min_length=1)]] = {}
+    rows: dict[str, Parameter] = {}
+
+
 class Table(_Model):
     """One published table.
 
@@ -218,6 +243,7 @@ class Table(_Model):
         quantities: quantities of the figures, by name.
         slips: printing errors.
         plan: additions to the rows for a plan of the same measurements, or the reason why there is no such plan.
+        shape: additions to the rows for a table of natgauge's results in the same shape.
     """
 
     name: Text
@@ -233,6 +259,7 @@ class Table(_Model):
     quantities: dict[str, Quantity]
     slips: tuple[Slip, ...] = ()
     plan: TablePlan
+    shape: TableShape = TableShape()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -257,9 +284,6 @@ class Table(_Model):
         for missing in self.plan.missing:
             if missing.row not in {row.label for row in self.rows}:
                 raise ValueError(f"plan: missing: there is no row {missing.row!r}")
-        for key, cells in self.plan.columns.items():
-            if len(cells) != self.width:
-                raise ValueError(f"plan: columns: {key}: has {len(cells)} cells where the first row has {self.width}")
         for name in self.plan.parameters:
             if self.row(name) is not None:
                 raise ValueError(f"plan: parameters: {name}: the table has a row of it; leave it out")
@@ -267,6 +291,18 @@ class Table(_Model):
         for metric in (*self.plan.settings, *self.plan.small.settings):
             if metric not in metrics:
                 raise ValueError(f"plan: settings: {metric}: no quantity has this metric; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _columns_and_rows_exist(self) -> Self:
+        for part, columns in (("plan", self.plan.columns), ("shape", self.shape.columns)):
+            for key, cells in columns.items():
+                if len(cells) != self.width:
+                    counted = f"has {len(cells)} cells where the first row has {self.width}"
+                    raise ValueError(f"{part}: columns: {key}: {counted}")
+        for label in self.shape.rows:
+            if label not in {row.label for row in self.rows if row.kind == "text"}:
+                raise ValueError(f"shape: rows: {label!r}: is no row of words")
         return self
 
     def _stands_there(self, slip: Slip) -> None:

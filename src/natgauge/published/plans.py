@@ -11,7 +11,7 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from natgauge import toml_text
 from natgauge.errors import HostError, UsageError
@@ -37,6 +37,7 @@ _SMALL_CORES: Final = 2
 _SMALL_REPETITIONS: Final = 3
 _FIRST_SOURCE_PORT: Final = 1024
 _MILLION: Final = 1_000_000
+AxisOfTable = Literal["cores", "connections", "draws"]
 #: Characters of a line of comment.
 _WIDTH: Final = 110
 
@@ -55,7 +56,6 @@ def text(table: Table, *, small: bool) -> str:
     refuse(table)
     file = f"{table.name}{'-small' if small else ''}.toml"
     size = "for two cores: the same series with smaller numbers" if small else "with the parameters of the publication"
-    against = "" if table.axis == "none" else f" --against {table.axis}"
     sentences = [
         f"{table.title}: {sources().documents[table.source].title}, {table.place}, {size}.",
         *(f"Differs from the publication: {sentence}" for sentence in differences(table, small=small)),
@@ -64,7 +64,7 @@ def text(table: Table, *, small: bool) -> str:
         f"{command(table, small=small)} > {file}",
         f"natgauge plan check --cores {cores(table, small=small)} {file}",
         f"sudo natgauge run {file}",
-        f"natgauge report --format draft{against} results/{Path(file).stem}",
+        f"natgauge report --like {table.name} --beside results/{Path(file).stem}",
     ]
     lines = [line for each in sentences for line in textwrap.wrap(each, _WIDTH, break_on_hyphens=False)]
     comments = [f"# {line}".rstrip() for line in (*lines, "", *(f"  {each}" for each in commands))]
@@ -110,6 +110,32 @@ def cores(table: Table, *, small: bool) -> int:
         return _SMALL_CORES
     numbers = (_parameter(table, "cores", column) for column in range(table.width))
     return 2 * max([1, *(number for number in numbers if number is not None)])
+
+
+def axis_of(table: Table) -> AxisOfTable | None:
+    """What grows from column to column; of a table without an axis the draws, where columns draw four tuples."""
+    if table.axis != "none":
+        return table.axis
+    return "draws" if table.drawn else None
+
+
+def axis_values(table: Table, *, small: bool) -> list[int | None]:
+    """The value of a table's axis at each column of a plan; None where a column has none.
+
+    Args:
+        table: a table with an axis (`axis_of`); columns that a plan leaves out are included.
+        small: whether the plan is for a laptop.
+    """
+    axis, columns = axis_of(table), range(table.width)
+    if axis == "cores":
+        return [_parameter(table, "cores", column) for column in columns]
+    if axis == "draws":
+        return [_draws(table, column, small=small) for column in columns]
+    ports = (_ports(table, column, small=small) for column in columns)
+    return [
+        _parameter(table, "connections", column) if each is None else math.prod(each)
+        for column, each in zip(columns, ports, strict=True)
+    ]
 
 
 def document(table: Table, *, small: bool) -> dict[str, Any]:
@@ -232,17 +258,22 @@ def _cell(table: Table, column: int, *, small: bool) -> dict[str, Any]:
 
 def _traffic(table: Table, column: int, *, small: bool) -> tuple[dict[str, Any], float]:
     """Ranges of ports or a number of connections, and the share of the published connections."""
+    ports, full = _ports(table, column, small=small), _ports(table, column, small=False)
+    if ports is None or full is None:
+        return {"connections": _parameter(table, "connections", column)}, 1.0
+    return {
+        "source_ports": f"{_FIRST_SOURCE_PORT}-{_FIRST_SOURCE_PORT + ports[0] - 1}",
+        "destination_ports": f"1-{ports[1]}",
+    }, math.prod(ports) / math.prod(full)
+
+
+def _ports(table: Table, column: int, *, small: bool) -> tuple[int, int] | None:
+    """Numbers of source and destination ports; None where the publication does not give them."""
     inner, outer = _parameter(table, "source-ports", column), _parameter(table, "destination-ports", column)
     if inner is None or outer is None:
-        return {"connections": _parameter(table, "connections", column)}, 1.0
-    connections = inner * outer
-    if small:
-        inner //= table.plan.small.divide.get("source-ports", 1)
-        outer //= table.plan.small.divide.get("destination-ports", 1)
-    return {
-        "source_ports": f"{_FIRST_SOURCE_PORT}-{_FIRST_SOURCE_PORT + inner - 1}",
-        "destination_ports": f"1-{outer}",
-    }, inner * outer / connections
+        return None
+    divide = table.plan.small.divide if small else {}
+    return inner // divide.get("source-ports", 1), outer // divide.get("destination-ports", 1)
 
 
 def _draws(table: Table, column: int, *, small: bool) -> int | None:

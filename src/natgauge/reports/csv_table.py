@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from natgauge.records.measurement import Result
 from natgauge.reports.rows import Ranged, ResultRow, rows
+from natgauge.reports.sheet import Sheet
 
 
 def table(results: Sequence[Result]) -> str:
@@ -23,6 +24,15 @@ def table(results: Sequence[Result]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([row.heading for row in shown])
     writer.writerows(zip(*(row.cells for row in shown), strict=True))
+    return text.getvalue().rstrip("\n")
+
+
+def render(shown: Sheet) -> str:
+    """Return a sheet as CSV: its rows with their labels, then a line for each sentence below."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    rows = [*((line.heading, *line.cells) for line in shown.lines), *(("note", note) for note in shown.below)]
+    writer.writerows((*row, *[""] * (1 + shown.columns - len(row))) for row in rows)
     return text.getvalue().rstrip("\n")
 
 

@@ -46,7 +46,7 @@ def view(table: Table) -> str:
     if ours:
         lines += ["", "  Not printed there; computed by natgauge of the printed medians:"]
         lines += [f"  {line}" for line in _figures(ours)]
-    lines += [f"  Slip: {slip}." for slip in _slips(table)]
+    lines += [f"  Slip: {slip}." for slip in slips(table)]
     return "\n".join(lines)
 
 
@@ -81,7 +81,7 @@ def check_lines(tables: Sequence[Table]) -> str:
         for row, figures in groupby(checks, key=lambda check: (check.table, check.row, check.rule))
     ]
     lines = aligned([(*row, counted) for row, counted in rows])
-    lines += [f"Slip in {table.name}: {slip}." for table in tables for slip in _slips(table)]
+    lines += [f"Slip in {table.name}: {slip}." for table in tables for slip in slips(table)]
     derived = Counter(check.agreement for check in checks if check.is_derived)
     ordered = Counter(check.agreement for check in checks if not check.is_derived)
     return "\n".join(
@@ -152,7 +152,8 @@ def _values(table: Table, row: PublishedRow) -> list[float | None] | None:
     return [None if each is None else each.times(per).value for each in row.numbers()] or None
 
 
-def _slips(table: Table) -> Iterator[str]:
+def slips(table: Table) -> Iterator[str]:
+    """Yield a sentence for each misprint of a table."""
     for slip in table.slips:
         for column, printed, right in zip(slip.columns, slip.printed, slip.right, strict=True):
             yield f"{slip.row}, column {column}: printed {printed}, right is {right}: {slip.why}"

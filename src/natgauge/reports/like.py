@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of natgauge in the shape of a published table: its rows, columns, units and order.
+
+The file of the table says what each row contains (`natgauge.published.model`). Figures come from records, and ratios
+from `natgauge.analysis`, as in all other reports.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from natgauge.analysis import derived
+from natgauge.analysis.scalability import CORES, SESSIONS, Comparison, of_forwarding, scale_up, to_previous
+from natgauge.published.cells import NOTHING
+from natgauge.published.load import sources, table
+from natgauge.published.model import Kind, PublishedRow
+from natgauge.records.measurement import Result
+from natgauge.reports.like_columns import Absent, Columns
+from natgauge.reports.published import THEIRS, slips
+from natgauge.reports.rows import doubt_words, number, whole
+from natgauge.reports.sheet import Sheet, SheetRow, findings
+
+#: Mark of a figure with doubts, which are below the table.
+_DOUBTED: Final = "*"
+#: A field of a summary, by the kind of its row.
+_SUMMARY: Final[Mapping[Kind, str]] = {
+    "median": "median",
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "mean": "mean",
+    "standard-deviation": "standard_deviation",
+    "deletion-time": "median",
+    "tear-down-rate": "median",
+}
+#: A parameter of results, by the kind of its row.
+_PARAMETERS: Final[Mapping[Kind, Callable[[Result], float | None]]] = {
+    "cores": lambda result: result.device_cores or None,
+    "connections": lambda result: result.number("connections"),
+    "source-ports": lambda result: result.number("source_port_count"),
+    "destination-ports": lambda result: result.number("destination_port_count"),
+    "table-size": lambda result: result.number("table_size"),
+    "hash-size": lambda result: result.number("hash_size"),
+    # A tear-down rate has its experiments within each repetition.
+    "experiments": lambda result: len(result.repetitions) * (result.number("sample") or 1),
+    "timeout": lambda result: result.number("udp_timeout"),
+    "phase-1-frames": lambda result: result.number("draws") or result.number("connections"),
+}
+_AXES: Final = {"cores": CORES, "connections": SESSIONS}
+#: The quantity of a table whose four tuples were drawn at random: the connections that the draws created.
+_OPENED: Final = "opened"
+#: What ends a search without a doubt about the device.
+_OF_DEVICE: Final = frozenset({"device", "table"})
+_DECIMALS: Final = re.compile(r"\.(\d+)")
+_DIGITS: Final = 4
+
+
+def sheet(name: str, results: Sequence[Result], *, beside: bool = False) -> Sheet:
+    """Return results in the shape of a published table.
+
+    Args:
+        name: name of the table.
+        results: at least one; results that belong in no cell are named below the table.
+        beside: whether each row is followed by the published one.
+
+    Raises:
+        UsageError: there is no such table, or the results do not fit it (`Columns`).
+    """
+    return _Shaped(name, results, beside=beside).sheet()
+
+
+class _Missing(Exception):  # noqa: N818 - no error: the cell has no figure, and this is the reason
+    """A cell has no figure.
+
+    Attributes:
+        reason: reason, the same for all columns without a figure for it; where there is a value, the value follows it.
+        value: value that this column lacks; empty where the reason says all.
+    """
+
+    def __init__(self, reason: str, value: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.value = value
+
+
+class _Shaped:
+    """A sheet while it is filled."""
+
+    def __init__(self, name: str, results: Sequence[Result], *, beside: bool) -> None:
+        self._printed = table(name)
+        self._table = self._printed.corrected(*self._printed.slips)
+        self._columns = Columns(self._table, tuple(results))
+        self._beside = beside
+        #: Reasons for missing figures, in the order of their letters, and what the columns lack.
+        self._reasons: dict[str, dict[str, None]] = {}
+        #: Remarks on comparisons, each once.
+        self._remarks: dict[str, None] = {}
+
+    def sheet(self) -> Sheet:
+        lines = []
+        for row, printed in zip(self._table.rows, self._printed.rows, strict=True):
+            cells = tuple(self._cell(row, column) for column in range(self._table.width))
+            lines.append(SheetRow(row.label, cells))
+            if self._beside and row.kind != "heading":
+                lines.append(SheetRow(f"{row.label}, published", printed.cells))
+            elif row is self._table.rows[0] and self._columns.matched != "full":
+                lines.append(SheetRow("in the column of", printed.cells))
+        return Sheet(tuple(lines), tuple(self._below()))
+
+    # Cells
+
+    def _cell(self, row: PublishedRow, column: int) -> str:
+        """A cell as text; a letter in parentheses refers to the reason for a missing figure."""
+        shape = self._table.shape.rows
+        if row.kind == "heading" or (row.kind == "text" and row.label not in shape):
+            return row.cells[column]
+        if row.cells[column] == NOTHING:
+            return NOTHING
+        try:
+            return self._filled(row, shape.get(row.label, row.kind), column)
+        except _Missing as missing:
+            values = self._reasons.setdefault(missing.reason, {})
+            if missing.value:
+                values[missing.value] = None
+            return f"({_letter(list(self._reasons).index(missing.reason))})"
+
+    def _filled(self, row: PublishedRow, kind: Kind, column: int) -> str:
+        if row.quantity is None:
+            return self._parameter(row, kind, column)
+        result = self._result(row.quantity, column)
+        quantity = self._table.quantities[row.quantity]
+        if kind == "error":
+            if result.error is None:
+                raise _Missing("no rate failed, so the search has no error")
+            added = quantity.directions is not None and result.parameter("directions") == "both"
+            return number(result.error * (2 if added else 1))
+        if kind in _SUMMARY:
+            value = self._summary(row.quantity, column, kind) / quantity.times
+            exact = quantity.times == 1 and value == int(value)
+            return (f"{value:,.0f}" if exact else _significant(value)) + self._mark(result)
+        return self._compared(row, kind, result, column)
+
+    def _result(self, quantity: str, column: int) -> Result:
+        result = self._columns.find(quantity, column)
+        if isinstance(result, Absent):
+            raise _Missing(result.reason, result.value)
+        return result
+
+    def _summary(self, quantity: str, column: int, kind: Kind) -> float:
+        """A field of the summary of a quantity's figure, in the unit of the result."""
+        result, figure = self._result(quantity, column), self._columns.figure(quantity, column)
+        summary = result if figure is None else result.figures.get(figure)
+        if summary is None:
+            raise _Missing(f"the result of {result.metric} of {result.dut} has no figure {figure}")
+        value: float | None = getattr(summary, _SUMMARY[kind])
+        if value is None:
+            raise _Missing("a single repetition has no standard deviation")
+        return value
+
+    def _parameter(self, row: PublishedRow, kind: Kind, column: int) -> str:
+        """A parameter of the results of a column, or a ratio of two."""
+        if kind == self._columns.axis and self._columns.values[column] is not None:
+            return whole(self._columns.values[column])
+        results = self._columns.at(column)
+        if not results:
+            # Each quantity has a reason; the first one stands for all.
+            self._result(next(iter(self._table.quantities)), column)
+        drawn = column + 1 in self._table.drawn
+        if kind == "connections" and drawn:
+            return number(self._summary(_OPENED, column, "median"))
+        if kind == "new-connection-share":
+            return _decimals(row, self._share_of_new(column, drawn=drawn))
+        if kind in {"table-per-connection", "connections-per-bucket"}:
+            return _decimals(row, self._ratio(kind, column, drawn=drawn))
+        return _joined(results, _PARAMETERS[kind])
+
+    def _share_of_new(self, column: int, *, drawn: bool) -> float:
+        """Enumerated four tuples are all new."""
+        results = self._columns.at(column)
+        ports = [_only(results, _PARAMETERS[kind]) for kind in ("source-ports", "destination-ports")]
+        if ports[0] is None or ports[1] is None:
+            raise _Missing("the numbers of ports are not known, or differ between the results of the column")
+        opened = self._summary(_OPENED, column, "median") if drawn else 0.0
+        return derived.new_connection_share(opened, derived.four_tuples(ports[0], ports[1]))
+
+    def _ratio(self, kind: Kind, column: int, *, drawn: bool) -> float:
+        results = self._columns.at(column)
+        size = _only(results, _PARAMETERS["table-size" if kind == "table-per-connection" else "hash-size"])
+        connections = _only(results, _PARAMETERS["connections"])
+        if drawn:
+            connections = self._summary(_OPENED, column, "median")
+        if size is None or connections is None:
+            raise _Missing("the size of the device's table is not known, or differs between the results of the column")
+        if kind == "table-per-connection":
+            return derived.table_per_connection(size, connections)
+        return derived.connections_per_bucket(connections, size)
+
+    def _compared(self, row: PublishedRow, kind: Kind, result: Result, column: int) -> str:
+        """A ratio of two results."""
+        placed = self._columns.placed
+        if kind == "relative-scale-up":
+            if result.device_cores == 1:
+                return _decimals(row, 1.0)
+            comparison, other = scale_up(result, placed), "one core"
+        elif kind == "percent-of-forwarding":
+            comparison, other = of_forwarding(result, placed), "plain forwarding"
+        elif self._table.axis not in _AXES:
+            raise _Missing("the columns are no series over cores or connections")
+        else:
+            comparison, other = to_previous(result, placed, _AXES[self._table.axis]), "the column before"
+            before = self._result(str(row.quantity), column - 1)
+            if comparison.reference is not None and comparison.reference is not before:
+                raise _Missing("the column before has another device")
+        return _ratio_text(row, comparison, other) + self._noted(comparison, result)
+
+    def _noted(self, comparison: Comparison, result: Result) -> str:
+        if comparison.note:
+            self._remarks[f"{comparison.note}."] = None
+        return self._mark(result)
+
+    def _mark(self, result: Result) -> str:
+        return _DOUBTED if _doubts(result) else ""
+
+    # Below the table
+
+    def _below(self) -> Iterator[str]:
+        published, columns = self._table, self._columns
+        known = sources()
+        printed = known.documents[published.source]
+        place = f"{printed.authors}: {printed.title}, {printed.date}, {published.place}"
+        yield f"Measured here, in the shape of {place}."
+        if columns.matched == "small":
+            yield f"The numbers of {columns.axis} are those of the small plan of this table."
+        elif columns.matched == "position":
+            yield f"The numbers of {columns.axis} are in the published columns by their position, the smallest first."
+        yield from self._quantities()
+        for at, (reason, values) in enumerate(self._reasons.items()):
+            *first, last = values or [""]
+            lacking = f"{', '.join(first)} or {last}" if first else last
+            yield f"({_letter(at)}) {f'{reason} {lacking}'.rstrip()}."
+        yield from self._doubted()
+        yield from self._remarks
+        names: dict[str, int] = {}
+        for result in columns.left_out:
+            named = f"{result.metric} of {result.dut}"
+            names[named] = names.get(named, 0) + 1
+        yield from (f"Not in the table: {count} of {named}." for named, count in names.items())
+        if self._beside:
+            yield f"{THEIRS}: {known.machines[published.machine].hardware}; {known.machines[published.machine].device}."
+            yield from (f"Slip: {slip}." for slip in slips(self._printed))
+
+    def _quantities(self) -> Iterator[str]:
+        """Device and unit of each quantity."""
+        told: dict[str, list[str]] = {}
+        for name, quantity in self._table.quantities.items():
+            results = (self._columns.find(name, column) for column in range(self._table.width))
+            devices = dict.fromkeys(f"{each.metric} of {each.dut}" for each in results if isinstance(each, Result))
+            if devices:
+                unit = quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
+                added = f", {quantity.directions}" if quantity.directions else ""
+                told.setdefault(f"{', '.join(devices)}; 1 = {unit}{added}.", []).append(name)
+        return (f"{', '.join(names)}: {what}" for what, names in told.items())
+
+    def _doubted(self) -> Iterator[str]:
+        """The doubts of each result; columns with the same doubts together."""
+        columns: dict[tuple[str, str], dict[str, None]] = {}
+        for column in range(self._table.width):
+            for result in self._columns.at(column):
+                if doubts := _doubts(result):
+                    columns.setdefault((f"{result.metric} of {result.dut}", doubts), {})[str(column + 1)] = None
+        for (named, doubts), at in columns.items():
+            yield f"{_DOUBTED} {named}, column{'s' * (len(at) > 1)} {', '.join(at)}: {doubts}."
+
+
+def _doubts(result: Result) -> str:
+    """The doubts of a result, and its limit where that is not the device; empty without any."""
+    limit = [] if result.limited_by in _OF_DEVICE else [f"limited by the {result.limited_by}"]
+    return "; ".join(filter(None, [doubt_words(result), *findings(result), *limit]))
+
+
+def _only(results: Sequence[Result], read: Callable[[Result], float | None]) -> float | None:
+    """The value that all results with one share; None where there is none, or several."""
+    values = {read(result) for result in results} - {None}
+    return next(iter(values)) if len(values) == 1 else None
+
+
+def _joined(results: Sequence[Result], read: Callable[[Result], float | None]) -> str:
+    """The different values of results, in their order."""
+    values = dict.fromkeys(read(result) for result in results)
+    return " / ".join(number(value) for value in values if value is not None) or NOTHING
+
+
+def _ratio_text(row: PublishedRow, comparison: Comparison, other: str) -> str:
+    if comparison.value is None:
+        raise _Missing(f"not compared with {other}: {comparison.doubt or 'no such result'}")
+    return f"{comparison.bound} {_decimals(row, comparison.value)}".lstrip()
+
+
+def _decimals(row: PublishedRow, value: float) -> str:
+    """A ratio with as many decimals as the row has in print."""
+    most = max((len(match[1]) for cell in row.cells if (match := _DECIMALS.search(cell))), default=0)
+    return f"{value:.{most}f}"
+
+
+def _significant(value: float) -> str:
+    """A figure with four significant digits, or with all its integer digits."""
+    if not value:
+        return "0"
+    # Rounding may add an integer digit.
+    rounded = float(f"{value:.{_DIGITS}g}")
+    decimals = _DIGITS - 1 - math.floor(math.log10(abs(rounded)))
+    return f"{value:,.{max(0, decimals)}f}"
+
+
+def _letter(at: int) -> str:
+    letters = string.ascii_lowercase
+    return letters[at] if at < len(letters) else f"{letters[at // len(letters) - 1]}{letters[at % len(letters)]}"

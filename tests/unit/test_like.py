@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results in the shape of published tables: every small plan, run on simulated gateways, fills its own table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from tests.unit.campaigning import Benches, Simulated, campaign
+from tests.unit.made_results import made
+from tests.unit.simulated import Gateway
+
+from natgauge.bench.bench import Bench
+from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.planned import Planned
+from natgauge.bench.watch import Watch
+from natgauge.campaigns.bench_protocol import Prepared
+from natgauge.cli import run
+from natgauge.duts.device_settings import DeviceSettings
+from natgauge.errors import UsageError
+from natgauge.inputs.question import Cell
+from natgauge.measurements.conditions import gateway_parameters
+from natgauge.measurer import Ability
+from natgauge.published import plans
+from natgauge.published.cells import Printed, read
+from natgauge.published.load import names, sources, table
+from natgauge.published.model import Quantity, Table
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import GROUPS, Parameters
+from natgauge.records.store import SUMMARY
+from natgauge.reports import csv_table, draft, latex, like, markdown, text
+from natgauge.reports.find_results import find
+from natgauge.reports.sheet import Sheet
+
+PLANNED = [name for name in names() if not table(name).plan.missing]
+#: Tables whose columns cannot be measured.
+UNMEASURED = {"nat64-paper-table-17", "scalability-draft-section-2-3"}
+#: Truth of the simulated gateways on one core, per second; the search has an error of 5 %.
+ESTABLISHES, FORWARDS = 100_000, 150_000
+ABILITIES = frozenset({Ability.STATELESS, Ability.QUERIES, Ability.VARIATION, Ability.TAGGED_DELAYS})
+
+
+class Conditioned(Simulated):
+    """A bench whose results have the parameters of its place, traffic and device."""
+
+    def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
+        """Add what a lab would record."""
+        prepared = super().prepare(planned, recorder)
+        bench, knobs = Bench(self.cell), self.cell.device
+        sizes = {"table_size": knobs.table_size, "hash_size": knobs.hash_size, "udp_timeout": knobs.udp_timeout or 100}
+        settings = DeviceSettings(
+            gateway=bench.recipe.name, version=("x 1",), connections=bench.traffic.connections, files={}, found={},
+            knobs={name: value for name, value in sizes.items() if value is not None},
+        )  # fmt: skip
+        recorded = gateway_parameters(bench, settings, {})
+        groups = {group: {**getattr(prepared.parameters, group), **getattr(recorded, group)} for group in GROUPS}
+        return replace(prepared, parameters=Parameters.grouped(**groups))
+
+
+@dataclass
+class ConditionedBenches(Benches):
+    """Makes such benches; a gateway scales with its cores and is slower than plain forwarding."""
+
+    def __call__(self, cell: Cell, _watch: Watch) -> Conditioned:
+        """Plan the bench of a cell."""
+        return Conditioned(self, cell)
+
+
+def gateway(cell: Cell) -> Gateway:
+    cores = len(getattr(cell.kind_options, "cores", None) or (0,))
+    speed = cores * (3.0 if str(cell.dut).startswith("linux") else 1.0)
+    return Gateway(
+        placement="shared",
+        establishes=ESTABLISHES * speed,
+        forwards=FORWARDS * speed,
+        ceiling=1e8,
+        table_size=cell.device.table_size or 2**40,
+        abilities=ABILITIES,
+    )
+
+
+@cache
+def measured(name: str) -> tuple[Result, ...]:
+    """The results of the small plan of a table."""
+    with TemporaryDirectory() as folder:
+        campaign(Path(folder), ConditionedBenches(gateway), plan=plans.text(table(name), small=True))
+        return tuple(find([Path(folder, "out")]).results)
+
+
+def lines(shown: Sheet) -> dict[str, tuple[str, ...]]:
+    return {line.heading: line.cells for line in shown.lines}
+
+
+def value(cell: str) -> float:
+    """The number of a cell, without its marks."""
+    number = read(cell.rstrip("*").removeprefix("<= ").removeprefix(">= "))
+    assert number is not None
+    return number.value
+
+
+# Small plans, run on simulated gateways
+
+
+def unmeasured(one: Table) -> set[int]:
+    """Columns that the small plan of a table leaves out."""
+    cores = one.row("cores")
+    too_many = set() if cores is None else {at for at, cell in enumerate(cores.cells) if value(cell) > 2}
+    planned = (cells for key, cells in one.plan.columns.items() if key not in one.shape.columns)
+    left_out = {at for cells in planned for at, cell in enumerate(cells) if cell == "-"}
+    return too_many | left_out | ({4, 5} if one.name == "nat64-paper-table-22" else set())
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_the_results_of_a_small_plan_fill_the_table(name: str) -> None:
+    one, shown = table(name), like.sheet(name, measured(name))
+    found = lines(shown)
+    assert [line.heading for line in shown.lines if line.heading != "in the column of"] == [
+        row.label for row in one.rows
+    ]
+    empty = {at for row in one.rows for at, cell in enumerate(found[row.label]) if re.fullmatch(r"\([a-z]\)", cell)}
+    assert empty == unmeasured(one)
+    assert not [note for note in shown.below if note.startswith("Not in the table")]
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_the_rates_of_a_small_plan_are_those_of_the_gateways_in_the_unit_of_the_table(name: str) -> None:
+    one, found = table(name), lines(like.sheet(name, measured(name)))
+    for row in one.rows:
+        quantity = one.quantities.get(row.quantity or "")
+        if row.kind != "median" or quantity is None or quantity.metric not in {"connection-rate", "throughput"}:
+            continue
+        for at, cell in enumerate(found[row.label]):
+            if at not in unmeasured(one):
+                truth = (at + 1 if one.axis == "cores" else 1) * (3 if "packet forwarding" in quantity.device else 1)
+                truth *= ESTABLISHES if quantity.metric == "connection-rate" else FORWARDS
+                if quantity.directions is not None and one.plan.columns.get("directions", ["both"] * one.width)[at] == (
+                    "both"
+                ):
+                    truth *= 2
+                assert value(cell) * quantity.times == pytest.approx(truth, rel=0.07), (row.label, at)
+
+
+def test_the_columns_of_a_small_plan_have_its_numbers_and_the_published_ones() -> None:
+    shown = like.sheet("nat64-paper-table-6", measured("nat64-paper-table-6"))
+    assert [(line.heading, line.cells) for line in shown.lines[:2]] == [
+        ("Number of connections", ("10,000", "100,000", "1,000,000")),
+        ("in the column of", ("400,000", "4,000,000", "40,000,000")),
+    ]
+    assert "The numbers of connections are those of the small plan of this table." in shown.below
+
+
+def test_the_published_row_is_below_each_row() -> None:
+    one = table("nat64-paper-table-12")
+    shown = like.sheet(one.name, measured(one.name), beside=True)
+    assert [line.heading for line in shown.lines] == [
+        heading for row in one.rows for heading in (row.label, f"{row.label}, published")
+    ]
+    assert lines(shown)["Median (cps), published"] == ("102,929", "98,680", "99,218")
+    assert any(note.startswith("Published, on their hardware; not measured here: Dell") for note in shown.below)
+
+
+# Results with the published figures
+
+
+def spread(one: Table, name: str, column: int, *, quantity: Quantity) -> list[float] | None:
+    """Ten values, or as many as were printed, with the printed minimum, median and maximum in the unit."""
+    rows = [one.row(kind, name) for kind in ("minimum", "median", "maximum")]
+    middle = rows[1] or one.row("deletion-time", name) or one.row("tear-down-rate", name) or one.row("connections")
+    cells = ["-" if row is None else row.cells[column] for row in (rows[0], middle, rows[2])]
+    numbers = [read(cell) for cell in cells]
+    if numbers[1] is None:
+        return None
+    low, median, high = ((number or numbers[1]).value * quantity.times for number in numbers)
+    experiments = one.row("experiments")
+    many = 10 if experiments is None else int(value(experiments.cells[column]))
+    return [low, *[median] * (many - 2), high]
+
+
+def parameters_of(one: Table, column: int) -> dict[str, Any]:
+    """Parameters of the results of a column."""
+    found: dict[str, Any] = {"directions": "both", "order": "permutation", "udp_timeout": None}
+    kinds = {
+        "cores": "device_cores", "connections": "connections", "source-ports": "source_port_count",
+        "destination-ports": "destination_port_count", "table-size": "table_size", "hash-size": "hash_size",
+        "timeout": "udp_timeout",
+    }  # fmt: skip
+    for row in one.rows:
+        if row.kind in kinds and row.cells[column] != "-":
+            found[kinds[row.kind]] = int(value(row.cells[column]))
+    if {"source_port_count", "destination_port_count"} <= found.keys():
+        found["connections"] = found["source_port_count"] * found["destination_port_count"]
+    for key, cells in {**one.plan.columns, **one.shape.columns}.items():
+        if key not in {"metric", "device", "figure"} and len({*cells}) > 1:
+            found[key] = float(cells[column]) if key == "alpha" and cells[column] != "-" else cells[column]
+    if column + 1 in one.drawn:
+        found["draws"] = int(value(next(row for row in one.rows if row.kind == "phase-1-frames").cells[column]))
+    return found
+
+
+def as_published(name: str) -> list[Result]:
+    """Results with the figures of a table."""
+    one = table(name).corrected(*table(name).slips)
+    shape, known = one.shape.columns, sources()
+    values: dict[tuple[str, str, int], dict[str | None, list[float]]] = {}
+    for at in range(one.width):
+        for label, quantity in one.quantities.items():
+            own = known.figures.get(quantity.metric)
+            metric = shape["metric"][at] if "metric" in shape else own.metric if own else quantity.metric
+            dut = shape["device"][at] if "device" in shape else known.recipes.get(quantity.device, ("x",))[0]
+            figure = shape["figure"][at] if "figure" in shape else own.figure if own else None
+            found = spread(one, label, at, quantity=quantity)
+            if found is not None:
+                # All figures of one result are in one column, or they are in all of them.
+                column = 0 if "figure" in shape else at
+                values.setdefault((metric, dut, column), {})[None if figure == "-" else figure] = found
+    return [made_of(one, *key, figures) for key, figures in values.items()]
+
+
+def made_of(one: Table, metric: str, dut: str, column: int, figures: dict[str | None, list[float]]) -> Result:
+    parameters = parameters_of(one, column) | {"dut": dut, "kind": "routing" if dut.startswith("linux") else "nat44"}
+    sides = 2 if parameters["directions"] == "both" else 1
+    first = next(iter(figures.values()))
+    own = [each / sides for each in figures["frames_per_second_total"]] if metric == "throughput" else figures.get(None)
+    units = {"latency": "us", "pdv": "us", "table-capacity": "connections"}
+    return made(
+        own or first,
+        median=sorted(own or first)[len(first) // 2],
+        metric=metric,
+        unit=units.get(metric, "x/s"),
+        error=10.0,
+        figures={figure: each for figure, each in figures.items() if figure is not None},
+        parameters=parameters,
+    )
+
+
+@pytest.mark.parametrize("name", sorted({*names()} - UNMEASURED))
+def test_results_with_the_published_figures_print_the_published_table(name: str) -> None:
+    one = table(name).corrected(*table(name).slips)
+    shown = like.sheet(name, as_published(name))
+    found = lines(shown)
+    for row in one.rows:
+        # Mean and deviation do not follow from the median; errors were not made.
+        if row.kind in {"mean", "standard-deviation", "error", "text"}:
+            continue
+        if row.kind == "heading":
+            assert found[row.label] == row.cells
+            continue
+        for cell, printed in zip(found[row.label], row.numbers(), strict=True):
+            if printed is None:
+                assert cell == "-"
+            else:
+                # Own figures have four digits; ratios are of medians that were rounded.
+                nearly = Printed(value(cell), 0.002 * value(cell) + 2.1 * printed.half)
+                assert nearly.bounds[0] <= printed.value <= nearly.bounds[1], (row.label, cell, printed)
+
+
+# Cells without a result, marks, and results that do not fit
+
+
+def rates(*connections: int, dut: str = "jool-nat64", metric: str = "connection-rate", **changed: Any) -> list[Result]:
+    """Results of a series over connections."""
+    parameters = changed.pop("parameters", {})
+    return [
+        made([2e5], metric=metric, unit="x/s", parameters={"dut": dut, "connections": each, **parameters}, **changed)
+        for each in connections
+    ]
+
+
+def test_a_cell_without_a_result_refers_to_the_value_that_has_none() -> None:
+    shown = like.sheet("nat64-paper-table-6", rates(400_000))
+    assert lines(shown)["Number of connections"] == ("400,000", "4,000,000", "40,000,000")
+    assert lines(shown)["Median (cps)"] == ("200,000", "(a)", "(a)")
+    assert lines(shown)["Source port numbers"] == ("-", "(a)", "(a)")
+    assert "(a) no result of connection-rate of jool-nat64 with connections = 4,000,000 or 40,000,000." in shown.below
+
+
+def test_a_row_without_a_result_names_its_metric() -> None:
+    shown = like.sheet("scalability-draft-figure-2", [result for result in as_published("scalability-draft-figure-2")
+                                                     if result.metric == "connection-rate"])  # fmt: skip
+    found = lines(shown)
+    assert found["cps median"] == ("223.5", "371.1", "708.7", "1,341", "2,383")
+    assert set(found["throughput median"]) == {"(a)"}
+    assert "(a) no result of throughput of iptables-nat44 with cores = 1, 2, 4, 8 or 16." in shown.below
+    assert "no result of throughput of linux-ipv4 with cores = 1" in " ".join(shown.below)
+
+
+def test_a_missing_figure_is_not_taken_from_another_column() -> None:
+    """Median / previous median of the third column refers to the second one, which has no result."""
+    shown = like.sheet("nat64-paper-table-6", rates(400_000, 40_000_000))
+    assert lines(shown)["Median / previous median"] == ("-", "(a)", "(a)")
+    assert "(a) no result of connection-rate of jool-nat64 with connections = 4,000,000." in shown.below
+
+
+def test_own_numbers_of_connections_are_in_the_columns_by_their_position() -> None:
+    shown = like.sheet("nat64-paper-table-6", rates(900, 70))
+    assert lines(shown)["Number of connections"] == ("70", "900", "(a)")
+    assert lines(shown)["in the column of"] == ("400,000", "4,000,000", "40,000,000")
+    assert lines(shown)["Median (cps)"] == ("200,000", "200,000", "(a)")
+    said = " ".join(shown.below)
+    assert "in the published columns by their position, the smallest first." in said
+    assert "(a) no result: the results have fewer numbers of connections than the table has columns." in said
+
+
+def test_another_device_stands_for_the_published_one() -> None:
+    shown = like.sheet("nat64-paper-table-6", rates(400_000, dut="my-nat"))
+    assert "cps: connection-rate of my-nat; 1 = connections/s." in shown.below
+
+
+def test_a_single_repetition_has_no_deviation() -> None:
+    parameters = {"device_cores": 1, "directions": "both"}
+    figures = {"frames_per_second_total": 4e5}
+    results = rates(1, dut="linux-ipv4", metric="throughput", parameters=parameters, figures=figures)
+    shown = like.sheet("nat64-paper-table-2", results)
+    assert lines(shown)["Standard deviation"][0] == "(c)"
+    assert "(c) a single repetition has no standard deviation." in shown.below
+    assert "(b) no rate failed, so the search has no error." not in shown.below
+    assert lines(shown)["Error (fps)"][0] == "(a)"
+    assert "(a) no rate failed, so the search has no error." in shown.below
+
+
+def test_a_figure_with_a_doubt_or_another_limit_has_a_mark_and_the_reason_below() -> None:
+    doubt = [{"word": "queues", "text": "x"}]
+    results = [*rates(400_000, doubts=doubt), *rates(4_000_000), *rates(40_000_000, limited_by="tester")]
+    shown = like.sheet("nat64-paper-table-6", results)
+    assert lines(shown)["Median (cps)"] == ("200,000*", "200,000", "200,000*")
+    assert "* connection-rate of jool-nat64, column 1: queues." in shown.below
+    assert "* connection-rate of jool-nat64, column 3: limited by the tester." in shown.below
+
+
+def test_results_that_belong_in_no_cell_are_named() -> None:
+    shown = like.sheet("nat64-paper-table-6", [*rates(400_000), *rates(5, 6, metric="throughput")])
+    assert "Not in the table: 2 of throughput of jool-nat64." in shown.below
+
+
+@pytest.mark.parametrize(
+    ("name", "results", "refused"),
+    [
+        (
+            "nat64-paper-table-6",
+            rates(1, metric="pdv"),
+            'is of connection-rate, the results are of pdv; "natgauge published" lists other tables',
+        ),
+        (
+            "nat64-paper-table-8",
+            rates(1, metric="throughput", parameters={"directions": "sideways"}),
+            "no result belongs in this table: it is of throughput, the results are of throughput with other parameters",
+        ),
+        (
+            "nat64-paper-table-6",
+            rates(400_000, 400_000),
+            "two results of connection-rate of jool-nat64 belong in one cell of column 1; name folders of one",
+        ),
+        (
+            "nat64-paper-table-6",
+            [*rates(400_000, dut="a"), *rates(4_000_000, dut="b")],
+            "connection-rate has results of a, b; name folders of one device",
+        ),
+        (
+            "nat64-paper-table-6",
+            rates(1, 2, 3, 5_000),
+            "has 3 columns for numbers of connections, the results have 4: 1, 2, 3, 5,000; name folders of fewer",
+        ),
+        ("nat64-paper-table-4", rates(1), "the number of cores of a result of connection-rate of jool-nat64 is not"),
+        ("nat64-paper-table-17", rates(1, metric="throughput"), 'row "traffic and kernel" needs a recipe of plain'),
+        ("scalability-draft-section-2-3", rates(1), "is of DNS queries, the results are of connection-rate"),
+    ],
+)  # fmt: skip
+def test_results_that_do_not_fit_are_refused_in_one_line(name: str, results: list[Result], refused: str) -> None:
+    with pytest.raises(UsageError) as error:
+        like.sheet(name, results)
+    assert str(error.value).startswith(f"report: --like {name}: ")
+    assert refused in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+# Formats and the command
+
+
+def test_every_format_has_every_cell() -> None:
+    shown = like.sheet("scalability-draft-figure-2", measured("scalability-draft-figure-2"))
+    rows = list(csv.reader(io.StringIO(csv_table.render(shown))))
+    assert rows == [
+        *([line.heading, *line.cells] for line in shown.lines),
+        *(["note", note, "", "", "", ""] for note in shown.below),
+    ]
+    for form in (text.render, markdown.render, latex.render, draft.plain):
+        said = re.sub(r"\\", "", form(shown))
+        assert all(cell in said for line in shown.lines for cell in line.cells)
+    assert max(map(len, draft.plain(shown).splitlines())) <= 72
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A campaign-like folder of connection rates."""
+    for number, result in enumerate(rates(400_000, 4_000_000)):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / SUMMARY).write_text(json.dumps(result.document()))
+    return tmp_path
+
+
+def test_the_command_prints_the_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", "--like", "nat64-paper-table-6", "--beside", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^Median \(cps\) +200,000 +200,000 +\(a\)$", said, re.MULTILINE)
+    assert re.search(r"^Median \(cps\), published +625,976 +483,153 +356,445$", said, re.MULTILINE)
+    assert run(["report", "--like", "nat64-paper-table-6", "--format", "csv", str(folder)]) == 0
+    assert 'Number of connections,"400,000","4,000,000","40,000,000"\n' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [
+        (["--like", "nat64-paper-table-66"], 'published table "nat64-paper-table-66": unknown; did you mean nat64'),
+        (["--beside"], "report: --beside: prints published rows in the table of --like; add --like NAME"),
+        (["--like", "nat64-paper-table-6", "--against", "connections"], "leave out --against, or use --beside"),
+        (
+            ["--like", "nat64-paper-table-6", "--published", "nat64-paper-table-6"],
+            "leave out --published, or use --beside",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    folder: Path, arguments: list[str], refused: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", *arguments, str(folder)]) == 2
+    said = capsys.readouterr()
+    assert refused in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
