@@ -101,7 +101,7 @@ def pfctl(machine: Machine, arguments: list[str]) -> None:  # noqa: C901, PLR091
 
 
 def _status(pf: dict[str, Any]) -> None:
-    waiting = pf["forgotten"] if time.time() < pf["forgotten_at"] + PURGE_SECONDS else 0
+    waiting = pf["forgotten"] if time.time() < pf["forgotten_at"] + pf["purge_seconds"] else 0
     status = f"Status: {'Enabled' if pf['enabled'] else 'Disabled'} for 0 days 00:00:09"
     say(f"{status:<44}{'Debug: err':>15}\n")
     say(f"{'State Table':<27} {'Total':>14} {'Rate':>16}")

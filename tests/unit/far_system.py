@@ -166,6 +166,7 @@ def far_device(folder: Path, system: str, shell: str = "dash", **environment: st
         "pf": {
             "enabled": False, "states": 0, "forgotten": 0, "forgotten_at": 0, "counters": {}, "rules": [], "nat": [],
             "skip": [], "limit": far_commands.LIMIT, "timeouts": far_commands.TIMEOUTS,
+            "purge_seconds": far_commands.PURGE_SECONDS,
         },
         "ipfw": {"rules": {}, "instances": {}},
     }  # fmt: skip

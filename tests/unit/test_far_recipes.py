@@ -124,8 +124,11 @@ def test_pf_has_room_for_the_plan_and_touches_no_other_interface(name: str, tmp_
         assert "match" not in gateway.faults()
         connect(device, 9)
         began = gateway.count()
+        device.change(pf={"purge_seconds": 600})
         gateway.empty_timed()
-        assert (began, gateway.count()) == (9, 9), "the stand-in counts what was forgotten until the purge comes by"
+        assert (began, gateway.count()) == (9, 9), "the stand-in counts forgotten states until the purge"
+        device.change(pf={"purge_seconds": 0})
+        assert gateway.count() == 0
 
 
 def test_a_limit_that_was_asked_for_is_set_and_one_that_is_looked_for_is_left(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ _NOT_THE_DEVICE: Final[Mapping[NoteWord, str]] = {
 }
 #: A doubt that is the reason why no rate passed.
 _NO_RATE: Final[NoteWord] = "loss at every rate"
-#: A doubt about a median's interval; a comparison takes ratios within rounds, where a drift cancels out.
-_OF_MEDIANS: Final[NoteWord] = "autocorrelated"
+#: Doubts about a median and its interval; a comparison takes ratios within rounds, where a drift cancels out.
+_OF_MEDIANS: Final[frozenset[NoteWord]] = frozenset({"autocorrelated", "drift"})
 #: A doubt about a single search, which applies only while there is a single round.
 _OF_SEVERAL: Final[NoteWord] = "single repetition"
 
@@ -167,7 +167,7 @@ def _doubts(
     procedure: Procedure[SearchSettings], parameters: Parameters, measurements: Sequence[Measurement]
 ) -> tuple[Note, ...]:
     measured = make_result(procedure.metric, procedure.unit, {}, measurements)
-    return tuple(doubt for doubt in doubts.find(measured, parameters) if doubt.word != _OF_MEDIANS)
+    return tuple(doubt for doubt in doubts.find(measured, parameters) if doubt.word not in _OF_MEDIANS)
 
 
 def _once_each(notes: Sequence[Note], searches: int) -> Iterator[Note]:
