@@ -21,7 +21,7 @@ from natgauge.notes import Note
 from natgauge.records.comparison import ComparisonRecord, SearchLimit
 from natgauge.records.store import Store
 from natgauge.reports import comparison, frames
-from natgauge.reports.find_results import Found, StoredComparison, find
+from natgauge.reports.find_results import StoredComparison, StoredResults, find
 from natgauge.reports.html.forest import forests
 from natgauge.reports.html.page import page
 
@@ -164,7 +164,7 @@ def test_what_fail_above_asked_is_the_headline_of_the_comment(above: bool, decid
 
 def page_of(*records: ComparisonRecord) -> str:
     stored = tuple(StoredComparison(Path(f"results/{at}"), one) for at, one in enumerate(records))
-    return page(Found((), (), stored))
+    return page(StoredResults((), (), stored))
 
 
 def text_of(shown: str) -> str:

@@ -14,7 +14,7 @@ import cloup
 from natgauge.cli.names import AGAINST, PUBLISHED
 
 if TYPE_CHECKING:
-    from natgauge.reports.find_results import Found
+    from natgauge.reports.find_results import StoredResults
 
 #: Form of a table -> the module of `natgauge.reports` that makes it.
 _FORMS: Final[Mapping[str, str]] = {
@@ -145,7 +145,7 @@ def _refuse_options(
 
 
 def _refuse(
-    collected: Found,
+    collected: StoredResults,
     *,
     form: str | None,
     against: str | None,
@@ -170,7 +170,7 @@ def _refuse(
         raise UsageError(f"report: {option} is for results of measurements, the folders hold comparisons alone")
 
 
-def _measured(collected: Found, form: str, against: str | None, published: tuple[str, ...]) -> str:
+def _measured(collected: StoredResults, form: str, against: str | None, published: tuple[str, ...]) -> str:
     """The table of all results of measurements."""
     from natgauge.reports import draft, matrix
     from natgauge.reports import pivot as turned
@@ -189,7 +189,7 @@ def _measured(collected: Found, form: str, against: str | None, published: tuple
     return f"Measured here:\n{ours}\n\n{theirs}" if theirs else str(ours)
 
 
-def _shaped(collected: Found, form: str, name: str, *, beside: bool) -> str:
+def _shaped(collected: StoredResults, form: str, name: str, *, beside: bool) -> str:
     """The results of measurements in the shape of a published table."""
     from natgauge.reports import draft, like
 
@@ -199,7 +199,7 @@ def _shaped(collected: Found, form: str, name: str, *, beside: bool) -> str:
     return str(importlib.import_module(f"natgauge.reports.{_FORMS[form]}").render(shown))
 
 
-def _compared(collected: Found, form: str) -> str:
+def _compared(collected: StoredResults, form: str) -> str:
     """A table for each comparison; CSV has one for all."""
     from natgauge.reports import comparison
 

@@ -11,7 +11,7 @@ from natgauge.errors import UsageError
 from natgauge.reports import difference as of_results
 from natgauge.reports import ratio_difference as of_ratios
 from natgauge.reports.difference import DIFF_SCHEMA, WORSE, Diff
-from natgauge.reports.find_results import Found
+from natgauge.reports.find_results import StoredResults
 from natgauge.reports.ratio_difference import RatioDifference
 
 
@@ -30,7 +30,7 @@ class RunDifference:
 
 
 def difference(
-    first: Found, second: Found, *, about: Collection[str], across: Collection[str], margin: float
+    first: StoredResults, second: StoredResults, *, about: Collection[str], across: Collection[str], margin: float
 ) -> RunDifference:
     """Compare all results and comparisons of two runs; arguments as in `natgauge.reports.difference.diff`.
 

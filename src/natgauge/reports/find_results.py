@@ -46,7 +46,7 @@ class StoredComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredResults:
     """The results and comparisons of folders.
 
     Attributes:
@@ -71,7 +71,7 @@ class Found:
         return [comparison.record for comparison in self.comparisons]
 
 
-def find(folders: Sequence[Path]) -> Found:
+def find(folders: Sequence[Path]) -> StoredResults:
     """Find every result and comparison of results folders, folders of them, or campaigns (with `results/`).
 
     Raises:
@@ -89,7 +89,7 @@ def find(folders: Sequence[Path]) -> Found:
             )
         every += [_read(each) for each in ended or [folder]]
         unended += [each for each in below if each not in ended]
-    return Found(
+    return StoredResults(
         tuple(outcome for outcome in every if isinstance(outcome, Stored)),
         tuple(unended),
         tuple(outcome for outcome in every if isinstance(outcome, StoredComparison)),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
-from natgauge.reports.find_results import Found, Stored, StoredComparison, each_trial, find
+from natgauge.reports.find_results import Stored, StoredComparison, StoredResults, each_trial, find
 from natgauge.reports.optional_deps import need
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def load(*folders: str | Path) -> Frames:
     return frames_of(find([Path(folder) for folder in folders]))
 
 
-def frames_of(collected: Found) -> Frames:
+def frames_of(collected: StoredResults) -> Frames:
     """Make data frames of stored results.
 
     Raises:
@@ -149,7 +149,7 @@ def frames_of(collected: Found) -> Frames:
     )
 
 
-def write(collected: Found, folder: Path) -> list[Path]:
+def write(collected: StoredResults, folder: Path) -> list[Path]:
     """Write each frame as a Parquet file into a folder, which is made if missing; return the files.
 
     Raises:

@@ -19,7 +19,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters, describe, shown
 from natgauge.records.store import TRIALS
 from natgauge.reports import comparison, text
-from natgauge.reports.find_results import Found, Stored, StoredComparison
+from natgauge.reports.find_results import Stored, StoredComparison, StoredResults
 from natgauge.reports.html import charts, evidence, metrics_table
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figure import Figure
@@ -44,7 +44,7 @@ class _Part:
     rows: tuple[tuple[str, ...], ...]
 
 
-def write(collected: Found, path: Path) -> None:
+def write(collected: StoredResults, path: Path) -> None:
     """Write the page, replacing a file that is there.
 
     Raises:
@@ -66,7 +66,7 @@ def _refuse(path: Path) -> None:
         raise UsageError(f"report: cannot write {path}: {why}; name a file in a folder of yours")
 
 
-def page(collected: Found) -> str:
+def page(collected: StoredResults) -> str:
     """The whole page as HTML.
 
     Raises:
@@ -112,7 +112,7 @@ def _resource(name: str) -> str:
     return resources.files(_HERE).joinpath(name).read_text(encoding="utf-8")
 
 
-def _title(collected: Found) -> str:
+def _title(collected: StoredResults) -> str:
     results = collected.results
     if not results:
         labels = [gateway.label for gateway in collected.records[0].gateways[:-1]]
@@ -125,7 +125,7 @@ def _title(collected: Found) -> str:
     return f"{', '.join(duts[:3])}{more}: {what}"
 
 
-def _versions(collected: Found) -> str:
+def _versions(collected: StoredResults) -> str:
     """Return the versions of natgauge that measured; the present version may be another."""
     every = [
         *(result.parameters for result in collected.results),
