@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from natgauge.facts import CpuStalls, PortFacts
 from natgauge.measurer import Counts, Delays, Direction, Variation
+from natgauge.trial_evidence import CpuStalls, PortDrops
 from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
 
 
@@ -136,7 +136,7 @@ def device_stalled_seconds(result: TrialResult) -> float:
     return sum(stall.to_ns - stall.from_ns for stall in stalls if stall.phase == "phase2") / 1e9
 
 
-def facts_of(port: PortCounters, *, tap: bool = False) -> PortFacts:
+def port_drops_of(port: PortCounters, *, tap: bool = False) -> PortDrops:
     """Return the lost frames of one of the tester's own ports, by cause.
 
     Args:
@@ -146,8 +146,8 @@ def facts_of(port: PortCounters, *, tap: bool = False) -> PortFacts:
     if tap:
         # The port's drops include the frames that found its queue full.
         left = max(0, (port.tx_dropped or 0) - port.refused)
-        return PortFacts(redirect_errors=port.redirect_errors, tx_dropped=left, queue_full=port.refused)
-    return PortFacts(
+        return PortDrops(redirect_errors=port.redirect_errors, tx_dropped=left, queue_full=port.refused)
+    return PortDrops(
         refused=port.refused,
         redirect_errors=port.redirect_errors,
         rx_dropped=port.rx_dropped or 0,

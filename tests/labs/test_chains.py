@@ -20,7 +20,7 @@ from tests.labs.wire import Tap
 
 from natgauge.duts.chain import Chain
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import PlanFacts
+from natgauge.duts.limits import DeviceDemand
 from natgauge.duts.recipe import Recipe, available, load
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.common.device import NamespaceDevice
@@ -57,9 +57,9 @@ class Stand:
     before: list[dict[str, str]]
 
     @property
-    def plan(self) -> PlanFacts:
+    def plan(self) -> DeviceDemand:
         """What the tests do."""
-        return PlanFacts(connections=FLOWS, phase1_seconds=5, after_seconds=5, port_sets=self.recipe.port_sets)
+        return DeviceDemand(connections=FLOWS, phase1_seconds=5, after_seconds=5, port_sets=self.recipe.port_sets)
 
     @property
     def encapsulated(self) -> int:

@@ -18,7 +18,7 @@ from tests.labs.wire import Tap
 
 from natgauge.bench.traffic import behind_prefix
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import PlanFacts
+from natgauge.duts.limits import DeviceDemand
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import DeviceOptions
@@ -34,7 +34,7 @@ FILES = (HERE.parents[1] / "src" / "natgauge" / "duts" / "recipes").glob("*.toml
 NAMES = sorted(path.stem for path in FILES if not load(path).chain and playable(load(path)))
 SOURCES = 4
 FLOWS = 200
-PLAN = PlanFacts(connections=FLOWS, phase1_seconds=5, after_seconds=5, source_addresses=SOURCES, remote_endpoints=2)
+PLAN = DeviceDemand(connections=FLOWS, phase1_seconds=5, after_seconds=5, source_addresses=SOURCES, remote_endpoints=2)
 TABLE_SIZE = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 HASH_SIZE = Path("/sys/module/nf_conntrack/parameters/hashsize")
 
@@ -229,7 +229,7 @@ def test_settings_tell_what_runs_and_how_it_is_set(bench: Bench) -> None:
 def test_global_knobs_are_raised_for_the_plan_and_put_back() -> None:
     found = TABLE_SIZE.read_text(), HASH_SIZE.read_text()
     connections = max(int(value) for value in found) + 1
-    plan = PlanFacts(connections=connections, phase1_seconds=1, remote_endpoints=1000)
+    plan = DeviceDemand(connections=connections, phase1_seconds=1, remote_endpoints=1000)
     bench = make_bench("nftables-nat44")
     with bench.lab as lab:
         (device,) = lab.devices
@@ -246,7 +246,7 @@ def test_global_knobs_are_raised_for_the_plan_and_put_back() -> None:
 @pytest.mark.alone
 def test_a_full_table_is_seen_in_the_faults(nat44: Bench) -> None:
     found = TABLE_SIZE.read_text()
-    plan = PlanFacts(connections=FLOWS // 2, phase1_seconds=1, remote_endpoints=2)
+    plan = DeviceDemand(connections=FLOWS // 2, phase1_seconds=1, remote_endpoints=2)
     with (
         nat44.gateway(table_size=FLOWS // 2) as gateway,
         Tap(nat44.lab.initiator) as initiator,

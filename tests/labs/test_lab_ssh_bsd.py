@@ -13,7 +13,7 @@ from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine, unchanged
 from tests.unit.far_system import FarDevice, far_device
 
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import PlanFacts
+from natgauge.duts.limits import DeviceDemand
 from natgauge.duts.recipe import load
 from natgauge.errors import HostError, UsageError
 from natgauge.labs import kinds, ssh
@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.slow("plays gateways over ssh with a Python process for each of their commands"),
     pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
 ]
-PLAN = PlanFacts(connections=2000, phase1_seconds=5, after_seconds=5, remote_endpoints=2)
+PLAN = DeviceDemand(connections=2000, phase1_seconds=5, after_seconds=5, remote_endpoints=2)
 #: One of each system, with each of its two packet filters; every verb of all four has unit tests.
 RECIPES = ("openbsd-pf-nat44", "freebsd-ipfw-nat64")
 OTHERS = ("openbsd-pf-nat64", "freebsd-pf")

@@ -21,7 +21,7 @@ from tests.labs.program import own
 from tests.labs.wire import Tap
 
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import PlanFacts
+from natgauge.duts.limits import DeviceDemand
 from natgauge.duts.recipe import load
 from natgauge.labs.common.addresses import NAT64_PREFIX, OUTSIDE
 from natgauge.labs.common.device import NamespaceDevice
@@ -142,7 +142,9 @@ def test_each_subscriber_has_its_own_ports_and_no_others(name: str, subscribers:
         NetnsLab(own("test-many"), initiator_family="ipv4", responder_family="ipv4", devices=names)
     )
     relay = stack.enter_context(Gateway(recipe.of_devices(0)[1], lab.devices[1]))
-    relay.prepare(PlanFacts(subscribers, phase1_seconds=60, source_addresses=subscribers, port_sets=recipe.port_sets))
+    relay.prepare(
+        DeviceDemand(subscribers, phase1_seconds=60, source_addresses=subscribers, port_sets=recipe.port_sets)
+    )
     relay.start()
     edges, responder = Edges(lab), stack.enter_context(Tap(lab.responder))
     stack.callback(edges.socket.close)

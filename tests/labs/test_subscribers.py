@@ -20,7 +20,7 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.duts.chain import Chain
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import PlanFacts
+from natgauge.duts.limits import DeviceDemand
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
@@ -56,7 +56,7 @@ class Stand:
         self.initiator, self.responder = (
             stack.enter_context(Tap(port)) for port in (self.lab.initiator, self.lab.responder)
         )
-        plan = PlanFacts(
+        plan = DeviceDemand(
             connections=connections,
             phase1_seconds=20,
             after_seconds=5,

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from natgauge.errors import BrokenError
-from natgauge.facts import CpuStalls, PortFacts, TrialEvidence
 from natgauge.measurer import Ability, Counts, Delays, Direction, Measurer, TrialOutcome, TrialPlan
 from natgauge.paired.slices import CostBlock, CostPlan, CostRound
 from natgauge.procedures.kit.result.delay_statistics import recorded
 from natgauge.procedures.kit.time_budget import nominal_seconds
+from natgauge.trial_evidence import CpuStalls, PortDrops, TrialEvidence
 from natgauge.verdicts import judge
 from natgauge.words import Placement, Quantity
 
@@ -208,7 +208,7 @@ class Gateway(Measurer):
             each_once=plan.order != "with-replacement",
             table_limit=self.table_size if self.knows_count and self.knows_limit else None,
             cpus=(LONG_STALL,) if disturbed else (),
-            ports={"initiator": PortFacts(), "responder": PortFacts()},
+            ports={"initiator": PortDrops(), "responder": PortDrops()},
             loss_tolerance=plan.loss_tolerance,
             device_alive=load <= self.collapses_above,
             forwards=None if load <= self.collapses_above else False,

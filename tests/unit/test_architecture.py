@@ -30,14 +30,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inputs": {"errors", "words"},
     "host": {"errors", "files", "inputs", "version", "words"},
     "measurer": {"core_work", "errors", "paired", "words"},
-    "facts": {"measurer", "words"},
-    "verdicts": {"facts", "measurer"},
+    "trial_evidence": {"measurer", "words"},
+    "verdicts": {"trial_evidence", "measurer"},
     "procedures": {"core_work", "errors", "inputs", "measurer", "notes", "paired", "statistics", "words"},
     "records": {"errors", "files", "inputs", "labs", "measurer", "notes", "procedures", "statistics", "words"},
     "analysis": {"errors", "procedures", "records", "statistics"},
     "published": {"analysis", "errors", "procedures", "toml_text"},
     "trials": {"errors", "host", "words"},
-    "counts": {"facts", "measurer", "trials"},
+    "counts": {"trial_evidence", "measurer", "trials"},
     "labs": {"core_work", "errors", "files", "host", "inputs", "words"},
     "duts": {"errors", "host", "inputs", "labs", "toml_text", "words"},
     "tester": {
@@ -45,8 +45,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "words",
     },
     "bench": {
-        "core_work", "counts", "duts", "errors", "facts", "files", "host", "inputs", "labs", "measurer", "paired",
-        "procedures", "tester", "trials", "verdicts", "words",
+        "core_work", "counts", "duts", "errors", "files", "host", "inputs", "labs", "measurer", "paired",
+        "procedures", "tester", "trial_evidence", "trials", "verdicts", "words",
     },
     "measurements": {"bench", "duts", "host", "inputs", "labs", "procedures", "records", "tester", "words"},
     "campaigns": {

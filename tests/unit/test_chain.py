@@ -17,8 +17,8 @@ from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
-from natgauge.facts import TrialEvidence
 from natgauge.measurer import Counts, Verdict
+from natgauge.trial_evidence import TrialEvidence
 from natgauge.verdicts import judge
 
 

@@ -24,7 +24,6 @@ from natgauge.comparisons import by_rates, request
 from natgauge.comparisons import compare as comparing
 from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.facts import TrialEvidence
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.wire import WireOptions
 from natgauge.measurer import TrialPlan
@@ -33,6 +32,7 @@ from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.records.comparison import SearchLimit
 from natgauge.reports.comparison import text
 from natgauge.tester.highest import HighestRates
+from natgauge.trial_evidence import TrialEvidence
 
 ASKED = ["compare", "tayga-nat64", "tayga-nat64:udp_timeout=300", "--connections", "20000", "--seed", "7"]
 ONE_AT_A_TIME = ["nftables-nat44:hash_size=1024", "nftables-nat44:hash_size=65536"]

@@ -21,7 +21,6 @@ from natgauge.bench.lab_measurer import LOOK_AGAIN, MOST_SILENT, LabMeasurer
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
-from natgauge.facts import TrialEvidence
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
@@ -32,6 +31,7 @@ from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
+from natgauge.trial_evidence import TrialEvidence
 
 PLAN = TrialPlan(1000, 500.0)
 #: What the engine that stands in for one forwards, frames/s.

@@ -14,7 +14,7 @@ from tests.unit.made_machine import Memory
 
 from natgauge.duts import gateway as driver
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import PlanFacts
+from natgauge.duts.limits import DeviceDemand
 from natgauge.duts.recipe import Recipe, available, load
 from natgauge.duts.recipe_model import Verbs
 from natgauge.errors import BrokenError, HostError
@@ -22,7 +22,7 @@ from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common.device import NamespaceDevice
 
-PLAN = PlanFacts(connections=200_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
+PLAN = DeviceDemand(connections=200_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
 ADDRESSES = {
     "NG_NAME": "x-dut", "NG_CPUS": "0-3", "NG_INITIATOR_NETWORK4": "10.0.0.0/16",
     "NG_INITIATOR_NETWORK6": "2001:2::/64",
@@ -134,7 +134,7 @@ def test_pf_has_room_for_the_plan_and_touches_no_other_interface(name: str, tmp_
 def test_a_limit_that_was_asked_for_is_set_and_one_that_is_looked_for_is_left(tmp_path: Path) -> None:
     recipe = load("openbsd-pf-nat44")
     device = far_device(tmp_path, recipe.system, **ADDRESSES)
-    filling = PlanFacts(connections=50_000, phase1_seconds=5, remote_endpoints=50, fills_table=True)
+    filling = DeviceDemand(connections=50_000, phase1_seconds=5, remote_endpoints=50, fills_table=True)
     with Gateway(recipe, device) as gateway:
         gateway.prepare(filling)
         gateway.start()

@@ -16,7 +16,7 @@ from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabM
 from natgauge.bench.planned import Planned
 from natgauge.bench.question import ask
 from natgauge.bench.traffic import make_plan
-from natgauge.duts.limits import PlanFacts, choose, refuse_unfit
+from natgauge.duts.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
@@ -216,7 +216,7 @@ def test_a_stateless_translator_is_measured_without_state_where_its_mapping_is_k
 
 def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused() -> None:
     recipe = load("nftables-nat44")
-    plan = PlanFacts(connections=1_000_000, phase1_seconds=1.0, remote_endpoints=1000)
+    plan = DeviceDemand(connections=1_000_000, phase1_seconds=1.0, remote_endpoints=1000)
     small = {"table_size": 65_536}
     with pytest.raises(UsageError, match="its table holds 65536"):
         refuse_unfit(recipe, plan, small)
@@ -238,7 +238,7 @@ def test_a_table_that_is_not_there_is_not_filled() -> None:
 
 
 def test_connections_that_are_to_expire_get_no_longer_time_outs_than_they_need() -> None:
-    expiring, others = (check(name, "nftables-nat44")[1].facts for name in ("expiry", "pdv"))
+    expiring, others = (check(name, "nftables-nat44")[1].demand for name in ("expiry", "pdv"))
     assert expiring.needed_seconds < 10 < others.needed_seconds
 
 

@@ -10,11 +10,11 @@ import pytest
 from tests.unit.simulated import LONG_STALL, Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.facts import TrialEvidence
 from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures.frame_loss import PROCEDURE, FrameLossSettings, shares_of
 from natgauge.procedures.kit.result.frame_counts import shortfall
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.trial_evidence import TrialEvidence
 
 N = 1000
 

@@ -18,11 +18,11 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
 from natgauge.bench.traffic import make_plan
 from natgauge.errors import UsageError
-from natgauge.facts import TrialEvidence
 from natgauge.inputs.question import TrafficOptions
 from natgauge.measurer import Ability, Counts, Direction, Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, ResolutionRateSettings
+from natgauge.trial_evidence import TrialEvidence
 from natgauge.verdicts import judge
 
 N = 1600

@@ -20,13 +20,13 @@ from tests.unit.test_far_recipes import ADDRESSES
 
 from natgauge.duts import gateway as driver
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import PlanFacts
+from natgauge.duts.limits import DeviceDemand
 from natgauge.duts.processes import Process
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import DeviceOptions
 
-PLAN = PlanFacts(connections=100_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
+PLAN = DeviceDemand(connections=100_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
 NAMES = ("vpp-nat44-ed", "vpp-nat64")
 MINE = """
 name = "mine"

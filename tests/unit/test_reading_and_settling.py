@@ -114,7 +114,7 @@ def test_rfc_waits_two_seconds_for_late_frames_in_any_lab(choices: dict[str, obj
     bench = Bench(question.cell)
     planned = bench.plan("throughput", question.settings)
     assert bench.grace_of(planned.settings) == seconds
-    assert planned.facts.after_seconds == planned.settings.phase2_seconds + 2 * seconds
+    assert planned.demand.after_seconds == planned.settings.phase2_seconds + 2 * seconds
 
 
 def test_the_device_settles_with_its_table_empty_and_before_the_trial() -> None:

@@ -14,7 +14,7 @@ from tests.unit.made_machine import Memory
 
 from natgauge.duts import gateway as driver
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import PlanFacts, choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.duts.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.recipe import VARIABLE, Recipe, available, digest, load
 from natgauge.duts.recipe_model import VERBS, GatewayLimits, Knobs
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -26,7 +26,7 @@ from natgauge.labs.contract import CommandResult
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src" / "natgauge" / "duts" / "recipes"
 FILES = sorted(FOLDER.glob("*.toml"))
-PLAN = PlanFacts(connections=1000, phase1_seconds=10, after_seconds=20, source_addresses=4, remote_endpoints=2)
+PLAN = DeviceDemand(connections=1000, phase1_seconds=10, after_seconds=20, source_addresses=4, remote_endpoints=2)
 
 #: What the lab gives and what the driver adds; a snippet may use nothing else (docs/gateways.md).
 VARIABLES = {
@@ -320,7 +320,7 @@ def test_a_table_that_does_not_empty_is_told_with_what_is_left() -> None:
 
 def test_knobs_are_raised_for_the_plan_never_lowered_and_both_time_outs_are_set(machine: Path, memory: Memory) -> None:
     recipe, device = load("nftables-nat44"), FakeDevice()
-    plan = PlanFacts(connections=100_000, phase1_seconds=50, after_seconds=50, remote_endpoints=2)
+    plan = DeviceDemand(connections=100_000, phase1_seconds=50, after_seconds=50, remote_endpoints=2)
     with Gateway(recipe, device) as gateway:
         gateway.prepare(plan)
         gateway.start()
@@ -330,7 +330,7 @@ def test_knobs_are_raised_for_the_plan_never_lowered_and_both_time_outs_are_set(
         assert written == ["230", "230"]
     memory.undo()
     with Gateway(recipe, device) as gateway:
-        gateway.prepare(PlanFacts(connections=1, phase1_seconds=1))
+        gateway.prepare(DeviceDemand(connections=1, phase1_seconds=1))
         gateway.start()
         assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
 
@@ -339,7 +339,7 @@ def test_a_gateway_that_stands_is_fit_for_another_plan_and_what_the_first_one_ra
     machine: Path,
 ) -> None:
     limit = machine / "nf_conntrack_max"
-    large = PlanFacts(connections=100_000, phase1_seconds=50, remote_endpoints=2)
+    large = DeviceDemand(connections=100_000, phase1_seconds=50, remote_endpoints=2)
     with Gateway(load("nftables-nat44"), FakeDevice()) as gateway:
         gateway.prepare(large)
         gateway.start()
@@ -380,7 +380,7 @@ def test_wishes_win_and_are_checked() -> None:
 def test_plans_that_do_not_fit_are_refused_with_the_numbers(
     facts: dict[str, float], values: dict[str, int], message: str
 ) -> None:
-    plan = PlanFacts(**{"connections": 1, "phase1_seconds": 1, **facts})  # type: ignore[arg-type]
+    plan = DeviceDemand(**{"connections": 1, "phase1_seconds": 1, **facts})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=message) as refusal:
         refuse_unfit(load("nftables-nat44"), plan, values)
     assert "RFC 9693 section" in str(refusal.value)
@@ -395,19 +395,19 @@ def test_plans_that_do_not_fit_are_refused_with_the_numbers(
     ],
 )
 def test_plans_that_just_fit_are_not_refused(facts: dict[str, float], values: dict[str, int]) -> None:
-    plan = PlanFacts(**{"connections": 1, "phase1_seconds": 1, **facts})  # type: ignore[arg-type]
+    plan = DeviceDemand(**{"connections": 1, "phase1_seconds": 1, **facts})  # type: ignore[arg-type]
     refuse_unfit(load("nftables-nat44"), plan, values)
 
 
 def test_more_sources_than_the_pool_has_are_refused() -> None:
-    plan = PlanFacts(connections=5_000_000, phase1_seconds=1, source_addresses=4_194_302, remote_endpoints=1000)
+    plan = DeviceDemand(connections=5_000_000, phase1_seconds=1, source_addresses=4_194_302, remote_endpoints=1000)
     with pytest.raises(UsageError, match="4194302 source addresses planned, it serves at most 4194301"):
         refuse_unfit(load("tayga-nat64"), plan, {})
 
 
 def test_memory_is_reckoned_before_it_is_gone() -> None:
     recipe = load("nftables-nat44")
-    plan = PlanFacts(connections=1_000_000, phase1_seconds=1)
+    plan = DeviceDemand(connections=1_000_000, phase1_seconds=1)
     needed = octets_needed(recipe, plan, {"hash_size": 2**20}, {"hash_size": 2**18})
     assert needed == 384_000_000 + 8 * (2**20 - 2**18)
     refuse_short_memory(recipe, plan, needed, 2**30)

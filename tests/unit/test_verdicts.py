@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.facts import CpuStalls, PortFacts, TrialEvidence
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction, Verdict
+from natgauge.trial_evidence import CpuStalls, PortDrops, TrialEvidence
 from natgauge.verdicts import judge, lag_tolerance
 from natgauge.words import Placement
 
@@ -143,7 +143,7 @@ ROWS = [
     ),
     Row(
         "the tester's port dropped them",
-        both_phases(lossy(9), ports={"initiator": PortFacts(rx_dropped=9)}),
+        both_phases(lossy(9), ports={"initiator": PortDrops(rx_dropped=9)}),
         Verdict.INVALID,
         "tester",
         None,
@@ -151,7 +151,7 @@ ROWS = [
     ),
     Row(
         "the tester's port dropped fewer",
-        both_phases(lossy(9), ports={"initiator": PortFacts(rx_dropped=8)}),
+        both_phases(lossy(9), ports={"initiator": PortDrops(rx_dropped=8)}),
         Verdict.FAIL,
         "device",
         2,
@@ -189,7 +189,7 @@ ROWS = [
     ),
     Row(
         "lost in stalls and at the tester's port",
-        both_phases(lossy(9, lost_in_stalls=5), cpus=(stall(),), ports={"initiator": PortFacts(rx_dropped=4)}),
+        both_phases(lossy(9, lost_in_stalls=5), cpus=(stall(),), ports={"initiator": PortDrops(rx_dropped=4)}),
         Verdict.INVALID,
         "tester",
     ),
@@ -215,10 +215,10 @@ ROWS = [
     ),
     # The tester did not offer what was intended
     Row("fewer offered", both_phases(replace(SECOND, offered=N - 1, received=N - 1)), Verdict.INVALID, "tester"),
-    Row("refused by the port", evidence(ports={"initiator": PortFacts(refused=1)}), Verdict.INVALID, "tester"),
+    Row("refused by the port", evidence(ports={"initiator": PortDrops(refused=1)}), Verdict.INVALID, "tester"),
     Row(
         "queue before the device full",
-        evidence(phase1=replace(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortFacts(queue_full=9)}),
+        evidence(phase1=replace(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortDrops(queue_full=9)}),
         Verdict.FAIL,
         "device",
         1,
@@ -226,7 +226,7 @@ ROWS = [
     ),
     Row(
         "queue before the device full, phase 2",
-        both_phases(replace(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortFacts(queue_full=9)}),
+        both_phases(replace(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortDrops(queue_full=9)}),
         Verdict.FAIL,
         "device",
         2,
@@ -235,13 +235,13 @@ ROWS = [
         "queue before the device full behind a sender that stood still",
         evidence(
             phase1=replace(SECOND, offered=N - 9, received=N - 9),
-            ports={"responder": PortFacts(queue_full=9)},
+            ports={"responder": PortDrops(queue_full=9)},
             cpus=(stall(),),
         ),
         Verdict.INVALID,
         "host",
     ),
-    Row("redirect error", evidence(ports={"initiator": PortFacts(redirect_errors=1)}), Verdict.INVALID, "tester"),
+    Row("redirect error", evidence(ports={"initiator": PortDrops(redirect_errors=1)}), Verdict.INVALID, "tester"),
     # Lag
     Row("late in `shared`", evidence(placement="shared", phase1=LATE), Verdict.FAIL, "device", 1, "50.00 ms behind"),
     Row("late in `shared`, phase 2", both_phases(LATE, placement="shared"), Verdict.FAIL, "device", 2),
@@ -467,7 +467,7 @@ ROWS = [
     ),
     Row(
         "restarted, but the tester's port dropped them",
-        both_phases(lossy(9), restarted=True, ports={"initiator": PortFacts(rx_dropped=9)}),
+        both_phases(lossy(9), restarted=True, ports={"initiator": PortDrops(rx_dropped=9)}),
         Verdict.INVALID,
         "tester",
     ),
@@ -593,7 +593,7 @@ cpus = st.builds(
     worst_stall_seconds=st.floats(0, 1),
     stolen_seconds=st.floats(0, 1),
 )
-ports = st.builds(PortFacts, st.integers(0, 2), st.integers(0, 2), st.integers(0, 20), st.integers(0, 20))
+ports = st.builds(PortDrops, st.integers(0, 2), st.integers(0, 2), st.integers(0, 20), st.integers(0, 20))
 
 
 @st.composite
@@ -616,7 +616,7 @@ def streams(draw: st.DrawFn) -> Counts:
 
 @given(placements, streams(), streams(), st.lists(cpus, max_size=2), ports, st.integers(0, 100))
 def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in order
-    placement: Placement, first: Counts, second: Counts, stalls: list[CpuStalls], port: PortFacts, count: int
+    placement: Placement, first: Counts, second: Counts, stalls: list[CpuStalls], port: PortDrops, count: int
 ) -> None:
     """A PASS always means: all offered, all back, nothing wrong, on time where that counts, and the table agrees."""
     judged = judge(

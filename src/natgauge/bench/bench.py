@@ -30,7 +30,7 @@ from natgauge.bench.watch import Silent, Unread, Watch
 from natgauge.duts.chain import Chain
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import PlanFacts, choose, refuse_unfit
+from natgauge.duts.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities, programs
@@ -131,7 +131,7 @@ class Bench:
         self._holder = self.recipe.holder if holder is None else holder
         self._rates = rates
         self._made = ExitStack()
-        self._fitted: PlanFacts | None = None
+        self._fitted: DeviceDemand | None = None
         self._slice_rounds: CostRounds | None = None
         self._server = ExitStack()
         self._far_side: far_side.FarSide | None = None
@@ -183,20 +183,20 @@ class Bench:
             far_side.refuse(settings.far_side, self.lab, self.traffic)
         if settings.fills_table and not self.recipe.stateful:
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table to fill")
-        planned = Planned(procedure, settings, self._facts(settings), procedure.taken(choices))
+        planned = Planned(procedure, settings, self._demand(settings), procedure.taken(choices))
         if self.lab.devices:
             # Only limits that the user chose can be checked here; the device's own are read when it runs.
-            choose(self.recipe, planned.facts, self.cell.device, {})
+            choose(self.recipe, planned.demand, self.cell.device, {})
         else:
             external.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
-        refuse_unfit(self.recipe, planned.facts, self._known_limits)
+        refuse_unfit(self.recipe, planned.demand, self._known_limits)
         return planned
 
     @property
     def _known_limits(self) -> dict[str, int]:
         """Knobs whose values the user chose, or stated for an external device."""
         wishes = self.cell.device
-        return wishes.named() if self.lab.devices else external.facts(self.lab.external, wishes)
+        return wishes.named() if self.lab.devices else external.known_limits(self.lab.external, wishes)
 
     def _settings(self, procedure: Procedure[Any], choices: Mapping[str, object]) -> TrialSettings:
         settings: TrialSettings = procedure.make_settings(
@@ -219,7 +219,7 @@ class Bench:
         """Wait for the last frames of each phase, in seconds."""
         return grace_of(self.cell.lab.grace_seconds, self.lab.grace_seconds, settings.profile)
 
-    def _facts(self, settings: TrialSettings) -> PlanFacts:
+    def _demand(self, settings: TrialSettings) -> DeviceDemand:
         """Return the requirements of the trials on the device.
 
         Time-outs that natgauge chooses are longer than the slowest trial of a search. A time-out that the user chose
@@ -230,7 +230,7 @@ class Bench:
         if "udp_timeout" not in self._known_limits and not settings.waits_for_expiry:
             longest = 2 * LONGEST_TRIAL_SECONDS
         phase2, grace = settings.phase2_seconds, self.grace_of(settings)
-        return PlanFacts(
+        return DeviceDemand(
             connections=self.traffic.connections,
             phase1_seconds=longest,
             after_seconds=phase2 + 2 * grace if phase2 else 0.0,
@@ -275,7 +275,7 @@ class Bench:
             UsageError: a limit or time-out of the device is too small.
         """
         rates = self._tester_rates(planned.settings)
-        device = self._fit(planned.facts)
+        device = self._fit(planned.demand)
         knobs: Mapping[str, int] = self._known_limits if device is None else device.knobs
         ground, addresses = self.lab.ground, self.address_plan
         ring = self.lab.parameters().get("ring")
@@ -355,18 +355,18 @@ class Bench:
             self._far_side = self._server.enter_context(server)
         return self._far_side
 
-    def _fit(self, facts: PlanFacts) -> DeviceSettings | None:
+    def _fit(self, demand: DeviceDemand) -> DeviceSettings | None:
         """Start the device, or adapt the running device; None for an external device."""
         if not self.lab.devices:
             return None
         if self.device is None:
             self._watch.stage(f"starting {self.recipe.name}")
             chain = self._made.enter_context(Chain(self._gateways(), self._holder))
-            chain.start(facts)
+            chain.start(demand)
             self.device = chain
-        elif facts != self._fitted:
-            self.device.fit(facts)
-        self._fitted = facts
+        elif demand != self._fitted:
+            self.device.fit(demand)
+        self._fitted = demand
         return self.device.settings()
 
     def _gateways(self) -> list[Gateway]:

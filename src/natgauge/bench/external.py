@@ -155,7 +155,7 @@ def abilities(external: ExternalDevice | None) -> frozenset[Ability]:
     return frozenset({Ability.EMPTY_TIMED} | (set() if external.count_command is None else {Ability.WATCH_COUNT}))
 
 
-def facts(external: ExternalDevice | None, wishes: DeviceOptions) -> dict[str, int]:
+def known_limits(external: ExternalDevice | None, wishes: DeviceOptions) -> dict[str, int]:
     """Return the limits of an external device that the user stated, by setting name."""
     timeout = None if external is None else external.timeout
     every = {"table_size": wishes.table_size, "udp_timeout": timeout}

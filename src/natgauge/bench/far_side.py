@@ -16,7 +16,7 @@ from natgauge.bench.traffic import TrafficPlan, make_plan
 from natgauge.bench.watch import Unread
 from natgauge.duts import far_side
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import PlanFacts
+from natgauge.duts.limits import DeviceDemand
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE, LinkSide
@@ -100,7 +100,7 @@ class FarSide:
             BrokenError: the server does not become ready.
             HostError: the server is not installed.
         """
-        self._played.prepare(PlanFacts(connections=1, phase1_seconds=1.0))
+        self._played.prepare(DeviceDemand(connections=1, phase1_seconds=1.0))
         try:
             self._played.start()
         except BaseException:

@@ -44,7 +44,7 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool
         if counts.received_frames < counts.offered_frames:
             if last or not counts.received_frames:
                 raise BrokenError(
-                    f"device does not forward: {name}: {_received_of(counts)}; {_port_facts(result)}{refused}"
+                    f"device does not forward: {name}: {_received_of(counts)}; {_port_counts(result)}{refused}"
                 )
             return False
     return True
@@ -74,7 +74,7 @@ def _received_of(counts: StreamCounts) -> str:
     return f"{counts.received_frames} of {counts.offered_frames} frames came back{faults}"
 
 
-def _port_facts(result: TrialResult) -> str:
+def _port_counts(result: TrialResult) -> str:
     sides = (("Initiator", result.ports.initiator), ("Responder", result.ports.responder))
     return "; ".join(
         f"{name} port: {port.refused} refused, {port.redirect_errors} redirect errors, {port.foreign} foreign frames"

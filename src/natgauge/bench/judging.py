@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from natgauge.bench.evidence import SOCKET, Evidence
+from natgauge.bench.raw_trial import SOCKET, RawTrial
 from natgauge.counts import (
     counts_of,
     delays_by_direction,
     device_stalled_seconds,
-    facts_of,
     phase2_counts,
+    port_drops_of,
     stalls_of,
 )
-from natgauge.facts import TrialEvidence
 from natgauge.measurer import MOST_TOGETHER, Counts, Direction, TrialOutcome, TrialPlan
+from natgauge.trial_evidence import TrialEvidence
 from natgauge.trials import phase1_of
 from natgauge.verdicts import judge
 from natgauge.words import MAXIMUM_CONNECTIONS, Placement
@@ -25,8 +25,8 @@ from natgauge.words import MAXIMUM_CONNECTIONS, Placement
 _NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
 
 
-def judged(  # noqa: PLR0913 - what decides in addition to the evidence, each by its name
-    evidence: Evidence,
+def judged(  # noqa: PLR0913 - what decides in addition to the raw trial, each by its name
+    raw: RawTrial,
     plan: TrialPlan,
     placement: Placement,
     table_limit: int | None,
@@ -37,14 +37,14 @@ def judged(  # noqa: PLR0913 - what decides in addition to the evidence, each by
     """Return the verdict on a trial, with its counts and delays.
 
     Args:
-        evidence: evidence of the trial.
+        raw: the trial before its verdict.
         plan: plan of the trial.
         placement: placement of the lab.
         table_limit: limit of the device's table; None = not known.
         four_tuples: number of four tuples, which draws with replacement may exceed.
         taps: whether the tester's ports are taps of a guest.
     """
-    result = evidence.result
+    result = raw.result
     phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result))
     phase2 = phase2_counts(result)
     judgement = judge(
@@ -56,25 +56,25 @@ def judged(  # noqa: PLR0913 - what decides in addition to the evidence, each by
             phase2=phase2,
             preparation=plan.phase2 is not None and plan.phase2.reading_order != "once",
             each_once=plan.order != "with-replacement",
-            table_count_before=evidence.count_before,
-            table_count_after=evidence.count_after,
+            table_count_before=raw.count_before,
+            table_count_after=raw.count_after,
             table_limit=table_limit,
-            strays=evidence.strays,
+            strays=raw.strays,
             cpus=stalls_of(result),
             ports={
-                "Initiator": facts_of(result.ports.initiator, tap=taps),
-                "Responder": facts_of(result.ports.responder, tap=taps),
+                "Initiator": port_drops_of(result.ports.initiator, tap=taps),
+                "Responder": port_drops_of(result.ports.responder, tap=taps),
             },
-            dropped_before=evidence.dropped_before,
-            dropped_after=evidence.dropped_after,
+            dropped_before=raw.dropped_before,
+            dropped_after=raw.dropped_after,
             lag_share=plan.lag_share,
             loss_tolerance=plan.loss_tolerance,
-            device_alive=None if evidence.device_error is None else not evidence.device_error,
-            device_error=evidence.device_error or "",
-            forwards=evidence.forwards,
-            unprobed=evidence.unprobed,
+            device_alive=None if raw.device_error is None else not raw.device_error,
+            device_error=raw.device_error or "",
+            forwards=raw.forwards,
+            unprobed=raw.unprobed,
             restarted=plan.restart_at_seconds is not None,
-            server_dropped=evidence.server_refused.get(SOCKET, 0),
+            server_dropped=raw.server_refused.get(SOCKET, 0),
         )
     )
     return TrialOutcome(
@@ -83,21 +83,21 @@ def judged(  # noqa: PLR0913 - what decides in addition to the evidence, each by
         phase1=phase1,
         phase2=phase2,
         stored=result.state_table.stored,
-        table_count=evidence.count_after,
-        delays=delays_by_direction(result, _frames_together(evidence) if placement == "shared" else None),
-        restart=evidence.restart,
+        table_count=raw.count_after,
+        delays=delays_by_direction(result, _frames_together(raw) if placement == "shared" else None),
+        restart=raw.restart,
         disturbed=judgement.disturbed,
         excused=judgement.excused,
         excused_frames=judgement.excused_frames,
         excused_by_direction=dict(judgement.excused_by_direction),
         device_stalled_seconds=device_stalled_seconds(result),
-        core_work=evidence.core_work,
+        core_work=raw.core_work,
         limited_by=judgement.limited_by,
         failed_phase=judgement.failed_phase,
         remarks=(
             *judgement.remarks,
-            *_fault_remarks("device", evidence.faults),
-            *_fault_remarks("server", evidence.server_refused),
+            *_fault_remarks("device", raw.faults),
+            *_fault_remarks("server", raw.server_refused),
             *_background_remarks(phase2),
             *_query_remarks(phase2),
         ),
@@ -107,7 +107,7 @@ def judged(  # noqa: PLR0913 - what decides in addition to the evidence, each by
 def record_of(  # noqa: PLR0913 - what is kept of a trial
     plan: TrialPlan,
     outcome: TrialOutcome,
-    evidence: Evidence | None,
+    raw: RawTrial | None,
     *,
     placement: Placement,
     began: float,
@@ -118,32 +118,32 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
     Args:
         plan: plan of the trial.
         outcome: outcome of the trial.
-        evidence: evidence of the trial; None = the trial did not begin.
+        raw: the trial before its verdict; None = the trial did not begin.
         placement: placement of the lab.
         began: start time, seconds since 1970.
         seconds: duration of the whole trial.
     """
     common = {**_judgement(outcome), "began": began, "seconds": seconds, "placement": placement, "plan": plan}
-    if evidence is None:
+    if raw is None:
         return {**common, "request": None, "result": None}
     return {
         **common,
-        "device_count_before": evidence.count_before,
-        "device_count_after": evidence.count_after,
-        "device_faults": evidence.faults,
-        "server_refused": evidence.server_refused,
-        "forwards_afterwards": evidence.forwards,
-        "restart": evidence.restart,
-        "dropped": evidence.dropped,
-        "core_work": evidence.core_work,
-        "request": evidence.request,
-        "result": evidence.result,
+        "device_count_before": raw.count_before,
+        "device_count_after": raw.count_after,
+        "device_faults": raw.faults,
+        "server_refused": raw.server_refused,
+        "forwards_afterwards": raw.forwards,
+        "restart": raw.restart,
+        "dropped": raw.dropped,
+        "core_work": raw.core_work,
+        "request": raw.request,
+        "result": raw.result,
     }
 
 
-def _frames_together(evidence: Evidence) -> int:
+def _frames_together(raw: RawTrial) -> int:
     """Return the number of frames per batch."""
-    return evidence.request.senders.batch or MOST_TOGETHER
+    return raw.request.senders.batch or MOST_TOGETHER
 
 
 def _judgement(outcome: TrialOutcome) -> dict[str, object]:

@@ -11,10 +11,10 @@ from typing import Final, Protocol
 
 from natgauge.bench import forwarding
 from natgauge.bench.command_retries import CommandRetries, SilentControlsError
-from natgauge.bench.evidence import Evidence
 from natgauge.bench.judging import judged, record_of
 from natgauge.bench.pacing import learned, pacing
 from natgauge.bench.protocols import DeviceControl, OwnDelays, Place, ServerControl
+from natgauge.bench.raw_trial import RawTrial
 from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.bench.trial_run import NOT_OURS, TrialRun, emptied
@@ -193,17 +193,15 @@ class LabMeasurer(Measurer):
         began = time.time()
         trial = self._tried(request, plan)
         outcome = self._with_failures(trial.outcome)
-        if trial.evidence is not None:
-            self._learn(plan, outcome, trial.evidence)
+        if trial.raw is not None:
+            self._learn(plan, outcome, trial.raw)
         placement, seconds = self.place.placement, time.time() - began
-        self.recorder.add_trial(
-            record_of(plan, outcome, trial.evidence, placement=placement, began=began, seconds=seconds)
-        )
+        self.recorder.add_trial(record_of(plan, outcome, trial.raw, placement=placement, began=began, seconds=seconds))
         self._count_silence(outcome, trial.device_error)
         return outcome
 
     def _tried(self, request: TrialRequest, plan: TrialPlan) -> _Trial:
-        """Recover a collapsed device, run the trial, and judge its evidence.
+        """Recover a collapsed device, run the trial, and judge it.
 
         Raises:
             NatgaugeError: the trial could not be run.
@@ -215,21 +213,21 @@ class LabMeasurer(Measurer):
             except NatgaugeError as error:
                 return _Trial(_gone_for_good(str(error)))
         try:
-            evidence = self._perform(request, plan.restart_at_seconds, plan.settle_seconds)
+            raw = self._perform(request, plan.restart_at_seconds, plan.settle_seconds)
         except SilentControlsError as error:
             return _Trial(self._unanswered(error), device_error=str(error))
-        outcome = self._judged(evidence, plan)
-        nothing_came = outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(evidence.result))
-        if evidence.device_error or nothing_came:
-            evidence = self._looked_into(evidence)
-            outcome = self._judged(evidence, plan)
+        outcome = self._judged(raw, plan)
+        nothing_came = outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(raw.result))
+        if raw.device_error or nothing_came:
+            raw = self._looked_into(raw)
+            outcome = self._judged(raw, plan)
         outcome = replace(outcome, remarks=(*remarks, *outcome.remarks))
-        return _Trial(outcome, evidence, evidence.device_error or "")
+        return _Trial(outcome, raw, raw.device_error or "")
 
-    def _learn(self, plan: TrialPlan, outcome: TrialOutcome, evidence: Evidence) -> None:
-        """Store the facts of this trial that later trials use."""
+    def _learn(self, plan: TrialPlan, outcome: TrialOutcome, raw: RawTrial) -> None:
+        """Store properties of this trial that later trials use."""
         # The state of a device after a failed restart is not known.
-        half_way = bool(evidence.device_error) and evidence.restart is not None
+        half_way = bool(raw.device_error) and raw.restart is not None
         self.collapsed = outcome.verdict is Verdict.COLLAPSED or half_way
         self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
         if self.place.placement == "shared":
@@ -283,10 +281,10 @@ class LabMeasurer(Measurer):
         request = self.request(plan).model_copy(update={"record_receiver_time": True})
         return self._perform(request).result.receiver_time
 
-    def _judged(self, evidence: Evidence, plan: TrialPlan) -> TrialOutcome:
+    def _judged(self, raw: RawTrial, plan: TrialPlan) -> TrialOutcome:
         taps = self.place.initiator.tap
         return judged(
-            evidence, plan, self.place.placement, self.settings.table_limit, four_tuples=self.traffic.space, taps=taps
+            raw, plan, self.place.placement, self.settings.table_limit, four_tuples=self.traffic.space, taps=taps
         )
 
     def _bring_back(self) -> str:
@@ -317,27 +315,27 @@ class LabMeasurer(Measurer):
                 return
         raise error
 
-    def _looked_into(self, evidence: Evidence) -> Evidence:
-        """Return the evidence with `forwards` and `unprobed`, from single frames sent after the trial."""
-        last = _last_phase(evidence.result)
+    def _looked_into(self, raw: RawTrial) -> RawTrial:
+        """Return the raw trial with `forwards` and `unprobed`, from single frames sent after the trial."""
+        last = _last_phase(raw.result)
         try:
-            if not evidence.device_error:
-                evidence = self._emptied_again(evidence)
+            if not raw.device_error:
+                raw = self._emptied_again(raw)
             back = self._came_back()
         except (BrokenError, HostError) as error:
-            return replace(evidence, unprobed=str(error))
-        return replace(evidence, forwards=any(back[stream].received_frames for stream in last if stream in back))
+            return replace(raw, unprobed=str(error))
+        return replace(raw, forwards=any(back[stream].received_frames for stream in last if stream in back))
 
-    def _emptied_again(self, evidence: Evidence) -> Evidence:
-        """Empty the device's table to have room for single frames; failed controls are added to the evidence."""
+    def _emptied_again(self, raw: RawTrial) -> RawTrial:
+        """Empty the device's table to have room for single frames; failed controls are added to the raw trial."""
         try:
             emptied(self.device, self.asking)
         except NotEmptyError:
             # The device may still forward, which the frames show.
-            return evidence
+            return raw
         except SilentControlsError as error:
-            return replace(evidence, device_error=str(error))
-        return evidence
+            return replace(raw, device_error=str(error))
+        return raw
 
     def _came_back(self) -> dict[Direction | None, StreamCounts]:
         """Send a few single frames, and return the counts by stream.
@@ -459,10 +457,10 @@ class LabMeasurer(Measurer):
             # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is
             # dropped.
             self.own_drops = {}
-            evidence = self._perform(request)
-            self.own_drops = {place: min(count, len(request.senders.cpus)) for place, count in evidence.dropped.items()}
+            raw = self._perform(request)
+            self.own_drops = {place: min(count, len(request.senders.cpus)) for place, count in raw.dropped.items()}
             emptied(self.device, self.asking)
-            if forwarding.whole(evidence.result, last=tried == forwarding.HANDFULS, faults=evidence.faults):
+            if forwarding.whole(raw.result, last=tried == forwarding.HANDFULS, faults=raw.faults):
                 return
             self.number += 1
 
@@ -479,7 +477,7 @@ class LabMeasurer(Measurer):
         requests = Requests(self.settings, self.traffic, self.place.initiator, self.place.responder)
         return requests.of(plan, self.number, pace)
 
-    def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> Evidence:
+    def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> RawTrial:
         """Run a trial, as `TrialRun.perform` does."""
         run = TrialRun(
             self.place, self.device, self.server, self.asking, self._run, self.watch.running, self.own_drops, self.sleep
@@ -506,12 +504,12 @@ class _Trial:
 
     Attributes:
         outcome: outcome of the trial.
-        evidence: evidence of the trial; None = it was never begun.
+        raw: the trial before its verdict; None = it was never begun.
         device_error: error of the device's controls; empty = they answered.
     """
 
     outcome: TrialOutcome
-    evidence: Evidence | None = None
+    raw: RawTrial | None = None
     device_error: str = ""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from natgauge.duts.limits import PlanFacts
+from natgauge.duts.limits import DeviceDemand
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.settings import TrialSettings
 
@@ -19,11 +19,11 @@ class Planned:
     Attributes:
         procedure: procedure to run.
         settings: settings of the procedure.
-        facts: requirements on the device.
+        demand: demand on the device.
         chosen: the settings that the user chose, by name.
     """
 
     procedure: Procedure[Any]
     settings: TrialSettings
-    facts: PlanFacts
+    demand: DeviceDemand
     chosen: Mapping[str, Any] = field(default_factory=dict)

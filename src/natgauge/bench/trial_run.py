@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.bench.command_retries import CommandRetries
-from natgauge.bench.evidence import Evidence
 from natgauge.bench.protocols import DeviceControl, Place, ServerControl
+from natgauge.bench.raw_trial import RawTrial
 from natgauge.bench.restart import RestartInTrial
 from natgauge.core_work import since
 from natgauge.counts import received_in_all, streams_of
@@ -56,7 +56,7 @@ class TrialRun:
     own_drops: Mapping[str, int]
     sleep: Callable[[float], None]
 
-    def perform(self, request: TrialRequest, restart_at: float | None, settle: float) -> Evidence:
+    def perform(self, request: TrialRequest, restart_at: float | None, settle: float) -> RawTrial:
         """Empty the device's table, run the engine, and read the counters of device and lab.
 
         Args:
@@ -91,7 +91,7 @@ class TrialRun:
             except NatgaugeError as failed:
                 error = str(failed)
         faults = {name: number - faults_before.get(name, 0) for name, number in report.faults.items()}
-        return Evidence(
+        return RawTrial(
             request=request,
             result=result,
             count_before=count_before,

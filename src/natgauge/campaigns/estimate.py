@@ -133,7 +133,7 @@ def repetitions(point: PlannedCell) -> dict[str, Once]:
 def _chosen(point: PlannedCell) -> Mapping[str, int]:
     """Values of the device's knobs."""
     knobs = {name: knob.minimum for name, knob in point.recipe.knobs.named().items() if knob.settable}
-    return choose(point.recipe, point.measurements[0].planned.facts, point.cell.device, knobs)
+    return choose(point.recipe, point.measurements[0].planned.demand, point.cell.device, knobs)
 
 
 def of_cell(point: PlannedCell) -> Estimate:
@@ -169,12 +169,12 @@ def _device_octets(point: PlannedCell) -> int | None:
     recipe = point.recipe
     if recipe.stateful and recipe.limits.octets_per_connection is None:
         return None
-    return octets_needed(recipe, point.measurements[0].planned.facts, _chosen(point), {})
+    return octets_needed(recipe, point.measurements[0].planned.demand, _chosen(point), {})
 
 
 def _outlasting(point: PlannedCell) -> tuple[Outlasting, ...]:
     timeout = _chosen(point)["udp_timeout"]
-    after = max(measurement.planned.facts.after_seconds for measurement in point.measurements)
+    after = max(measurement.planned.demand.after_seconds for measurement in point.measurements)
     frames = _phase1_frames(point)
     rate = frames / (timeout - after) if timeout > after else math.inf
     return (Outlasting(point.name, frames, timeout, rate),)

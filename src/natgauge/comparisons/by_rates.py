@@ -270,12 +270,12 @@ class ByRates:
             )
         planned = {quantity: _planned(rated.bench, quantity) for quantity in self._quantities}
         # One configuration for all searches, because it does not change between them.
-        facts = max((each.facts for each in planned.values()), key=lambda facts: facts.after_seconds)
-        facts = replace(facts, sharing=self._sharing)
+        demand = max((each.demand for each in planned.values()), key=lambda demand: demand.after_seconds)
+        demand = replace(demand, sharing=self._sharing)
         for quantity in wanted:
             before = rated.ready.get(quantity)
             rated.ready[quantity] = rated.bench.ready(
-                replace(planned[quantity], facts=facts), self._keepers[rated.label]
+                replace(planned[quantity], demand=demand), self._keepers[rated.label]
             )
             if before is not None:
                 rated.ready[quantity].measurer.continue_after(before.measurer)

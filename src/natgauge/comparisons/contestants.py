@@ -112,10 +112,10 @@ class Contestants:
             for gateway in self.devices:
                 self._made.enter_context(gateway.bench)
                 planned = gateway.bench.plan("throughput", {})
-                facts = replace(planned.facts, sharing=shared_by)
+                demand = replace(planned.demand, sharing=shared_by)
                 # The links within a chain learn their neighbours with its first frames, some of which are lost.
                 chained = bool(gateway.bench.recipe.chain)
-                gateway.ready = gateway.bench.ready(replace(planned, facts=facts), Unread(), prove=chained)
+                gateway.ready = gateway.bench.ready(replace(planned, demand=demand), Unread(), prove=chained)
         except BaseException:
             self._made.close()
             raise

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import PlanFacts
+from natgauge.duts.limits import DeviceDemand
 
 
 class Chain:
@@ -40,7 +40,7 @@ class Chain:
     def __exit__(self, *exception: object) -> None:
         self._started.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
-    def start(self, plan: PlanFacts) -> None:
+    def start(self, demand: DeviceDemand) -> None:
         """Check every gateway against the plan, then start them all.
 
         Raises:
@@ -49,12 +49,12 @@ class Chain:
             UsageError: a limit or time-out is too small for the plan.
         """
         for gateway in self.gateways:
-            gateway.prepare(plan)
+            gateway.prepare(demand)
         for gateway in self.gateways:
             self._started.enter_context(gateway)
             gateway.start()
 
-    def fit(self, plan: PlanFacts) -> None:
+    def fit(self, demand: DeviceDemand) -> None:
         """Set what is started for another plan.
 
         Raises:
@@ -63,7 +63,7 @@ class Chain:
             UsageError: a limit or time-out is too small for the plan.
         """
         for gateway in self.gateways:
-            gateway.fit(plan)
+            gateway.fit(demand)
 
     @property
     def empties(self) -> bool:

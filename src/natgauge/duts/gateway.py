@@ -10,7 +10,7 @@ from typing import Final, Literal, NoReturn, Self
 
 from natgauge.duts.device_knobs import DeviceKnobs, How
 from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.limits import PlanFacts, choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.duts.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.needs import refuse_elsewhere, refuse_missing, refuse_modules
 from natgauge.duts.protocol import Playable
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
@@ -51,7 +51,7 @@ class Gateway:
         self.recipe = recipe
         self.device = device
         self._wishes = wishes or DeviceOptions()
-        self._plan: PlanFacts | None = None
+        self._demand: DeviceDemand | None = None
         self._values: dict[str, int] = {}
         self._found: dict[str, int] = {}
         self._version: tuple[str, ...] | None = None
@@ -75,7 +75,7 @@ class Gateway:
             with suppress(NatgaugeError):
                 self.stop()
 
-    def prepare(self, plan: PlanFacts) -> None:
+    def prepare(self, demand: DeviceDemand) -> None:
         """See that all is there and large enough for the plan; nothing is changed yet.
 
         Raises:
@@ -85,8 +85,8 @@ class Gateway:
         """
         self._check_needs()
         present = {name: knob.read() for name, knob in self._machine.items()}
-        self._values = choose(self.recipe, plan, self._wishes, {**self._knobs.unset(), **present})
-        self._plan = plan
+        self._values = choose(self.recipe, demand, self._wishes, {**self._knobs.unset(), **present})
+        self._demand = demand
         self._refuse_unfit(present)
 
     def start(self) -> None:
@@ -97,7 +97,7 @@ class Gateway:
             HostError: a global setting cannot be made.
             RuntimeError: `prepare` was not called.
         """
-        if self._plan is None:
+        if self._demand is None:
             raise RuntimeError("prepare the gateway before it is started")
         self._set_machine()
         self._begun = True
@@ -106,7 +106,7 @@ class Gateway:
         self._settle()
         self.empty()
 
-    def fit(self, plan: PlanFacts) -> None:
+    def fit(self, demand: DeviceDemand) -> None:
         """Set a running gateway for another plan; values raised for an earlier plan do not count.
 
         Raises:
@@ -116,9 +116,9 @@ class Gateway:
         """
         present = {name: knob.read() for name, knob in self._machine.items()}
         self._values = choose(
-            self.recipe, plan, self._wishes, {**self._knobs.unset(), **present, **self._machine_found()}
+            self.recipe, demand, self._wishes, {**self._knobs.unset(), **present, **self._machine_found()}
         )
-        self._plan = plan
+        self._demand = demand
         self._refuse_unfit(present)
         self._set_machine()
         self._set_device()
@@ -180,7 +180,7 @@ class Gateway:
             HostError: as `prepare` and `start`.
             RuntimeError: it was not prepared.
         """
-        plan = self._plan
+        plan = self._demand
         if plan is None:
             raise RuntimeError("prepare the gateway before it is restarted")
         self._broken = None
@@ -250,11 +250,13 @@ class Gateway:
             BrokenError: the device does not answer.
             RuntimeError: the gateway was not prepared.
         """
-        if self._plan is None:
+        if self._demand is None:
             raise RuntimeError("prepare the gateway before its settings are read")
         files = self._read_files()
         knobs = self._read_knobs()
-        return DeviceSettings(self.recipe.name, self.version(), self._plan.connections, knobs, files, dict(self._found))
+        return DeviceSettings(
+            self.recipe.name, self.version(), self._demand.connections, knobs, files, dict(self._found)
+        )
 
     def stop(self) -> None:
         """Leave nothing of the gateway, and put its knobs back; nothing happens when it was not started.
@@ -311,7 +313,7 @@ class Gateway:
         return not self._run("check", snippet, how="may fail").status
 
     def _refuse_unfit(self, present: Mapping[str, int]) -> None:
-        plan = self._plan
+        plan = self._demand
         if plan is not None:
             refuse_unfit(self.recipe, plan, self._values)
             needed = octets_needed(self.recipe, plan, self._values, present)
@@ -404,14 +406,14 @@ class Gateway:
         return result
 
     def _environment(self) -> dict[str, str]:
-        plan = self._plan
+        plan = self._demand
         facts = {"NG_CONNECTIONS": plan.connections, "NG_SOURCE_ADDRESSES": plan.source_addresses} if plan else {}
         values = {f"NG_{name.upper()}": value for name, value in self._values.items()}
         sets = plan.port_sets.environment(plan.source_addresses) if plan and plan.port_sets else {}
         return {**self.recipe.environment, **sets, **{name: str(value) for name, value in {**facts, **values}.items()}}
 
     def _empty_seconds(self) -> float:
-        connections = self._plan.connections if self._plan else 0
+        connections = self._demand.connections if self._demand else 0
         return _VERB_SECONDS + connections * _EMPTY_SECONDS_PER_CONNECTION
 
     def _number(self, verb: str, text: str) -> int:

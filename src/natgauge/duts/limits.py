@@ -30,8 +30,8 @@ SPARE_SECONDS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class PlanFacts:
-    """Properties of a plan that decide the gateway's limits and time-outs.
+class DeviceDemand:
+    """Demand of a measurement on the device: properties of its trials that decide the gateway's limits and time-outs.
 
     Attributes:
         connections: N, number of connections in phase 1, >= 1.
@@ -64,7 +64,7 @@ class PlanFacts:
         return self.phase1_seconds + self.after_seconds
 
 
-def choose(recipe: Playable, plan: PlanFacts, wishes: DeviceOptions, present: Mapping[str, int]) -> dict[str, int]:
+def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, present: Mapping[str, int]) -> dict[str, int]:
     """Values for the knobs, as an operator who expects this many connections would set them.
 
     What is not asked for is never lowered: the table holds the connections and some spare ones, the hash table has at
@@ -72,7 +72,7 @@ def choose(recipe: Playable, plan: PlanFacts, wishes: DeviceOptions, present: Ma
 
     Args:
         recipe: the gateway.
-        plan: properties of the plan that the gateway must support.
+        demand: properties of the plan that the gateway must support.
         wishes: the user's own values.
         present: the knobs' values now, by name; only these are chosen for.
 
@@ -82,11 +82,11 @@ def choose(recipe: Playable, plan: PlanFacts, wishes: DeviceOptions, present: Ma
     for name, value in wishes.named().items():
         _check_wish(recipe, name, value)
     chosen = {
-        "table_size": plan.connections + max(SPARE_CONNECTIONS, plan.connections // 16),
-        "hash_size": 1 << (plan.connections * plan.sharing - 1).bit_length(),
-        "udp_timeout": math.ceil(SPARE_FACTOR * plan.needed_seconds) + SPARE_SECONDS,
+        "table_size": demand.connections + max(SPARE_CONNECTIONS, demand.connections // 16),
+        "hash_size": 1 << (demand.connections * demand.sharing - 1).bit_length(),
+        "udp_timeout": math.ceil(SPARE_FACTOR * demand.needed_seconds) + SPARE_SECONDS,
     }
-    if plan.fills_table:
+    if demand.fills_table:
         del chosen["table_size"]
     knobs = recipe.knobs.named()
     raised = {name: max(value, _within(knobs[name], chosen[name])) for name, value in present.items() if name in chosen}
@@ -106,79 +106,81 @@ def _within(knob: Knob, value: int) -> int:
     return max(knob.minimum, min(value, knob.maximum or value))
 
 
-def refuse_unfit(recipe: Playable, plan: PlanFacts, values: Mapping[str, int]) -> None:
+def refuse_unfit(recipe: Playable, demand: DeviceDemand, values: Mapping[str, int]) -> None:
     """Refuse a plan the gateway's limits are too small for.
 
     Args:
         recipe: the gateway.
-        plan: properties of the plan that the gateway must support.
+        demand: properties of the plan that the gateway must support.
         values: the knobs as they are or will be, by name.
 
     Raises:
         UsageError: the table, a time-out, the port pool or the source addresses are not enough; all figures are named.
     """
-    _refuse_small_table(recipe, plan, values.get("table_size"))
-    _refuse_short_timeout(recipe, plan, values.get("udp_timeout"))
-    _refuse_small_pool(recipe, plan)
+    _refuse_small_table(recipe, demand, values.get("table_size"))
+    _refuse_short_timeout(recipe, demand, values.get("udp_timeout"))
+    _refuse_small_pool(recipe, demand)
     most = recipe.limits.source_addresses
-    if most is not None and plan.source_addresses > most:
+    if most is not None and demand.source_addresses > most:
         raise UsageError(
-            f"{recipe.name}: {plan.source_addresses} source addresses planned, it serves at most {most}; use fewer "
+            f"{recipe.name}: {demand.source_addresses} source addresses planned, it serves at most {most}; use fewer "
             "addresses and more ports"
         )
 
 
-def _refuse_small_table(recipe: Playable, plan: PlanFacts, size: int | None) -> None:
-    if size is not None and size < plan.connections and not plan.fills_table:
+def _refuse_small_table(recipe: Playable, demand: DeviceDemand, size: int | None) -> None:
+    if size is not None and size < demand.connections and not demand.fills_table:
         raise UsageError(
-            f"{recipe.name}: {plan.connections} connections planned, its table holds {size}; give a table size of at "
-            f"least {plan.connections} or fewer connections (RFC 9693 section 4.4)"
+            f"{recipe.name}: {demand.connections} connections planned, its table holds {size}; give a table size of at "
+            f"least {demand.connections} or fewer connections (RFC 9693 section 4.4)"
         )
 
 
-def _refuse_short_timeout(recipe: Playable, plan: PlanFacts, timeout: int | None) -> None:
-    if timeout is not None and timeout <= plan.needed_seconds:
-        phases = f"phase 1 of {plan.phase1_seconds:g} s"
-        if plan.after_seconds:
-            phases += f" and {plan.after_seconds:g} s of gap and phase 2"
+def _refuse_short_timeout(recipe: Playable, demand: DeviceDemand, timeout: int | None) -> None:
+    if timeout is not None and timeout <= demand.needed_seconds:
+        phases = f"phase 1 of {demand.phase1_seconds:g} s"
+        if demand.after_seconds:
+            phases += f" and {demand.after_seconds:g} s of gap and phase 2"
         raise UsageError(
             f"{recipe.name}: UDP time-out {timeout} s is not longer than {phases}; give a time-out above "
-            f"{math.ceil(plan.needed_seconds)} s, fewer connections or a higher rate (RFC 9693 section 4.4)"
+            f"{math.ceil(demand.needed_seconds)} s, fewer connections or a higher rate (RFC 9693 section 4.4)"
         )
 
 
-def _refuse_small_pool(recipe: Playable, plan: PlanFacts) -> None:
+def _refuse_small_pool(recipe: Playable, demand: DeviceDemand) -> None:
     """Outside ports are counted per remote endpoint or in all, after the gateway's mapping (RFC 9693 section 3.2)."""
     if recipe.limits.mapping is None or recipe.limits.pool_ports is None:
         return
     first, last = recipe.limits.pool_ports
-    ports = plan.outside_addresses * (last - first + 1)
+    ports = demand.outside_addresses * (last - first + 1)
     # Endpoint-independent mapping uses one port for a source address and port, whatever the destination.
-    needed = math.ceil(plan.connections / plan.remote_endpoints)
+    needed = math.ceil(demand.connections / demand.remote_endpoints)
     if needed > ports:
         remedy = "fewer connections"
         if recipe.limits.mapping == "address-and-port-dependent":
-            remedy = f"at least {math.ceil(plan.connections / ports)} remote endpoints (destination addresses x ports)"
+            remedy = (
+                f"at least {math.ceil(demand.connections / ports)} remote endpoints (destination addresses x ports)"
+            )
         raise UsageError(
-            f"{recipe.name}: {plan.connections} connections to {plan.remote_endpoints} remote endpoints need {needed} "
-            f"outside ports each, {plan.outside_addresses} outside addresses have {ports}; use {remedy} "
+            f"{recipe.name}: {demand.connections} connections to {demand.remote_endpoints} remote endpoints need "
+            f"{needed} outside ports each, {demand.outside_addresses} outside addresses have {ports}; use {remedy} "
             "(RFC 9693 section 3.2)"
         )
 
 
-def octets_needed(recipe: Playable, plan: PlanFacts, values: Mapping[str, int], present: Mapping[str, int]) -> int:
+def octets_needed(recipe: Playable, demand: DeviceDemand, values: Mapping[str, int], present: Mapping[str, int]) -> int:
     """Memory the plan takes on the device, in octets: entries, and buckets beyond the present ones."""
     buckets = max(0, values.get("hash_size", 0) - present.get("hash_size", 0))
-    entries = plan.connections if recipe.stateful else 0
+    entries = demand.connections if recipe.stateful else 0
     return entries * (recipe.limits.octets_per_connection or 0) + buckets * (recipe.limits.octets_per_bucket or 0)
 
 
-def refuse_short_memory(recipe: Playable, plan: PlanFacts, needed: int, free: int) -> None:
+def refuse_short_memory(recipe: Playable, demand: DeviceDemand, needed: int, free: int) -> None:
     """Refuse a plan whose table would not fit: the kernel would end processes instead.
 
     Args:
         recipe: the gateway.
-        plan: properties of the plan that the gateway must support.
+        demand: properties of the plan that the gateway must support.
         needed: octets, of `octets_needed`.
         free: octets that can be had (MemAvailable).
 
@@ -187,7 +189,7 @@ def refuse_short_memory(recipe: Playable, plan: PlanFacts, needed: int, free: in
     """
     if needed and needed + RESERVED_OCTETS > free:
         raise HostError(
-            f"{recipe.name}: a table of {plan.connections} connections takes {_mib(needed)} MiB in addition to the "
+            f"{recipe.name}: a table of {demand.connections} connections takes {_mib(needed)} MiB in addition to the "
             f"{_mib(RESERVED_OCTETS)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
         )
 

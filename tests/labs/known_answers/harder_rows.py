@@ -33,12 +33,12 @@ from tests.labs.known_answers.rows import (
     verdict,
 )
 
-from natgauge.facts import STALL_BOUND_SECONDS
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.measure.delay_metrics import MOST_STALLED
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
 from natgauge.procedures.kit.search.queues import TRIAL_SECONDS, most_share, wait_limit
+from natgauge.trial_evidence import STALL_BOUND_SECONDS
 
 # A deep queue before the device, and a limit that nobody is told
 

@@ -14,9 +14,9 @@ from tests.labs.truth.test_tester import CPUS, MASQUERADE, trial_request
 from natgauge import trials
 from natgauge.bench import pacing
 from natgauge.counts import counts_of, stalls_of
-from natgauge.facts import TrialEvidence
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Counts, Direction, Verdict
+from natgauge.trial_evidence import TrialEvidence
 from natgauge.trials import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.verdicts import Judgement, judge
 

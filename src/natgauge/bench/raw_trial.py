@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raw evidence of one trial: the engine's counts, and the device's own figures before and after."""
+"""One trial before its verdict: the engine's counts, and the device's own figures before and after."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SOCKET: Final = "socket"
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """Raw evidence of one trial, before the verdict.
+class RawTrial:
+    """One trial before its verdict.
 
     Attributes:
         request: the engine's request.

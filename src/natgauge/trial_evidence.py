@@ -43,7 +43,7 @@ class CpuStalls:
 
 
 @dataclass(frozen=True, slots=True)
-class PortFacts:
+class PortDrops:
     """Frames lost at one of the tester's own ports; all >= 0.
 
     Attributes:
@@ -105,7 +105,7 @@ class TrialEvidence:
     table_limit: int | None = None
     strays: Mapping[str, int] = field(default_factory=dict)
     cpus: tuple[CpuStalls, ...] = ()
-    ports: Mapping[str, PortFacts] = field(default_factory=dict)
+    ports: Mapping[str, PortDrops] = field(default_factory=dict)
     dropped_before: Mapping[str, int] = field(default_factory=dict)
     dropped_after: Mapping[str, int] = field(default_factory=dict)
     lag_share: float = LAG_SHARE
