@@ -180,15 +180,15 @@ class Gateway:
             HostError: as `prepare` and `start`.
             RuntimeError: it was not prepared.
         """
-        plan = self._demand
-        if plan is None:
+        demand = self._demand
+        if demand is None:
             raise RuntimeError("prepare the gateway before it is restarted")
         self._broken = None
         with suppress(BrokenError):
             # What is left of a collapsed one shows when it is started.
             self.stop()
         self._broken = None
-        self.prepare(plan)
+        self.prepare(demand)
         self.start()
 
     def restart_under_load(self) -> None:
@@ -313,11 +313,11 @@ class Gateway:
         return not self._run("check", snippet, how="may fail").status
 
     def _refuse_unfit(self, present: Mapping[str, int]) -> None:
-        plan = self._demand
-        if plan is not None:
-            refuse_unfit(self.recipe, plan, self._values)
-            needed = octets_needed(self.recipe, plan, self._values, present)
-            refuse_short_memory(self.recipe, plan, needed, self.device.machine.free_octets())
+        demand = self._demand
+        if demand is not None:
+            refuse_unfit(self.recipe, demand, self._values)
+            needed = octets_needed(self.recipe, demand, self._values, present)
+            refuse_short_memory(self.recipe, demand, needed, self.device.machine.free_octets())
 
     def _machine_found(self) -> dict[str, int]:
         """Global settings as they were before natgauge set them."""
@@ -406,11 +406,13 @@ class Gateway:
         return result
 
     def _environment(self) -> dict[str, str]:
-        plan = self._demand
-        facts = {"NG_CONNECTIONS": plan.connections, "NG_SOURCE_ADDRESSES": plan.source_addresses} if plan else {}
+        demand = self._demand
+        ranges = (
+            {"NG_CONNECTIONS": demand.connections, "NG_SOURCE_ADDRESSES": demand.source_addresses} if demand else {}
+        )
         values = {f"NG_{name.upper()}": value for name, value in self._values.items()}
-        sets = plan.port_sets.environment(plan.source_addresses) if plan and plan.port_sets else {}
-        return {**self.recipe.environment, **sets, **{name: str(value) for name, value in {**facts, **values}.items()}}
+        sets = demand.port_sets.environment(demand.source_addresses) if demand and demand.port_sets else {}
+        return {**self.recipe.environment, **sets, **{name: str(value) for name, value in {**ranges, **values}.items()}}
 
     def _empty_seconds(self) -> float:
         connections = self._demand.connections if self._demand else 0
