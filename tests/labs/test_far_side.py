@@ -242,9 +242,9 @@ class Killing:
 @alone
 def test_a_server_that_dies_is_named_and_ends_the_measurement() -> None:
     with asking("nftables-nat44", far_side="knot", placement="shared") as (bench, measurer):
-        watch = Killing()
-        measurer.watch = watch
-        watch.pid = int((Path(home(bench).environment["NG_WORK"]) / "knotd.pid").read_text())
+        observer = Killing()
+        measurer.observer = observer
+        observer.pid = int((Path(home(bench).environment["NG_WORK"]) / "knotd.pid").read_text())
         plan = replace(ASKED, phase2=Phase2Plan(RATE, 0.0, 3.0))
         with pytest.raises(BrokenError, match=r"knot on device server: .*knotd was ended by SIGKILL") as error:
             measurer.measure(plan)

@@ -202,20 +202,20 @@ class Cutting:
 
 
 def measured(
-    far: FarMachine, folder: Path, dut: str = NAT, metric: str = "connection-rate", watch: Cutting | None = None,
+    far: FarMachine, folder: Path, dut: str = NAT, metric: str = "connection-rate", observer: Cutting | None = None,
     **others: Any,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The trials of a rough measurement, which is always answered."""
     asked = {**settings_of(metric), **QUICK, **others}
-    return trials_of(natgauge.measure(metric, dut, results=folder, observe=watch, **far.chosen, **asked).folder)
+    return trials_of(natgauge.measure(metric, dut, results=folder, observe=observer, **far.chosen, **asked).folder)
 
 
 def test_a_connection_lost_in_mid_trial_is_made_again(far: FarMachine, tmp_path: Path) -> None:
-    watch = Cutting(far.drop, trial=1)
-    trials = measured(far, tmp_path, watch=watch, repeat=2, connections=LASTING)
-    assert watch.acted.is_set()
-    assert len(trials) > watch.trial
-    assert "PASS" in {trial["verdict"] for trial in trials[watch.trial :]}
+    observer = Cutting(far.drop, trial=1)
+    trials = measured(far, tmp_path, observer=observer, repeat=2, connections=LASTING)
+    assert observer.acted.is_set()
+    assert len(trials) > observer.trial
+    assert "PASS" in {trial["verdict"] for trial in trials[observer.trial :]}
     assert all(trial["device_count_after"] == LASTING for trial in trials if trial["verdict"] == "PASS")
 
 
@@ -225,11 +225,11 @@ def test_a_machine_lost_in_mid_trial_ends_the_measurement_and_the_next_one_clean
     """Its sshd is killed while frames flow, with every connection to it, and comes back later."""
     # The machine stays away: each command is tried twice, not four times.
     monkeypatch.setattr(command_retries, "PAUSES", (0.1,))
-    watch = Cutting(far.cut)
+    observer = Cutting(far.cut)
     try:
         with pytest.raises(NatgaugeError) as caught:
-            measured(far, tmp_path, watch=watch, repeat=3, connections=LASTING)
-        assert watch.acted.is_set()
+            measured(far, tmp_path, observer=observer, repeat=3, connections=LASTING)
+        assert observer.acted.is_set()
         assert "\n" not in str(caught.value)
         (folder,) = tmp_path.glob("*connection-rate*")
         told = [f"{trial['verdict']}: {trial['reason']}" for trial in trials_of(folder)]

@@ -14,7 +14,7 @@ import pytest
 from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine
 
 import natgauge
-from natgauge.bench.watch import Silent
+from natgauge.bench.observer import Silent
 from natgauge.procedures.kit.events import Event
 from natgauge.records.store import TRIAL_SCHEMA, read_lines
 from natgauge.trials import Progress
@@ -120,17 +120,19 @@ def test_a_cut_during_count_leaves_the_rate_as_it_is(times: int, far: FarMachine
     draw = random.Random(SEED)  # noqa: S311 - nothing secret
     cut, recipe = tmp_path / "cut", tmp_path / "policed.toml"
     recipe.write_text(RECIPE.format(cut=cut))
-    watch = Cutting(cut, [draw.randint(1, 4) for _ in range(times)])
+    observer = Cutting(cut, [draw.randint(1, 4) for _ in range(times)])
     asked = {**ASKED, "repeat": times + 1}
-    answer = natgauge.measure("connection-rate", recipe, results=tmp_path, observe=watch, **far.chosen, **asked)
+    answer = natgauge.measure("connection-rate", recipe, results=tmp_path, observe=observer, **far.chosen, **asked)
     result, records = answer.result, list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))
     failed = {number: record["asked_again"] for number, record in enumerate(records, 1) if record["asked_again"]}
     values = ", ".join(f"{one.value:,.0f} (error {one.error:,.0f})" for one in result.measurements if one.error)
-    sys.stdout.write(f"\nseed {SEED}, cut after trials {[*watch.cut.values()]}, commands failed {failed}: {values}\n")
+    sys.stdout.write(
+        f"\nseed {SEED}, cut after trials {[*observer.cut.values()]}, commands failed {failed}: {values}\n"
+    )
     undisturbed, *others = result.measurements
     assert len(others) == times
     assert undisturbed.value == pytest.approx(LIMIT / (1 - BUCKET / CONNECTIONS), rel=0.1)
-    assert sorted(watch.cut.values()) == sorted(failed)
+    assert sorted(observer.cut.values()) == sorted(failed)
     assert result.trials["COLLAPSED"] == 0
     for one in others:
         assert one.error is not None

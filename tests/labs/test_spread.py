@@ -17,7 +17,7 @@ from tests.labs.moments import Moments
 from tests.unit.campaigning import quick_disk, results
 from tests.unit.spreading import SMALL, alone, counted_once, deadly, own_run, spread_out
 
-from natgauge.bench.watch import Silent
+from natgauge.bench.observer import Silent
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.spread import coordinator
 from natgauge.campaigns.status import status

@@ -15,9 +15,9 @@ from tests.unit.simulated import Gateway
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
 from natgauge.bench.question import command
-from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import Journal, entries
@@ -93,7 +93,7 @@ class Benches:
     own_part: list[Mapping[str, float]] = field(default_factory=list)
     timed: list[tuple[TrialPlan | None, set[str]]] = field(default_factory=list)
 
-    def __call__(self, cell: Cell, _watch: Watch) -> Simulated:
+    def __call__(self, cell: Cell, _observer: Observer) -> Simulated:
         """Plan the bench of a cell."""
         return Simulated(self, cell)
 

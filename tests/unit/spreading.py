@@ -17,7 +17,7 @@ import pytest
 from tests.unit.campaigning import PLAN, Benches, Simulated, campaign
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.watch import Watch
+from natgauge.bench.observer import Observer
 from natgauge.campaigns import spread
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import entries
@@ -48,16 +48,16 @@ def _gateway(_cell: Cell) -> Gateway:
     return Slow(establishes=30_000, forwards=60_000)
 
 
-def make_bench(cell: Cell, watch: Watch) -> Simulated:
+def make_bench(cell: Cell, observer: Observer) -> Simulated:
     """A bench of a simulated gateway."""
-    return Benches(gateway=_gateway)(cell, watch)
+    return Benches(gateway=_gateway)(cell, observer)
 
 
-def deadly(cell: Cell, watch: Watch) -> Simulated:
+def deadly(cell: Cell, observer: Observer) -> Simulated:
     """The same, but one device kills the worker."""
     if cell.dut == "nftables-nat44":
         os.kill(os.getpid(), signal.SIGKILL)
-    return make_bench(cell, watch)
+    return make_bench(cell, observer)
 
 
 @pytest.fixture(autouse=True)
@@ -71,13 +71,13 @@ def own_run(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 def spread_out(
-    folder: Path, watch: Any = None, *, plan: str = SMALL, on: str | None = ON, bench: Any = make_bench, **order: Any
+    folder: Path, observer: Any = None, *, plan: str = SMALL, on: str | None = ON, bench: Any = make_bench, **order: Any
 ) -> CampaignState:
     """Run the plan on workers, or go on with it."""
     path, out = folder / "small.toml", folder / "out"
     path.write_text(plan)
     resume = (out / "campaign.json").exists()
-    return run(RunOrder(plan=path, out=out, resume=resume, on=on, **order), watch, make_bench=bench)[1]
+    return run(RunOrder(plan=path, out=out, resume=resume, on=on, **order), observer, make_bench=bench)[1]
 
 
 def counted_once(folder: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journal_dies, quick_disk, results
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.watch import Silent
+from natgauge.bench.observer import Silent
 from natgauge.campaigns.campaign import RunOrder
 from natgauge.campaigns.campaign import run as run_campaign
 from natgauge.campaigns.journal import EVIDENCE, JOURNAL_SCHEMA, Journal, entries
@@ -309,7 +309,7 @@ def test_a_campaign_that_is_gone_on_with_undoes_what_the_killed_session_left(
     monkeypatch.setattr(namespaces, "all_processes", tuple)
     monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
     benches = Benches(killed=Dies(3))
-    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", lambda _facts, cell, watch: benches(cell, watch))
+    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", lambda _facts, cell, observer: benches(cell, observer))
     with pytest.raises(Killed):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     gone = [left_behind("selftest-4711"), left_behind("cost-4711-cable")]
@@ -336,12 +336,12 @@ def test_what_cannot_be_undone_does_not_end_the_campaign_that_goes_on(
     monkeypatch.setattr(cleanup, "undo_left_behind", refuse)
     monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
     benches = Benches(killed=Dies(3))
-    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", lambda _facts, cell, watch: benches(cell, watch))
+    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", lambda _facts, cell, observer: benches(cell, observer))
     with pytest.raises(Killed):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     benches.killed = Dies()
-    watch = Silent()
-    monkeypatch.setattr(watch, "stage", shown.append)
-    run_campaign(RunOrder(plan=tmp_path / "small.toml", out=tmp_path / "out", resume=True), watch)
+    observer = Silent()
+    monkeypatch.setattr(observer, "stage", shown.append)
+    run_campaign(RunOrder(plan=tmp_path / "small.toml", out=tmp_path / "out", resume=True), observer)
     assert shown[0] == "what a killed run left stays: run/x.json: is damaged"
     assert status(tmp_path / "out").measurements[0].left == 0

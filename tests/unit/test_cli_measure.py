@@ -38,10 +38,10 @@ from natgauge.trials import Progress
 ASKED = ["measure", "throughput", "--dut", "nftables-nat44", "--connections", "1000", "--repeat", "2"]
 
 
-def answered(question: Question, watch: Any) -> Answer:
+def answered(question: Question, observer: Any) -> Answer:
     """What a gateway of known rates would have answered."""
     settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=2, connection_rate=100_000.0)
-    result = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, watch.event)
+    result = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, observer.event)
     return Answer(result, make(result, grouped({"dut": question.cell.dut})).document(), Path("results/x"))
 
 
@@ -50,11 +50,11 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[Question]:
     """Questions that came through; each is answered by a simulated gateway."""
     asked: list[Question] = []
 
-    def answer(question: Question, watch: Any, *, results: Path, host_name: bool = False) -> Answer:
+    def answer(question: Question, observer: Any, *, results: Path, host_name: bool = False) -> Answer:
         assert results == Path("results")
         assert not host_name
         asked.append(question)
-        return answered(question, watch)
+        return answered(question, observer)
 
     monkeypatch.setattr("natgauge.measurements.measure.answer", answer)
     return asked
@@ -142,7 +142,7 @@ def test_on_a_terminal_a_live_line_shows_trial_rate_counts_bounds_and_time_left(
 def test_errors_on_the_way_end_with_their_status_and_line(
     error: NatgaugeError, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(_question: Question, _watch: Any, **_others: Any) -> Answer:
+    def fail(_question: Question, _observer: Any, **_others: Any) -> Answer:
         raise error
 
     monkeypatch.setattr("natgauge.measurements.measure.answer", fail)
@@ -153,7 +153,7 @@ def test_errors_on_the_way_end_with_their_status_and_line(
 def test_what_nobody_foresaw_is_one_line_that_names_a_fault_of_natgauge_and_where_its_traceback_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def fail(_question: Question, _watch: Any, **_others: Any) -> Answer:
+    def fail(_question: Question, _observer: Any, **_others: Any) -> Answer:
         raise KeyError("table_size\n" + 5000 * "x")
 
     monkeypatch.setattr("natgauge.measurements.measure.answer", fail)
@@ -202,7 +202,7 @@ from natgauge import cli
 # Under `nohup make test` it is ignored, and natgauge leaves it so.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-def answer(question, watch, results, host_name):
+def answer(question, observer, results, host_name):
     try:
         pathlib.Path({str(tmp_path / "began")!r}).touch()
         time.sleep(60)
@@ -268,8 +268,8 @@ def test_durations_are_said_as_people_do(seconds: float, words: str) -> None:
 def test_without_a_terminal_a_question_refused_before_any_trial_leaves_one_line_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(_question: Question, watch: Any, **_others: Any) -> Answer:
-        watch.stage("making lab default")
+    def refuse(_question: Question, observer: Any, **_others: Any) -> Answer:
+        observer.stage("making lab default")
         raise HostError("lab default: in use by process 1")
 
     monkeypatch.setattr("natgauge.measurements.measure.answer", refuse)

@@ -17,9 +17,9 @@ from tests.unit.test_measurer_verbs import WIRE, check
 
 from natgauge.bench.external import ExternalControls, ExternalMeasurer, abilities
 from natgauge.bench.fresh_ports import SPARE_SECONDS, FreshTuples, Ledger, Use
+from natgauge.bench.observer import Silent
 from natgauge.bench.ranges import Range
 from natgauge.bench.traffic import make_plan
-from natgauge.bench.watch import Silent
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import ExternalDevice
@@ -34,7 +34,7 @@ NAT = "nftables-nat44"
 
 @dataclass
 class Clock(Silent):
-    """Time that passes only while somebody sleeps; notes what the watch is told."""
+    """Time that passes only while somebody sleeps; notes what the observer is told."""
 
     now: float = 10_000.0
     told: list[str] = field(default_factory=list)
@@ -57,10 +57,10 @@ def tuples(clock: Clock, connections: int = 1000, **others: Any) -> FreshTuples:
     return FreshTuples(make_plan(TrafficOptions(connections=connections), AROUND), TIMEOUT, **{**given, **others})
 
 
-def use(fresh: FreshTuples, watch: Clock) -> Range:
+def use(fresh: FreshTuples, observer: Clock) -> Range:
     """One trial of no duration; its destination ports."""
     traffic = fresh.next()
-    with fresh.used(traffic.destination_ports, traffic.connections, watch):
+    with fresh.used(traffic.destination_ports, traffic.connections, observer):
         return traffic.destination_ports
 
 
@@ -88,14 +88,14 @@ class Conntrack(FakeEngine):
         return super().__call__(request, *others)
 
 
-def external(engine: FakeEngine, fresh: FreshTuples | None, watch: Clock, **others: Any) -> ExternalMeasurer:
+def external(engine: FakeEngine, fresh: FreshTuples | None, observer: Clock, **others: Any) -> ExternalMeasurer:
     return ExternalMeasurer(
         place=FakeLab(),
         device=others.pop("device", None),
         traffic=make_plan(TrafficOptions(connections=1000), AROUND),
         settings=replace(SETTINGS, first_mark=1),
         recorder=others.pop("recorder", Recorder()),
-        watch=watch,
+        observer=observer,
         runner=engine,
         fresh=fresh,
     )

@@ -20,8 +20,8 @@ from tests.unit.simulated import Gateway
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
-from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.cli import run
 from natgauge.duts.device_settings import DeviceSettings
@@ -69,7 +69,7 @@ class Conditioned(Simulated):
 class ConditionedBenches(Benches):
     """Makes such benches; a gateway scales with its cores and is slower than plain forwarding."""
 
-    def __call__(self, cell: Cell, _watch: Watch) -> Conditioned:
+    def __call__(self, cell: Cell, _observer: Observer) -> Conditioned:
         """Plan the bench of a cell."""
         return Conditioned(self, cell)
 

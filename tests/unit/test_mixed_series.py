@@ -98,10 +98,10 @@ class Versioned(Benches):
     version = "tayga 0.9.2"
     governors: Sequence[str] = ()
 
-    def __call__(self, cell: Any, watch: Any) -> Any:
+    def __call__(self, cell: Any, observer: Any) -> Any:
         """One that tells its version."""
         self.visits = getattr(self, "visits", 0) + 1
-        plain = super().__call__(cell, watch)
+        plain = super().__call__(cell, observer)
         return VersionedStand(plain.benches, cell)
 
 

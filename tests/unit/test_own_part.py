@@ -46,9 +46,9 @@ PLACE: dict[str, Any] = {"placement": "isolated", "device_cores": 1, "server_ver
 class Isolated(Benches):
     """Benches whose device has a core of its own, and a server behind it."""
 
-    def __call__(self, cell: Any, watch: Any) -> Any:
+    def __call__(self, cell: Any, observer: Any) -> Any:
         """One that says so."""
-        return IsolatedStand(super().__call__(cell, watch).benches, cell)
+        return IsolatedStand(super().__call__(cell, observer).benches, cell)
 
 
 class IsolatedStand(Simulated):

@@ -19,10 +19,10 @@ from tests.unit.simulated import Gateway
 from natgauge import procedures
 from natgauge.analysis.sittings import sitting_of, take_turns
 from natgauge.bench.bench import Bench, Ready
+from natgauge.bench.observer import Silent
 from natgauge.bench.planned import Planned
 from natgauge.bench.renewal import Renewed
 from natgauge.bench.seeds import in_repetition, seed_of_repetition
-from natgauge.bench.watch import Silent
 from natgauge.errors import HostError
 from natgauge.inputs.question import Cell
 from natgauge.procedures import connection_rate
@@ -141,7 +141,7 @@ class Standing(Gateway):
 
     def __init__(self, rate: float) -> None:
         super().__init__(establishes=rate)
-        self.watch = Silent()
+        self.observer = Silent()
         self.continued: list[Standing] = []
 
     def continue_after(self, before: Standing) -> None:
@@ -237,9 +237,9 @@ def test_each_round_of_a_campaign_has_a_seed_of_its_own_and_its_result_tells_lab
     seeds: list[int | None] = []
 
     class Watched(Benches):
-        def __call__(self, cell: Cell, watch: Any) -> Any:
+        def __call__(self, cell: Cell, observer: Any) -> Any:
             seeds.append(cell.lab.seed)
-            return super().__call__(cell, watch)
+            return super().__call__(cell, observer)
 
     campaign(tmp_path, Watched())
     assert set(seeds) == {5, seed_of_repetition(5, 2)}

@@ -19,8 +19,8 @@ from tests.unit.simulated import Gateway
 from tests.unit.spreading import SMALL, alone, counted_once, own_run, spread_out
 
 from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
-from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.journal import entries, line_of
 from natgauge.campaigns.spread import cluster, worker
@@ -103,7 +103,7 @@ class Dask:
         task_state: of each task, as the worker has it.
     """
 
-    def __init__(self, make_bench: Callable[[Cell, Watch], Any]) -> None:
+    def __init__(self, make_bench: Callable[[Cell, Observer], Any]) -> None:
         self.errors: list[Sequence[BaseException]] = []
         self.begins = True
         self.futures: list[Future] = []
@@ -230,10 +230,10 @@ def test_the_command_of_a_result_has_the_lab_of_the_plan(
 ) -> None:
     labs = []
 
-    def in_own_lab(cell: Cell, watch: Watch) -> Any:
+    def in_own_lab(cell: Cell, observer: Observer) -> Any:
         own = dask.offer.lab_of(cell)
         labs.append(own.lab.lab_name)
-        return Benches()(own, watch)
+        return Benches()(own, observer)
 
     monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, in_own_lab)})
     spread_out(tmp_path)
@@ -338,7 +338,7 @@ def test_repetitions_that_ended_before_an_error_are_kept(
 class _LosesItsDevice(Benches):
     """Benches of a device that comes up for one measurement, and of which no second lab can be made."""
 
-    def __call__(self, cell: Cell, _watch: Watch) -> Any:
+    def __call__(self, cell: Cell, _observer: Observer) -> Any:
         """The first bench fails at the second measurement, the second one cannot be made."""
         if self.cells:
             raise BrokenError("lab: cannot be made")

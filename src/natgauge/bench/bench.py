@@ -21,12 +21,12 @@ from natgauge.bench.address_plan import address_plan
 from natgauge.bench.cost_rounds import CostRounds
 from natgauge.bench.grace import checked, grace_of
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder, SliceRounds
+from natgauge.bench.observer import Observer, Silent, Unread
 from natgauge.bench.planned import Planned
 from natgauge.bench.requests import TrialConstants, refuse_stateless
 from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of
 from natgauge.bench.timeable import reasons_not_timed
 from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, with_pool
-from natgauge.bench.watch import Silent, Unread, Watch
 from natgauge.duts.chain import Chain
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.gateway import Gateway
@@ -74,7 +74,7 @@ class Ready:
         Raises:
             NatgaugeError: the measurement failed.
         """
-        return self.planned.procedure.measure(self.measurer, self.planned.settings, self.measurer.watch.event)
+        return self.planned.procedure.measure(self.measurer, self.planned.settings, self.measurer.observer.event)
 
 
 class Bench:
@@ -90,10 +90,10 @@ class Bench:
         device: the started devices; None before the `with` block, and for external devices.
     """
 
-    def __init__(  # noqa: PLR0913 - one argument per choice, all but the cell and the watch by keyword
+    def __init__(  # noqa: PLR0913 - one argument per choice, all but the cell and the observer by keyword
         self,
         cell: Cell,
-        watch: Watch | None = None,
+        observer: Observer | None = None,
         *,
         lab: Lab | None = None,
         play: Player = Gateway,
@@ -104,7 +104,7 @@ class Bench:
 
         Args:
             cell: the user's choices.
-            watch: receives the progress.
+            observer: receives the progress.
             lab: a planned lab; None = planned from the cell.
             play: makes a gateway of a recipe and a device.
             holder: index of the device that holds the connections, where the lab has several; None = as the recipe
@@ -126,7 +126,7 @@ class Bench:
         self.seed = _check_seed(cell.lab.seed)
         checked(cell.lab.grace_seconds)
         self.device: Chain | None = None
-        self._watch = watch if watch is not None else Silent()
+        self._observer = observer if observer is not None else Silent()
         self._play = play
         self._holder = self.recipe.holder if holder is None else holder
         self._rates = rates
@@ -251,7 +251,7 @@ class Bench:
             UsageError: a port or a kept lab is not as named.
         """
         check_host()
-        self._watch.stage(f"making lab {self.lab.name}")
+        self._observer.stage(f"making lab {self.lab.name}")
         self._made.enter_context(self.lab)
         # Everything in the lab is stopped before the lab is removed, also when the lab is kept.
         self._made.enter_context(self._server)
@@ -300,16 +300,16 @@ class Bench:
                 background=ground.background if Ability.BACKGROUND in planned.settings.needs() else None,
             ),
             recorder=recorder,
-            watch=self._watch,
+            observer=self._observer,
             phase1_only=planned.settings.phase2_seconds == 0,
             own=self._own_delays if self.lab.virtual else None,
             slice_rounds=self._rounds_of_slices(),
             server=self._real_server(planned.settings.far_side),
         )
         if prove:
-            self._watch.stage("checking that the device forwards")
+            self._observer.stage("checking that the device forwards")
             measurer.check_forwarding()
-        self._watch.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
+        self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
 
     def _measurer(self, **given: Any) -> LabMeasurer:
@@ -349,7 +349,7 @@ class Bench:
             self._far_side = None
             self._server.close()
         if name != TESTER and self._far_side is None and self.lab.server is not None:
-            self._watch.stage(f"starting {name} as far side")
+            self._observer.stage(f"starting {name} as far side")
             family, addresses = self.address_plan.outside.family, self.traffic.responder_addresses
             server = far_side.FarSide(name, self.lab.server, family, addresses)
             self._far_side = self._server.enter_context(server)
@@ -360,7 +360,7 @@ class Bench:
         if not self.lab.devices:
             return None
         if self.device is None:
-            self._watch.stage(f"starting {self.recipe.name}")
+            self._observer.stage(f"starting {self.recipe.name}")
             chain = self._made.enter_context(Chain(self._gateways(), self._holder))
             chain.start(demand)
             self.device = chain
@@ -381,7 +381,7 @@ class Bench:
         """Return the tester's own highest rates for the frames of the trials; of two families, the slower one's."""
         if self._rates is not None:
             return self._rates
-        self._watch.stage("looking up what the tester itself can do (measured once per host and setting)")
+        self._observer.stage("looking up what the tester itself can do (measured once per host and setting)")
         delays, variation = settings.times_frames, Ability.VARIATION in settings.needs()
         families = {self.address_plan.inside.family, self.address_plan.outside.family}
         query = settings.query

@@ -144,7 +144,7 @@ class ExternalMeasurer(LabMeasurer):
         if self.fresh is None:
             return super()._run(request, progress)
         ports = request.initiator.destination_ports
-        with self.fresh.used(Range(ports.first, ports.last), request.connections, self.watch):
+        with self.fresh.used(Range(ports.first, ports.last), request.connections, self.observer):
             return super()._run(request, progress)
 
 

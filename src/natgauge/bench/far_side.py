@@ -10,10 +10,10 @@ from typing import Any, Final, Self
 
 from natgauge.bench.address_plan import AddressPlan
 from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.observer import Unread
 from natgauge.bench.planned import Planned
 from natgauge.bench.protocols import ServerControl
 from natgauge.bench.traffic import TrafficPlan, make_plan
-from natgauge.bench.watch import Unread
 from natgauge.duts import far_side
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.limits import DeviceDemand
@@ -147,12 +147,12 @@ def rate_alone(measurer: LabMeasurer, planned: Planned, family: Family) -> float
     server = measurer.server
     if server is None:
         return None
-    measurer.watch.stage(f"measuring {server.name} alone, without a device")
+    measurer.observer.stage(f"measuring {server.name} alone, without a device")
     try:
         return _rate_alone(measurer, server, planned, family) or None
     except NatgaugeError as error:
         # What was measured before is worth more than this; the result says that it is not known.
-        measurer.watch.stage(f"{server.name} alone could not be measured: {error}")
+        measurer.observer.stage(f"{server.name} alone could not be measured: {error}")
         return None
 
 
@@ -188,7 +188,7 @@ def _rate_alone(measurer: LabMeasurer, server: ServerControl, planned: Planned, 
                 traffic=traffic,
                 settings=constants,
                 recorder=Unread(),
-                watch=measurer.watch,
+                observer=measurer.observer,
                 server=other,
             )
             return planned.procedure.measure(cabled, settings).summary.median

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Final
 
 from natgauge import files
+from natgauge.bench.observer import Observer
 from natgauge.bench.ranges import LAST_PORT, Range
 from natgauge.bench.traffic import TrafficPlan
-from natgauge.bench.watch import Watch
 from natgauge.errors import UsageError
 from natgauge.labs.common.locks import RUN
 from natgauge.labs.contract import FreshTrials
@@ -121,18 +121,18 @@ class FreshTuples:
         return replace(self.traffic, destination_ports=Range(first, first + ports.count - 1))
 
     @contextmanager
-    def used(self, ports: Range, connections: int, watch: Watch) -> Iterator[None]:
+    def used(self, ports: Range, connections: int, observer: Observer) -> Iterator[None]:
         """Wait until the device has forgotten these four tuples; record their use at the end of the block.
 
         Args:
             ports: the destination ports, from `next`.
             connections: number of connections that the trial opens.
-            watch: receives the count-down.
+            observer: receives the count-down.
 
         Raises:
             UsageError: the device has not forgotten them, and the user chose not to wait.
         """
-        self._wait(self._ready_at(ports, connections), watch)
+        self._wait(self._ready_at(ports, connections), observer)
         try:
             yield
         finally:
@@ -158,7 +158,7 @@ class FreshTuples:
             ready, left = at, left - held
         return ready
 
-    def _wait(self, until: float, watch: Watch) -> None:
+    def _wait(self, until: float, observer: Observer) -> None:
         left = until - self.clock()
         if left > 0 and self.method == "no-wait":
             raise UsageError(
@@ -166,5 +166,5 @@ class FreshTuples:
                 f"{left:.0f} s; allow waiting (--fresh-trials new-tuples), or give an --empty-command"
             )
         while (left := until - self.clock()) > 0:
-            watch.stage(f"waiting {math.ceil(left)} s until the device has forgotten earlier connections")
+            observer.stage(f"waiting {math.ceil(left)} s until the device has forgotten earlier connections")
             self.sleep(min(left, _TOLD_EVERY_SECONDS))

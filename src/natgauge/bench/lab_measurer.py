@@ -12,13 +12,13 @@ from typing import Final, Protocol
 from natgauge.bench import forwarding
 from natgauge.bench.command_retries import CommandRetries, SilentControlsError
 from natgauge.bench.judging import judged, record_of
+from natgauge.bench.observer import Observer, Silent
 from natgauge.bench.pacing import learned, pacing
 from natgauge.bench.protocols import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.bench.raw_trial import RawTrial
 from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.bench.trial_run import NOT_OURS, TrialRun, emptied
-from natgauge.bench.watch import Silent, Watch
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
 from natgauge.measurer import (
@@ -104,7 +104,7 @@ class LabMeasurer(Measurer):
         traffic: the four tuples and the frame.
         settings: constants of all trials.
         recorder: stores every trial, invalid trials included.
-        watch: receives the progress.
+        observer: receives the progress.
         phase1_only: whether trials have no phase 2, which decides which of the tester's own rates is the ceiling.
         runner: performs a request.
         number: number of the last trial, from 1.
@@ -125,7 +125,7 @@ class LabMeasurer(Measurer):
     traffic: TrafficPlan
     settings: TrialConstants
     recorder: Recorder
-    watch: Watch = field(default_factory=Silent)
+    observer: Observer = field(default_factory=Silent)
     phase1_only: bool = False
     runner: Runner = _run_engine
     number: int = 0
@@ -346,7 +346,7 @@ class LabMeasurer(Measurer):
         """
         self.number += 1
         try:
-            return streams_of(self._run(self._probe(), self.watch.running))
+            return streams_of(self._run(self._probe(), self.observer.running))
         except UnreachableError:
             # When a device is down, the tester's port may have no carrier, and then no frame can be sent.
             return {}
@@ -480,7 +480,14 @@ class LabMeasurer(Measurer):
     def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> RawTrial:
         """Run a trial, as `TrialRun.perform` does."""
         run = TrialRun(
-            self.place, self.device, self.server, self.asking, self._run, self.watch.running, self.own_drops, self.sleep
+            self.place,
+            self.device,
+            self.server,
+            self.asking,
+            self._run,
+            self.observer.running,
+            self.own_drops,
+            self.sleep,
         )
         return run.perform(request, restart_at, settle)
 

@@ -34,7 +34,7 @@ def receiver_seconds(measurer: LabMeasurer, passed: TrialPlan | None = None) -> 
     plan = measurer.passed if passed is None else passed
     if plan is None or measurer.place.placement != "isolated":
         return None
-    measurer.watch.stage("timing the tester's receivers on the device's cores")
+    measurer.observer.stage("timing the tester's receivers on the device's cores")
     try:
         return seconds_of(measurer.time_receivers(shortened(plan)))
     except NatgaugeError:

@@ -139,7 +139,7 @@ class Renewed(Measurer):
         Raises:
             NatgaugeError: the measurement failed.
         """
-        observe = self._live.watch.event
+        observe = self._live.observer.event
         return self._planned.procedure.measure(self, self._planned.settings, observe, begins=self.begin)
 
     def conduct(self, repetitions: int) -> Mapping[str, Any]:
@@ -184,7 +184,7 @@ class Renewed(Measurer):
         return self._live.empty_timed()
 
     def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
-        """Watch the count of the present device."""
+        """Observer the count of the present device."""
         return self._live.watch_count(interval_seconds, longest_seconds)
 
     def restart(self) -> None:

@@ -11,9 +11,9 @@ from typing import Any, Protocol, Self
 from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.far_side import rate_alone
 from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
 from natgauge.bench.receiver_time import receiver_seconds
-from natgauge.bench.watch import Watch
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE
 from natgauge.measurements.measure import parameters_of
@@ -69,17 +69,17 @@ class CampaignBench(Protocol):
         """Leave the lab and undo it."""
 
 
-#: Makes the bench of a cell; the watch shows its progress.
-MakeBench = Callable[[Cell, Watch], CampaignBench]
+#: Makes the bench of a cell; the observer shows its progress.
+MakeBench = Callable[[Cell, Observer], CampaignBench]
 
 
 class LabBench:
     """A bench in a lab."""
 
-    def __init__(self, facts: Callable[[], Mapping[str, object]], cell: Cell, watch: Watch) -> None:
+    def __init__(self, facts: Callable[[], Mapping[str, object]], cell: Cell, observer: Observer) -> None:
         """Plan it; nothing is touched. `facts` returns the facts of this machine, which may change over time."""
         self._facts = facts
-        self._bench = Bench(cell, watch)
+        self._bench = Bench(cell, observer)
 
     def plan(self, metric: str, choices: Mapping[str, object]) -> Planned:
         """Plan a procedure for this bench."""

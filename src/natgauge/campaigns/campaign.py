@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from natgauge.bench.bench import check_host
-from natgauge.bench.watch import Silent, Watch
+from natgauge.bench.observer import Observer, Silent
 from natgauge.campaigns import plan as plans
 from natgauge.campaigns import spread
 from natgauge.campaigns.bench_protocol import LabBench, MakeBench
@@ -73,13 +73,13 @@ class RunOrder:
 
 
 def run(
-    order: RunOrder, watch: Watch | None = None, *, make_bench: MakeBench | None = None
+    order: RunOrder, observer: Observer | None = None, *, make_bench: MakeBench | None = None
 ) -> tuple[Path, CampaignState]:
     """Run a campaign, or resume one, until nothing is left to measure.
 
     Args:
         order: the options.
-        watch: shows progress.
+        observer: shows progress.
         make_bench: makes benches; None = benches in labs.
 
     Returns:
@@ -99,7 +99,7 @@ def run(
         seed = begun.seed
         _refuse_other(plan, begun, folder)
         if make_bench is None:
-            _undo_left_behind(watch or Silent())
+            _undo_left_behind(observer or Silent())
     with _measuring(order, plan.model_copy(update={"seed": seed}), make_bench) as setup:
         if begun is None:
             _begin(folder, plan, setup, seed)
@@ -115,7 +115,7 @@ def run(
                 journal=journal,
                 state=CampaignState.of(entries(folder)),
                 runner=setup.runner,
-                watch=watch or Silent(),
+                observer=observer or Silent(),
                 only=order.only,
             )
             _run(session, retry_broken=order.retry_broken)
@@ -162,15 +162,15 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
         yield _Setup(cells, coordinated, coordinated.workers.machines)
 
 
-def _undo_left_behind(watch: Watch) -> None:
+def _undo_left_behind(observer: Observer) -> None:
     """Undo what killed sessions left; a failure to do so is shown, and does not end the campaign."""
     try:
         done = cleanup.undo_left_behind()
     except NatgaugeError as error:
-        watch.stage(f"what a killed run left stays: {error}")
+        observer.stage(f"what a killed run left stays: {error}")
         return
     if done:
-        watch.stage(f"undoing what a killed run left: {', '.join(done)}")
+        observer.stage(f"undoing what a killed run left: {', '.join(done)}")
 
 
 def _run(session: Session, *, retry_broken: bool) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
 from natgauge.bench.question import command
 from natgauge.bench.seeds import in_repetition
-from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import CampaignBench, MakeBench, Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.journal import AppendLine
@@ -64,7 +64,7 @@ class CellRun:
         append_line: appends a line to the journal.
         make_bench: makes benches.
         facts: facts of this machine.
-        watch: shows progress.
+        observer: shows progress.
         worker: name, cores and likeness of the worker that this is (`natgauge.campaigns.spread.worker`); None = the
             campaign has no workers.
     """
@@ -75,7 +75,7 @@ class CellRun:
     append_line: AppendLine
     make_bench: MakeBench
     facts: Mapping[str, object]
-    watch: Watch
+    observer: Observer
     worker: Mapping[str, Any] | None = None
 
     def run(self) -> None:
@@ -95,7 +95,7 @@ class CellRun:
         Returns:
             Reason why the device did not start or forward; empty = it did.
         """
-        with self.make_bench(self._cell(), self.watch) as bench:
+        with self.make_bench(self._cell(), self.observer) as bench:
             for measurement in pending(self.state, self.point, self.round_number):
                 # A device that broke in one measurement is not measured in those that follow.
                 if not is_open(self.state, self.point, measurement):
@@ -140,7 +140,7 @@ class CellRun:
                 planned=planned,
                 ready=ready,
                 recorder=recorder,
-                watch=self.watch,
+                observer=self.observer,
                 most=measurement.most_repetitions,
                 known={name for repetition in self._ended(measurement) for name in repetition.own_part},
             )
@@ -148,7 +148,7 @@ class CellRun:
                 running.run(under_way)
             except ReplayError as error:
                 self.append_line("repetition-redone", **where, repetition=under_way.number, cause=str(error))
-                self.watch.stage(f"{measurement.name}: repetition {under_way.number} begins again: {error}")
+                self.observer.stage(f"{measurement.name}: repetition {under_way.number} begins again: {error}")
                 self._begin(measurement, given, ready)
                 continue
             except HostError:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
-from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.journal import EVIDENCE, AppendLine, entries
@@ -42,7 +42,7 @@ class RepetitionRun:
         planned: the procedure, with one repetition.
         ready: measurer of the repetition.
         recorder: recorder of the measurer's trials.
-        watch: shows trials, except replayed ones.
+        observer: shows trials, except replayed ones.
         most: largest number of repetitions.
         known: names of figures of the tester's own part that earlier repetitions have.
     """
@@ -52,7 +52,7 @@ class RepetitionRun:
     planned: Planned
     ready: Prepared
     recorder: Memory
-    watch: Watch
+    observer: Observer
     most: int
     known: Collection[str]
 
@@ -85,10 +85,10 @@ class RepetitionRun:
                     self.append_line("trial", sync=False, **self.where, **_standing(known.number, event))
             if shown:
                 own = event.metric == procedure.metric
-                self.watch.event(replace(event, repetition=known.number, repetitions=self.most) if own else event)
+                self.observer.event(replace(event, repetition=known.number, repetitions=self.most) if own else event)
 
         if known.answers:
-            self.watch.stage(f"{procedure.metric}: going on after {len(known.answers)} calls in the journal")
+            self.observer.stage(f"{procedure.metric}: going on after {len(known.answers)} calls in the journal")
         measured = procedure.measure(measurer, self.planned.settings, observe, clock=measurer.clock)
         if measurer.replaying:
             raise ReplayError("the journal has more calls than the procedure makes")

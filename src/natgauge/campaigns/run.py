@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from natgauge.bench.watch import Silent, Watch
+from natgauge.bench.observer import Observer, Silent
 from natgauge.campaigns.bench_protocol import MakeBench
 from natgauge.campaigns.cell_run import CellRun, is_open, pending
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
@@ -64,7 +64,7 @@ class LocalRunner:
 
     def _run(self, session: Session, point: PlannedCell, round_number: int) -> None:
         session.append_line("visit", cell=point.name, round=round_number)
-        session.watch.stage(f"cell {point.name}, round {round_number}: {session.left()}")
+        session.observer.stage(f"cell {point.name}, round {round_number}: {session.left()}")
         run = CellRun(
             point=point,
             round_number=round_number,
@@ -72,7 +72,7 @@ class LocalRunner:
             append_line=session.append_line,
             make_bench=self.make_bench,
             facts=self.facts,
-            watch=session.watch,
+            observer=session.observer,
         )
         run.run()
         session.finish_all(point)
@@ -89,7 +89,7 @@ class Session:
         journal: the open journal.
         state: state of the campaign, kept up to date with the journal.
         runner: makes the cell runs, here or on other machines.
-        watch: shows progress.
+        observer: shows progress.
         only: names or patterns of the cells of this session; empty = all.
     """
 
@@ -99,7 +99,7 @@ class Session:
     journal: Journal
     state: CampaignState
     runner: CellRunner
-    watch: Watch = field(default_factory=Silent)
+    observer: Observer = field(default_factory=Silent)
     only: Sequence[str] = ()
     _began: float = field(default_factory=time.monotonic)
     _before: float | None = None

@@ -24,7 +24,7 @@ _REFRESHES_PER_SECOND: Final = 8
 
 
 class ProgressDisplay:
-    """A `Watch` that prints progress. Use it as a context manager around the measurement."""
+    """A `Observer` that prints progress. Use it as a context manager around the measurement."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console if console is not None else Console(stderr=True, highlight=False, soft_wrap=True)

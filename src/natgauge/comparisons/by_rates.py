@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self, cast
 
 from natgauge.bench.bench import Bench, Ready
+from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.seeds import in_repetition
-from natgauge.bench.watch import Watch
 from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.estimates import Subject, estimate_of
 from natgauge.comparisons.method import Findings, making_again
@@ -98,14 +98,18 @@ class ByRates:
     first_look = 8
 
     def __init__(
-        self, gateways: Sequence[ComparedGateway], quantities: Sequence[Quantity], options: CompareOptions, watch: Watch
+        self,
+        gateways: Sequence[ComparedGateway],
+        quantities: Sequence[Quantity],
+        options: CompareOptions,
+        observer: Observer,
     ) -> None:
         """Plan every gateway; no lab is made.
 
         Raises:
             UsageError: the first error in the request.
         """
-        self._watch, self._quantities, self._seed = watch, quantities, options.seed or 0
+        self._observer, self._quantities, self._seed = observer, quantities, options.seed or 0
         self._goal = goal_of(options)
         self._placement = options.placement or "isolated"
         every = [*gateways, gateways[0].control()]
@@ -145,7 +149,7 @@ class ByRates:
         """
         self._made.close()
         for rated in self._all:
-            rated.bench = Bench(in_repetition(rated.cell, self._seed, number + 1), self._watch)
+            rated.bench = Bench(in_repetition(rated.cell, self._seed, number + 1), self._observer)
         self._make()
 
     def __exit__(self, *exception: object) -> None:
@@ -251,7 +255,7 @@ class ByRates:
         if gateway.lab_kind.shares_core and gateway.placement is None:
             place["placement"] = self._placement
         cell = gateway.cell(place)
-        bench = Bench(cell, self._watch)
+        bench = Bench(cell, self._observer)
         for quantity in self._quantities:
             # Refuse an impossible search before any lab is made.
             _planned(bench, quantity)
@@ -304,7 +308,7 @@ class ByRates:
                     rated.known["new"] = self._establishing(rated, quantity)
                 settings = replace(settings, connection_rate=rated.known["new"] * _SURELY)  # type: ignore[call-arg] # has it
             procedure = ready.planned.procedure
-            search = procedure.once(ready.measurer, settings, rated.known.get(quantity), self._watch.event)
+            search = procedure.once(ready.measurer, settings, rated.known.get(quantity), self._observer.event)
         except TimeUpError as error:
             searched.add_void()
             return str(error)
@@ -326,7 +330,7 @@ class ByRates:
         """
         ready = rated.ready[quantity]
         planned = _planned(rated.bench, "new")
-        search = planned.procedure.once(ready.measurer, planned.settings, None, self._watch.event)
+        search = planned.procedure.once(ready.measurer, planned.settings, None, self._observer.event)
         if not search.value:
             raise BrokenError(f'compare: {rated.label}: no connection rate passed; see "natgauge measure"')
         return search.value

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+from natgauge.bench.observer import Observer
 from natgauge.bench.rounds import RoundPlan, perform, work_of_blocks
-from natgauge.bench.watch import Watch
 from natgauge.comparisons.contestants import Contestants, RunningGateway
 from natgauge.comparisons.estimates import estimates_of, finite
 from natgauge.comparisons.method import Findings, making_again
@@ -37,7 +37,7 @@ class BySlices:
         gateways: Sequence[ComparedGateway],
         quantities: Sequence[Quantity],
         options: CompareOptions,
-        watch: Watch,
+        observer: Observer,
     ) -> None:
         """Plan every gateway; no lab is made.
 
@@ -46,7 +46,7 @@ class BySlices:
         """
         self._seed, self._slice_frames, self._quantities = options.seed or 0, options.slice_frames, quantities
         cpu = idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core")[0]
-        self.all = Contestants(gateways, cpu, self._seed, watch)
+        self.all = Contestants(gateways, cpu, self._seed, observer)
         self.labels = [gateway.label for gateway in self.all.gateways]
         self.stage = f"comparing {', '.join(self.labels)} on core {cpu}"
         fewest = min(device.frames.connections for device in self.all.devices)

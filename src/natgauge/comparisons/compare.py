@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Unpack
 
 from natgauge.bench.bench import check_host
-from natgauge.bench.watch import Silent, Watch
+from natgauge.bench.observer import Observer, Silent
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.estimates import is_decided
@@ -61,7 +61,7 @@ class Compared:
 def compare(
     *duts: str | Path,
     results: str | Path = RESULTS,
-    observe: Watch | None = None,
+    observe: Observer | None = None,
     look: Look | None = None,
     **choices: Unpack[CompareKeywords],
 ) -> Compared:
@@ -103,7 +103,7 @@ class ComparisonRun:
         names: Sequence[str],
         options: CompareOptions,
         shared: Mapping[str, object],
-        watch: Watch,
+        observer: Observer,
         look: Look | None,
     ) -> None:
         """Plan every gateway; no lab is made.
@@ -119,10 +119,10 @@ class ComparisonRun:
         self.quantities = read_quantities(str(options.quantities))
         self._recipe = gateways[0].recipe.name
         self._devices = {gateway.label: gateway.recipe.length for gateway in gateways}
-        self._watch, self._look = watch, look
+        self._observer, self._look = observer, look
         self._ended_by: NotMadeAgainError | None = None
         kind = BySlices if options.by == "slices" else ByRates
-        self.method: ComparisonMethod = kind(gateways, self.quantities, self.options, watch)
+        self.method: ComparisonMethod = kind(gateways, self.quantities, self.options, observer)
 
     def run(self, results: Path) -> Compared:
         """Make the labs, compare, undo everything.
@@ -142,7 +142,7 @@ class ComparisonRun:
 
     def _rounds(self, store: Store) -> tuple[float, int, list[RatioEstimate]]:
         """Run rounds until all is decided, the time is used up, or labs cannot be made again (see `_ended_by`)."""
-        self._watch.stage(self.method.stage)
+        self._observer.stage(self.method.stage)
         began, rounds, look, longest = time.monotonic(), 0, 1, 0.0
         while True:
             before = time.monotonic()

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from natgauge.bench.bench import Bench, Ready
+from natgauge.bench.observer import Observer, Unread
 from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of, over_cable
 from natgauge.bench.timed_gateway import TimedGateway
-from natgauge.bench.watch import Unread, Watch
 from natgauge.comparisons.request import ComparedGateway
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell
@@ -72,14 +72,14 @@ class Contestants:
         cpu: the core of the tester and all gateways.
     """
 
-    def __init__(self, compared: Sequence[ComparedGateway], cpu: int, seed: int, watch: Watch) -> None:
+    def __init__(self, compared: Sequence[ComparedGateway], cpu: int, seed: int, observer: Observer) -> None:
         """Plan every bench; no lab is made.
 
         Raises:
             UsageError: the first error in a gateway's question, or there are too many gateways.
         """
         self.cpu = cpu
-        self._watch = watch
+        self._observer = observer
         self._seed = seed
         self._made = ExitStack()
         self.gateways = [self._planned(gateway, str(number)) for number, gateway in enumerate(compared)]
@@ -139,7 +139,7 @@ class Contestants:
         return {"lab_name": _name(lab), "placement": "shared", "cores": (self.cpu,), "seed": self._seed}
 
     def _on(self, label: str, cell: Cell) -> RunningGateway:
-        bench = Bench(cell, self._watch, rates=NO_SEARCH)
+        bench = Bench(cell, self._observer, rates=NO_SEARCH)
         # Refuse an impossible gateway before any lab is made.
         bench.plan("throughput", {})
         return RunningGateway(label, bench, bench.timed_frames)

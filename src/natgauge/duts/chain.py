@@ -41,12 +41,12 @@ class Chain:
         self._started.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
     def start(self, demand: DeviceDemand) -> None:
-        """Check every gateway against the plan, then start them all.
+        """Check every gateway against the demand, then start them all.
 
         Raises:
             BrokenError: one does not come up.
             HostError: a program is missing, memory is short or a global setting cannot be made.
-            UsageError: a limit or time-out is too small for the plan.
+            UsageError: a limit or time-out is too small for the demand.
         """
         for gateway in self.gateways:
             gateway.prepare(demand)
@@ -55,12 +55,12 @@ class Chain:
             gateway.start()
 
     def fit(self, demand: DeviceDemand) -> None:
-        """Set what is started for another plan.
+        """Set what is started for another demand.
 
         Raises:
             BrokenError: a device does not answer.
             HostError: memory is short or a global setting cannot be made.
-            UsageError: a limit or time-out is too small for the plan.
+            UsageError: a limit or time-out is too small for the demand.
         """
         for gateway in self.gateways:
             gateway.fit(demand)

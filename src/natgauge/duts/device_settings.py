@@ -15,7 +15,7 @@ class DeviceSettings:
     Attributes:
         gateway: name of the recipe.
         version: lines printed by the verb `version`.
-        connections: number of connections of the plan.
+        connections: number of connections demanded.
         knobs: value by knob, read back from the device; only knobs that the device has.
         files: value by file name, for knobs that are files.
         found: value by knob before natgauge set it.

@@ -76,12 +76,12 @@ class Gateway:
                 self.stop()
 
     def prepare(self, demand: DeviceDemand) -> None:
-        """See that all is there and large enough for the plan; nothing is changed yet.
+        """See that all is there and large enough for the demand; nothing is changed yet.
 
         Raises:
             BrokenError: the device does not answer.
             HostError: a program is missing, or memory is short.
-            UsageError: a limit or time-out is too small for the plan, or a wish cannot be met.
+            UsageError: a limit or time-out is too small for the demand, or a wish cannot be met.
         """
         self._check_needs()
         present = {name: knob.read() for name, knob in self._machine.items()}
@@ -107,12 +107,12 @@ class Gateway:
         self.empty()
 
     def fit(self, demand: DeviceDemand) -> None:
-        """Set a running gateway for another plan; values raised for an earlier plan do not count.
+        """Set a running gateway for another demand; values raised for an earlier one do not count.
 
         Raises:
             BrokenError: the device does not answer.
             HostError: memory is short, or a global setting cannot be made.
-            UsageError: a limit or time-out is too small for the plan.
+            UsageError: a limit or time-out is too small for the demand.
         """
         present = {name: knob.read() for name, knob in self._machine.items()}
         self._values = choose(

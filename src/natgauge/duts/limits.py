@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a gateway's limits are enough for a plan, before any trial: arithmetic, with the numbers in every refusal.
+"""Whether a gateway's limits are enough for a demand, before any trial: arithmetic, with the numbers in every refusal.
 
 RFC 9693 section 4.4 sets the conditions: the table holds all connections, and no entry expires while it is needed.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: What is left to the rest of the machine when a table is filled.
 RESERVED_OCTETS: Final = 256 * 1024 * 1024
-#: Room in the table beyond the plan's connections, so that stray traffic does not push one of them out.
+#: Room in the table beyond the demanded connections, so that stray traffic does not push one of them out.
 SPARE_CONNECTIONS: Final = 1024
 #: A time-out is chosen this much longer than needed: senders that catch up and busy machines stretch a trial.
 SPARE_FACTOR: Final = 2
@@ -72,7 +72,7 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
 
     Args:
         recipe: the gateway.
-        demand: properties of the plan that the gateway must support.
+        demand: demand on the gateway.
         wishes: the user's own values.
         present: the knobs' values now, by name; only these are chosen for.
 
@@ -107,11 +107,11 @@ def _within(knob: Knob, value: int) -> int:
 
 
 def refuse_unfit(recipe: Playable, demand: DeviceDemand, values: Mapping[str, int]) -> None:
-    """Refuse a plan the gateway's limits are too small for.
+    """Refuse a demand the gateway's limits are too small for.
 
     Args:
         recipe: the gateway.
-        demand: properties of the plan that the gateway must support.
+        demand: demand on the gateway.
         values: the knobs as they are or will be, by name.
 
     Raises:
@@ -169,18 +169,18 @@ def _refuse_small_pool(recipe: Playable, demand: DeviceDemand) -> None:
 
 
 def octets_needed(recipe: Playable, demand: DeviceDemand, values: Mapping[str, int], present: Mapping[str, int]) -> int:
-    """Memory the plan takes on the device, in octets: entries, and buckets beyond the present ones."""
+    """Memory the demand takes on the device, in octets: entries, and buckets beyond the present ones."""
     buckets = max(0, values.get("hash_size", 0) - present.get("hash_size", 0))
     entries = demand.connections if recipe.stateful else 0
     return entries * (recipe.limits.octets_per_connection or 0) + buckets * (recipe.limits.octets_per_bucket or 0)
 
 
 def refuse_short_memory(recipe: Playable, demand: DeviceDemand, needed: int, free: int) -> None:
-    """Refuse a plan whose table would not fit: the kernel would end processes instead.
+    """Refuse a demand whose table would not fit: the kernel would end processes instead.
 
     Args:
         recipe: the gateway.
-        demand: properties of the plan that the gateway must support.
+        demand: demand on the gateway.
         needed: octets, of `octets_needed`.
         free: octets that can be had (MemAvailable).
 

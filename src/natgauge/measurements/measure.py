@@ -10,11 +10,11 @@ from typing import Any, Unpack
 
 from natgauge.bench.bench import Bench, Ready, check_host
 from natgauge.bench.far_side import rate_alone
+from natgauge.bench.observer import Observer
 from natgauge.bench.question import ask, command
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.renewal import NextBench, Renewed
 from natgauge.bench.seeds import in_repetition
-from natgauge.bench.watch import Watch
 from natgauge.duts.recipe import as_played, digest
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
@@ -47,7 +47,7 @@ def measure(
     dut: str | Path,
     *,
     results: str | Path = RESULTS,
-    observe: Watch | None = None,
+    observe: Observer | None = None,
     host_name: bool = False,
     **choices: Unpack[MeasureKeywords],
 ) -> Answer:
@@ -72,7 +72,7 @@ def measure(
 
 
 def answer(
-    question: Question, watch: Watch | None = None, *, results: Path = RESULTS, host_name: bool = False
+    question: Question, observer: Observer | None = None, *, results: Path = RESULTS, host_name: bool = False
 ) -> Answer:
     """Measure what is asked, and keep it in a new folder below `results`.
 
@@ -82,7 +82,7 @@ def answer(
         BrokenError: something broke on the way.
         FaultError: a fault of natgauge; its traceback lies in the results folder.
     """
-    bench = Bench(question.cell, watch)
+    bench = Bench(question.cell, observer)
     planned = bench.plan(question.metric, question.settings)
     check_host()
     store = Store.create(results, question.metric, bench.recipe.name)
@@ -92,7 +92,7 @@ def answer(
         def standing(each: Bench, ready: Ready) -> None:
             conditions.append(parameters_of(each, ready, machine.facts()))
 
-        renewed = Renewed(bench, planned, store, _following(question, bench, watch), standing=standing)
+        renewed = Renewed(bench, planned, store, _following(question, bench, observer), standing=standing)
         with reliance_kept(), renewed as labs:
             facts = machine.facts(host_name=host_name)
             (parameters,) = conditions
@@ -112,11 +112,11 @@ def answer(
         return keep(result, parameters, store)
 
 
-def _following(question: Question, first: Bench, watch: Watch | None) -> NextBench:
+def _following(question: Question, first: Bench, observer: Observer | None) -> NextBench:
     """Return a function that plans the bench of a further repetition: the same cell with another seed."""
 
     def plan(number: int) -> Bench:
-        return Bench(in_repetition(question.cell, first.seed, number), watch)
+        return Bench(in_repetition(question.cell, first.seed, number), observer)
 
     return plan
 

@@ -25,9 +25,9 @@ from tests.labs.program import own
 
 from natgauge.bench.bench import Bench, Player
 from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.observer import Silent
 from natgauge.bench.planned import Planned
 from natgauge.bench.question import ask
-from natgauge.bench.watch import Silent
 from natgauge.core_work import WorkByCore
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe

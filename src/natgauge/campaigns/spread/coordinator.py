@@ -180,7 +180,7 @@ class Coordinator:
         if self._revive is not None and len(self._offered) < self._number:
             self._revive()
         if not self._offered:
-            session.watch.stage(f"no worker is at {self.workers.text}; waiting for one")
+            session.observer.stage(f"no worker is at {self.workers.text}; waiting for one")
 
     def _end(self, session: Session, points: Sequence[PlannedCell], run: _Run) -> None:
         """Append the lines of a cell run that has ended, and submit the next run of its cell.
@@ -227,19 +227,19 @@ def _next_round(session: Session, point: PlannedCell) -> int | None:
 
 
 def _show(session: Session, run: _Run, message: RunProgress) -> None:
-    """Hand a progress message to the watch; the journal has the trial that is running, for `natgauge status`."""
+    """Hand a progress message to the observer; the journal has the trial that is running, for `natgauge status`."""
     cell, worker, content = run.point.name, message["name"], message["content"]
     if message["kind"] == "begin":
         run.starts, run.worker = run.starts + 1, worker
         session.append_line("visit", cell=cell, round=run.round_number, worker=worker)
-        session.watch.stage(f"{worker}: cell {cell}, round {run.round_number}: {session.left()}")
+        session.observer.stage(f"{worker}: cell {cell}, round {run.round_number}: {session.left()}")
     elif message["kind"] == "trial":
         _append(session, [content])
     elif message["kind"] == "stage":
-        session.watch.stage(f"{worker}: {content}")
+        session.observer.stage(f"{worker}: {content}")
     else:
         event = _event().validate_python(content)
-        session.watch.event(replace(event, metric=f"{cell} {event.metric}"))
+        session.observer.event(replace(event, metric=f"{cell} {event.metric}"))
 
 
 def _append(session: Session, lines: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from distributed import Reschedule, Status, WorkerPlugin, get_worker
 from distributed import Worker as DaskWorker
 
 from natgauge.bench.bench import check_host
-from natgauge.bench.watch import Silent, Watch
+from natgauge.bench.observer import Observer, Silent
 from natgauge.campaigns.bench_protocol import CampaignBench, LabBench, MakeBench
 from natgauge.campaigns.cell_run import CellRun
 from natgauge.campaigns.cells import PlannedCell, PlannedOrFaults, each
@@ -78,11 +78,11 @@ class NatgaugeWorker(WorkerPlugin):
             with suppress(ProcessLookupError):
                 os.sched_setaffinity(int(thread.name), self.offer.cores)
 
-    def bench(self, cell: Cell, watch: Watch) -> CampaignBench:
+    def bench(self, cell: Cell, observer: Observer) -> CampaignBench:
         """Make a bench for a cell, in a lab that only this worker uses."""
         if self._make_bench is not None:
-            return self._make_bench(cell, watch)
-        return LabBench(machine.facts, self.offer.lab_of(cell), watch)
+            return self._make_bench(cell, observer)
+        return LabBench(machine.facts, self.offer.lab_of(cell), observer)
 
     def check(self) -> None:
         """Refuse a host that cannot measure.
@@ -203,7 +203,7 @@ def run_cell(task: CellTask) -> EndedRun:
         append_line=append,
         make_bench=plugin.bench,
         facts=facts,
-        watch=run,
+        observer=run,
         worker={
             "name": offer.name,
             "cores": list(offer.cores),
@@ -220,7 +220,7 @@ def run_cell(task: CellTask) -> EndedRun:
 
 
 class _Run(Silent):
-    """The Dask task that the present thread runs, and its `Watch`: progress inside of a trial is not sent."""
+    """The Dask task that the present thread runs, and its `Observer`: progress inside of a trial is not sent."""
 
     def __init__(self, worker: DaskWorker) -> None:
         self.plugin = _plugin(worker)

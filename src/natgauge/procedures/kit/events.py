@@ -49,8 +49,8 @@ class Event:
     most_seconds_left: float | None = None
 
 
-Observer = Callable[[Event], None]
+EventHandler = Callable[[Event], None]
 
 
 def ignore(_event: Event) -> None:
-    """An observer that does not look."""
+    """Ignore the event."""

@@ -14,7 +14,7 @@ from natgauge.inputs.checks import one_of, spoken
 from natgauge.inputs.input import Input, inputs_of, own_first
 from natgauge.measurer import Ability, Measurer
 from natgauge.notes import Note
-from natgauge.procedures.kit.events import Observer, ignore
+from natgauge.procedures.kit.events import EventHandler, ignore
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
 from natgauge.procedures.kit.result.core_load import with_core_load
@@ -153,7 +153,7 @@ class Procedure(Generic[SettingsT]):
         self,
         measurer: Measurer,
         settings: SettingsT,
-        observe: Observer = ignore,
+        observe: EventHandler = ignore,
         budget: TimeBudget | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -193,7 +193,7 @@ class Procedure(Generic[SettingsT]):
         return dataclasses.replace(result, first=tuple(runner.first))
 
     def once(
-        self, measurer: Measurer, settings: SettingsT, known: float | None, observe: Observer = ignore
+        self, measurer: Measurer, settings: SettingsT, known: float | None, observe: EventHandler = ignore
     ) -> Measurement:
         """Measure a single repetition, for callers that measure several devices in turn.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
-from natgauge.procedures.kit.events import Bounds, Event, Observer, ignore
+from natgauge.procedures.kit.events import Bounds, Event, EventHandler, ignore
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
 
@@ -42,7 +42,7 @@ class TrialRunner:
     measurer: Measurer
     metric: str
     repetitions: int = 1
-    observe: Observer = ignore
+    observe: EventHandler = ignore
     clock: Callable[[], float] = time.monotonic
     budget: TimeBudget = field(default_factory=TimeBudget)
     begins: Callable[[int], None] = unheard

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of measurements. A terminal or a log that shows it implements `Watch`."""
+"""Progress of measurements. A terminal or a log that shows it implements `Observer`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from natgauge.procedures.kit.events import Event
 from natgauge.trials import Progress
 
 
-class Watch(Protocol):
+class Observer(Protocol):
     """Receives progress. Its methods must return quickly and never raise."""
 
     def stage(self, text: str) -> None:
