@@ -128,11 +128,7 @@ def test_the_results_of_a_small_plan_fill_the_table(name: str) -> None:
     empty = {at for row in one.rows for at, cell in enumerate(found[row.label]) if re.fullmatch(r"\([a-z]\)", cell)}
     assert empty == unmeasured(one)
     assert not [note for note in shown.below if note.startswith("Not in the table")]
-
-
-@pytest.mark.parametrize("name", PLANNED)
-def test_the_rates_of_a_small_plan_are_those_of_the_gateways_in_the_unit_of_the_table(name: str) -> None:
-    one, found = table(name), lines(like.sheet(name, measured(name)))
+    # The rates are those of the gateways, in the unit of the table.
     for row in one.rows:
         quantity = one.quantities.get(row.quantity or "")
         if row.kind != "median" or quantity is None or quantity.metric not in {"connection-rate", "throughput"}:
@@ -141,10 +137,8 @@ def test_the_rates_of_a_small_plan_are_those_of_the_gateways_in_the_unit_of_the_
             if at not in unmeasured(one):
                 truth = (at + 1 if one.axis == "cores" else 1) * (3 if "packet forwarding" in quantity.device else 1)
                 truth *= ESTABLISHES if quantity.metric == "connection-rate" else FORWARDS
-                if quantity.directions is not None and one.plan.columns.get("directions", ["both"] * one.width)[at] == (
-                    "both"
-                ):
-                    truth *= 2
+                directions = one.plan.columns.get("directions", ["both"] * one.width)[at]
+                truth *= 2 if quantity.directions is not None and directions == "both" else 1
                 assert value(cell) * quantity.times == pytest.approx(truth, rel=0.07), (row.label, at)
 
 
@@ -307,6 +301,27 @@ def test_own_numbers_of_connections_are_in_the_columns_by_their_position() -> No
     said = " ".join(shown.below)
     assert "in the published columns by their position, the smallest first." in said
     assert "(a) no result: the results have fewer numbers of connections than the table has columns." in said
+
+
+def test_own_numbers_of_draws_are_in_the_columns_of_draws() -> None:
+    def drawn(draws: int) -> Result:
+        parameters = {"order": "with-replacement", "draws": draws}
+        (result,) = rates(1000, dut="iptables-nat44", parameters=parameters, figures={"connections_counted": draws / 2})
+        return result
+
+    shown = like.sheet("nat64-paper-table-23", [drawn(5000), drawn(600)])
+    assert lines(shown)["Number of phase 1 frames"] == ("(a)", "600", "5,000", "(a)")
+    assert lines(shown)["Number of connections minimum"] == ("-", "300", "2,500", "-")
+    assert "The numbers of draws are in the published columns by their position, the smallest first." in shown.below
+    assert "(a) no result of connection-rate of iptables-nat44 with order = increasing or permutation." in shown.below
+
+
+def test_parameters_that_the_publication_gives_outside_of_the_table_are_below_it() -> None:
+    shown = like.sheet("scalability-draft-figure-6", measured("scalability-draft-figure-6"))
+    assert (
+        "Measured with cores 1, source ports 250, destination ports 125, table size 16,384, hash size 16,384, "
+        "experiments 3." in shown.below
+    )
 
 
 def test_another_device_stands_for_the_published_one() -> None:

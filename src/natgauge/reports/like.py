@@ -8,7 +8,6 @@ from `natgauge.analysis`, as in all other reports.
 from __future__ import annotations
 
 import math
-import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -54,7 +53,6 @@ _AXES: Final = {"cores": CORES, "connections": SESSIONS}
 _OPENED: Final = "opened"
 #: What ends a search without a doubt about the device.
 _OF_DEVICE: Final = frozenset({"device", "table"})
-_DECIMALS: Final = re.compile(r"\.(\d+)")
 _DIGITS: Final = 4
 
 
@@ -106,7 +104,7 @@ class _Shaped:
             lines.append(SheetRow(row.label, cells))
             if self._beside and row.kind != "heading":
                 lines.append(SheetRow(f"{row.label}, published", printed.cells))
-            elif row is self._table.rows[0] and self._columns.matched != "full":
+            elif row is self._table.rows[0] and self._columns.matched != "full" and printed.cells != cells:
                 lines.append(SheetRow("in the column of", printed.cells))
         return Sheet(tuple(lines), tuple(self._below()))
 
@@ -172,9 +170,9 @@ class _Shaped:
         if kind == "connections" and drawn:
             return number(self._summary(_OPENED, column, "median"))
         if kind == "new-connection-share":
-            return _decimals(row, self._share_of_new(column, drawn=drawn))
+            return _decimals(row.cells[column], self._share_of_new(column, drawn=drawn))
         if kind in {"table-per-connection", "connections-per-bucket"}:
-            return _decimals(row, self._ratio(kind, column, drawn=drawn))
+            return _decimals(row.cells[column], self._ratio(kind, column, drawn=drawn))
         return _joined(results, _PARAMETERS[kind])
 
     def _share_of_new(self, column: int, *, drawn: bool) -> float:
@@ -203,7 +201,7 @@ class _Shaped:
         placed = self._columns.placed
         if kind == "relative-scale-up":
             if result.device_cores == 1:
-                return _decimals(row, 1.0)
+                return _decimals(row.cells[column], 1.0)
             comparison, other = scale_up(result, placed), "one core"
         elif kind == "percent-of-forwarding":
             comparison, other = of_forwarding(result, placed), "plain forwarding"
@@ -214,7 +212,7 @@ class _Shaped:
             before = self._result(str(row.quantity), column - 1)
             if comparison.reference is not None and comparison.reference is not before:
                 raise _Missing("the column before has another device")
-        return _ratio_text(row, comparison, other) + self._noted(comparison, result)
+        return _ratio_text(row.cells[column], comparison, other) + self._noted(comparison, result)
 
     def _noted(self, comparison: Comparison, result: Result) -> str:
         if comparison.note:
@@ -237,8 +235,13 @@ class _Shaped:
         elif columns.matched == "position":
             yield f"The numbers of {columns.axis} are in the published columns by their position, the smallest first."
         yield from self._quantities()
-        for at, (reason, values) in enumerate(self._reasons.items()):
-            *first, last = values or [""]
+        # Parameters that the publication gives outside of the table.
+        kinds = [kind for kind in published.plan.parameters if kind in _PARAMETERS]
+        values = ((kind.replace("-", " "), _joined(columns.placed, _PARAMETERS[kind])) for kind in kinds)
+        if measured := [f"{name} {value}" for name, value in values if value != NOTHING]:
+            yield f"Measured with {', '.join(measured)}."
+        for at, (reason, lacking_values) in enumerate(self._reasons.items()):
+            *first, last = lacking_values or [""]
             lacking = f"{', '.join(first)} or {last}" if first else last
             yield f"({_letter(at)}) {f'{reason} {lacking}'.rstrip()}."
         yield from self._doubted()
@@ -293,16 +296,15 @@ def _joined(results: Sequence[Result], read: Callable[[Result], float | None]) -
     return " / ".join(number(value) for value in values if value is not None) or NOTHING
 
 
-def _ratio_text(row: PublishedRow, comparison: Comparison, other: str) -> str:
+def _ratio_text(printed: str, comparison: Comparison, other: str) -> str:
     if comparison.value is None:
         raise _Missing(f"not compared with {other}: {comparison.doubt or 'no such result'}")
-    return f"{comparison.bound} {_decimals(row, comparison.value)}".lstrip()
+    return f"{comparison.bound} {_decimals(printed, comparison.value)}".lstrip()
 
 
-def _decimals(row: PublishedRow, value: float) -> str:
-    """A ratio with as many decimals as the row has in print."""
-    most = max((len(match[1]) for cell in row.cells if (match := _DECIMALS.search(cell))), default=0)
-    return f"{value:.{most}f}"
+def _decimals(printed: str, value: float) -> str:
+    """A ratio with as many decimals as the printed one."""
+    return f"{value:.{len(printed.partition('.')[2])}f}"
 
 
 def _significant(value: float) -> str:

@@ -55,7 +55,7 @@ def document(table: Table) -> dict[str, Any]:
     known = sources()
     return {
         "measured": "by its authors, on their hardware",
-        **table.model_dump(mode="json", by_alias=True, exclude={"plan"}),
+        **table.model_dump(mode="json", by_alias=True, exclude={"plan", "shape"}),
         "plan": None if plans.needs(table) else plans.command(table, small=False),
         "plan_needs": [missing.model_dump(mode="json") for missing in table.plan.missing],
         "rows": [{**row.model_dump(mode="json", by_alias=True), "values": _values(table, row)} for row in table.rows],
