@@ -153,14 +153,14 @@ def _compare(case: Case, dice: random.Random) -> _Compared:
         return _Compared(case.most_rounds, found, "undecided")
     goal = ComparisonGoal(level=case.level, resolve=case.resolve, fail_above=None)
     rounds: list[list[float]] = []
-    look = 1
+    analysis = 1
     while True:
         rounds.append(next(source))
         last = len(rounds) == case.most_rounds
-        if len(rounds) < rounds_before(look, BySlices.first_look) and not last:
+        if len(rounds) < rounds_before(analysis, BySlices.first_analysis) and not last:
             continue
-        found = estimate_over_rounds(rounds, alpha_spent(look, goal.alpha, last=last))
-        look += 1
+        found = estimate_over_rounds(rounds, alpha_spent(analysis, goal.alpha, last=last))
+        analysis += 1
         verdict, _ = judge("simulated", "up", found, None, goal)
         decided = verdict != "undecided" and found is not None and found.half_width <= case.resolve
         if decided or last:

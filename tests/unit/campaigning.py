@@ -47,6 +47,21 @@ error = "30%"
 metric = "connection-rate"
 error = "30%"
 """
+#: One measurement of one device, in three repetitions.
+ONE_CONNECTION_RATE = """
+name = "small"
+devices = ["linux-ipv4"]
+profile = "quick"
+repetitions = 3
+seed = 5
+
+[traffic]
+connections = 1000
+
+[[measure]]
+metric = "connection-rate"
+error = "30%"
+"""
 
 
 class Killed(BaseException):

@@ -220,7 +220,7 @@ def test_labs_that_cannot_be_made_again_leave_what_is_known(
     assert run([*ASKED, "--json", "--quantities", "up", "--resolve", "0.1%"]) == 11
     document = json.loads(capsys.readouterr().out)
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (rounds, False, rounds)
-    assert (document["estimates"][0]["low"] is not None) == (rounds >= by_slices.BySlices.first_look)
+    assert (document["estimates"][0]["low"] is not None) == (rounds >= by_slices.BySlices.first_analysis)
     (note,) = document["notes"]
     named = "1 round was" if rounds == 1 else f"{rounds} rounds were"
     assert note["text"].startswith(f"{named} measured, then an error: table_size: another natgauge")
@@ -282,7 +282,7 @@ def test_the_exit_status_tells_whether_it_costs_more_than_it_may(
 ) -> None:
     assert run([*ASKED, "--fail-above", limit]) == status
     assert words in capsys.readouterr().out
-    assert len(engine.rounds) == by_slices.BySlices.first_look
+    assert len(engine.rounds) == by_slices.BySlices.first_analysis
 
 
 def test_when_time_is_over_what_is_known_is_told_and_the_exit_status_says_undecided(

@@ -33,7 +33,7 @@ PLACES = [
     RoundPlace("a (A/A control)", TWIN, CABLE, PLAIN),
 ]
 FRAMES = 512
-FIRST = BySlices.first_look
+FIRST = BySlices.first_analysis
 
 
 class Host:
@@ -71,13 +71,13 @@ class Host:
 def looks(host: Host, goal: ComparisonGoal = GOAL, most_rounds: int = 12, blocks: int = 96) -> list[RatioEstimate]:
     """The figures of b and of the twin when all is decided, or after so many rounds."""
     ratios = PairedRatios(PLACES, ["up"])
-    look = 1
+    analysis = 1
     for done in range(1, most_rounds + 1):
         ratios.add(list(host.blocks(blocks)))
-        if done < rounds_before(look, FIRST) and done < most_rounds:
+        if done < rounds_before(analysis, FIRST) and done < most_rounds:
             continue
-        figures = estimates_of(ratios, goal, alpha_spent(look, goal.alpha))
-        look += 1
+        figures = estimates_of(ratios, goal, alpha_spent(analysis, goal.alpha))
+        analysis += 1
         if is_decided(figures[0], goal):
             break
     return figures
@@ -108,10 +108,10 @@ def test_looking_again_and_again_does_not_raise_the_false_alarms() -> None:
         values: list[float] = []
         # How many fit into the time does not depend on what is seen.
         looks = dice.randint(1, 7)
-        for look in range(1, looks + 1):
-            more = rounds_before(look, FIRST) * 10 - len(values)
+        for analysis in range(1, looks + 1):
+            more = rounds_before(analysis, FIRST) * 10 - len(values)
             values += [math.exp(dice.gauss(0, 0.05)) for _ in range(more)]
-            found = median_estimate(values, alpha_spent(look, GOAL.alpha, last=look == looks))
+            found = median_estimate(values, alpha_spent(analysis, GOAL.alpha, last=analysis == looks))
             if found is not None and 1 not in found.interval:
                 alarms += 1
                 break
@@ -280,11 +280,11 @@ def test_the_interval_is_that_of_the_binomial_distribution(number: int, alpha: f
 
 
 def test_all_looks_together_spend_alpha_and_no_more() -> None:
-    assert sum(alpha_spent(look, 0.05) for look in range(1, 10_000)) == pytest.approx(0.05, rel=1e-3)
+    assert sum(alpha_spent(analysis, 0.05) for analysis in range(1, 10_000)) == pytest.approx(0.05, rel=1e-3)
     for last in range(1, 8):
-        before = sum(alpha_spent(look, 0.05) for look in range(1, last))
+        before = sum(alpha_spent(analysis, 0.05) for analysis in range(1, last))
         assert before + alpha_spent(last, 0.05, last=True) == pytest.approx(0.05)
-    assert [rounds_before(look, FIRST) for look in range(1, 6)] == [3, 5, 8, 12, 18]
+    assert [rounds_before(analysis, FIRST) for analysis in range(1, 6)] == [3, 5, 8, 12, 18]
 
 
 def test_who_comes_second_gains_nothing_by_it() -> None:

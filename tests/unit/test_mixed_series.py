@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
-from tests.unit.campaigning import Benches, Dies, Killed, Simulated, campaign
+from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, Simulated, campaign
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
@@ -120,26 +120,10 @@ class VersionedStand(Simulated):
         return replace(found, parameters=Parameters(**{**groups, "device": device, "place": place}))
 
 
-PLAN = """
-name = "small"
-devices = ["linux-ipv4"]
-profile = "quick"
-repetitions = 3
-seed = 5
-
-[traffic]
-connections = 1000
-
-[[measure]]
-metric = "connection-rate"
-error = "30%"
-"""
-
-
 def test_what_a_machine_is_counts_for_each_repetition(tmp_path: Path) -> None:
     benches = Versioned()
     benches.governors = ["powersave", "performance"]
-    campaign(tmp_path, benches, plan=PLAN)
+    campaign(tmp_path, benches, plan=ONE_CONNECTION_RATE)
     (folder,) = (tmp_path / "out" / "results").iterdir()
     found = read_summary(folder)
     assert list(differing(found.parameter("governor"))) == ["powersave", "performance"]
@@ -149,12 +133,12 @@ def test_what_a_machine_is_counts_for_each_repetition(tmp_path: Path) -> None:
 def test_a_campaign_is_not_gone_on_with_on_another_version_of_the_device(tmp_path: Path) -> None:
     first = Versioned(killed=Dies(4))
     with pytest.raises(Killed):
-        campaign(tmp_path, first, plan=PLAN)
+        campaign(tmp_path, first, plan=ONE_CONNECTION_RATE)
     upgraded = Versioned()
     upgraded.version = "tayga 0.9.5"
     with pytest.raises(HostError, match=r"linux-ipv4 is of version tayga 0\.9\.5 now, it was tayga 0\.9\.2 in earlier"):
-        campaign(tmp_path, upgraded, plan=PLAN)
+        campaign(tmp_path, upgraded, plan=ONE_CONNECTION_RATE)
     # With the old version again it goes on to its end.
-    campaign(tmp_path, Versioned(), plan=PLAN)
+    campaign(tmp_path, Versioned(), plan=ONE_CONNECTION_RATE)
     (folder,) = (tmp_path / "out" / "results").iterdir()
     assert "mixed" not in words(read_summary(folder))

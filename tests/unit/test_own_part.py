@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.campaigning import Benches, Dies, Killed, Simulated, campaign, journal_dies, quick_disk
+from tests.unit.campaigning import (
+    ONE_CONNECTION_RATE,
+    Benches,
+    Dies,
+    Killed,
+    Simulated,
+    campaign,
+    journal_dies,
+    quick_disk,
+)
 
 from natgauge import procedures
 from natgauge.campaigns.bench_protocol import Prepared
@@ -24,20 +33,6 @@ from natgauge.reports.text import read_summary
 
 __all__ = ["quick_disk"]
 
-PLAN = """
-name = "small"
-devices = ["linux-ipv4"]
-profile = "quick"
-repetitions = 3
-seed = 5
-
-[traffic]
-connections = 1000
-
-[[measure]]
-metric = "connection-rate"
-error = "30%"
-"""
 #: 5 us of 33 us a frame, and a server that does twice the rate.
 FOUND = {RECEIVER_SECONDS: 5e-6, SERVER_ALONE: 60_000.0}
 PLACE: dict[str, Any] = {"placement": "isolated", "device_cores": 1, "server_version": "Knot 3.2"}
@@ -92,7 +87,7 @@ def measured_alone(folder: Path) -> Result:
 
 def test_a_campaign_has_the_parameters_and_doubts_of_a_measurement(tmp_path: Path) -> None:
     benches = Isolated(own_part=[FOUND])
-    campaign(tmp_path, benches, plan=PLAN)
+    campaign(tmp_path, benches, plan=ONE_CONNECTION_RATE)
     found, alone = result(tmp_path), measured_alone(tmp_path)
     for name in ("receiver_ns", "server_alone"):
         assert found.parameter(name) == alone.parameter(name) is not None
@@ -106,7 +101,7 @@ def test_a_campaign_has_the_parameters_and_doubts_of_a_measurement(tmp_path: Pat
 
 
 def test_the_command_of_a_result_measures_all_its_repetitions(tmp_path: Path) -> None:
-    campaign(tmp_path, Benches(), plan=PLAN)
+    campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
     command = str(result(tmp_path).parameter("command"))
     assert command.startswith("natgauge measure connection-rate --dut linux-ipv4 ")
     assert "--repeat 3" in command
@@ -114,7 +109,7 @@ def test_the_command_of_a_result_measures_all_its_repetitions(tmp_path: Path) ->
 
 
 def test_the_command_of_a_result_has_no_rate_that_the_campaign_found(tmp_path: Path) -> None:
-    campaign(tmp_path, Benches(), plan=PLAN + '\n[[measure]]\nmetric = "throughput"\nerror = "30%"\n')
+    campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE + '\n[[measure]]\nmetric = "throughput"\nerror = "30%"\n')
     given = {one["measurement"]: one["given"] for one in entries(tmp_path / "out") if one["event"] == "repetition"}
     assert given["throughput"]["connection_rate"] > 0
     (path,) = (tmp_path / "out" / "results").glob("*-throughput")
@@ -125,7 +120,7 @@ def test_the_command_of_a_result_has_no_rate_that_the_campaign_found(tmp_path: P
 
 
 def test_what_no_repetition_could_tell_is_said_to_be_not_known(tmp_path: Path) -> None:
-    campaign(tmp_path, Isolated(), plan=PLAN)
+    campaign(tmp_path, Isolated(), plan=ONE_CONNECTION_RATE)
     found = result(tmp_path)
     assert found.parameters.place["receiver_ns"] is found.parameters.place["server_alone"] is None
     assert "how much was not measured" in said(found)["tester on device cores"]
@@ -133,13 +128,13 @@ def test_what_no_repetition_could_tell_is_said_to_be_not_known(tmp_path: Path) -
 
 
 def test_a_later_repetition_tells_what_an_earlier_one_could_not(tmp_path: Path) -> None:
-    campaign(tmp_path, Isolated(own_part=[{}, {SERVER_ALONE: 60_000.0}, FOUND]), plan=PLAN)
+    campaign(tmp_path, Isolated(own_part=[{}, {SERVER_ALONE: 60_000.0}, FOUND]), plan=ONE_CONNECTION_RATE)
     assert result(tmp_path).number("receiver_ns") == pytest.approx(5000)
     assert result(tmp_path).number("server_alone") == 60_000
 
 
 def test_in_shared_placement_and_without_a_server_nothing_is_recorded(tmp_path: Path) -> None:
-    campaign(tmp_path, Benches(own_part=[FOUND]), plan=PLAN)
+    campaign(tmp_path, Benches(own_part=[FOUND]), plan=ONE_CONNECTION_RATE)
     assert {"receiver_ns", "server_alone"}.isdisjoint(result(tmp_path).parameters.place)
     parameters = Parameters.grouped(place={"placement": "shared"})
     assert with_own_part(parameters, FOUND) == parameters
@@ -150,7 +145,7 @@ def test_a_campaign_that_is_killed_at_any_line_keeps_it(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()
     undisturbed = Isolated(own_part=[FOUND])
-    campaign(whole, undisturbed, plan=PLAN)
+    campaign(whole, undisturbed, plan=ONE_CONNECTION_RATE)
     passed = [plan for plan, _ in undisturbed.timed]
     for number in itertools.count(1, 4):
         folder = tmp_path / str(number)
@@ -159,11 +154,11 @@ def test_a_campaign_that_is_killed_at_any_line_keeps_it(tmp_path: Path) -> None:
         try:
             with pytest.MonkeyPatch.context() as patch:
                 journal_dies(patch, Dies(number), octets=40 * (number % 3))
-                campaign(folder, benches, plan=PLAN)
+                campaign(folder, benches, plan=ONE_CONNECTION_RATE)
         except Killed:
             # What was found in the last moment before the kill is found again.
             benches.own_part = [FOUND]
-            campaign(folder, benches, plan=PLAN)
+            campaign(folder, benches, plan=ONE_CONNECTION_RATE)
             assert without_times(result(folder)) == without_times(result(whole))
             assert said(result(folder)) == said(result(whole))
             assert {plan for plan, _ in benches.timed} == set(passed)

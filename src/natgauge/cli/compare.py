@@ -70,7 +70,7 @@ def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, 
     if as_json and form != "text":
         raise UsageError(f"compare: --json prints JSON, not {form}; leave out one of --json and --format")
     with ProgressDisplay() as display:
-        compared = compare(*gateways, results=results, observe=display, look=_print_intervals, **choices)
+        compared = compare(*gateways, results=results, observe=display, on_interim=_print_intervals, **choices)
     _show(compared.result, form=form, as_json=as_json)
     return compared.exit_status
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparison by highest rates, for gateways that slices cannot time: those with processes, or behind a wire.
 
-All gateways run at the same time, unless they share given ports, or a setting of the whole machine differs. Each round
-has its own labs and its own seed. In each round the highest rate of each gateway and of the A/A control is searched, in
-random order; a frame costs 1 / rate. The ratio of two such costs in one round excludes the state of the host in that
-minute, but not changes within it. Intervals are therefore wider than those of slices. A search ends with two bounds, a
-rate that passed and a rate that failed, so each ratio lies between two values (`searched`).
+In each round the highest rate of each gateway and of the A/A control is searched, one after another in random order; a
+frame costs 1 / rate. Each round has its own labs and its own seed. All gateways are up during the round; in labs other
+than network namespaces, and where a setting of the whole machine differs, each is started for its own searches instead.
+The ratio of two such costs in one round excludes the state of the host in that minute, but not changes within it.
+Intervals are therefore wider than those of slices. A search ends with two bounds, a rate that passed and a rate that
+failed, so each ratio lies between two values (`searched`).
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class ByRates:
     """Compares highest rates; see `ComparisonMethod`."""
 
     # At 95 %, a median's interval needs seven rounds at the first interim analysis.
-    first_look = 8
+    first_analysis = 8
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ from natgauge.words import Quantity
 class BySlices:
     """Compares slices; see `ComparisonMethod`."""
 
-    first_look = LEAST_ROUNDS
+    first_analysis = LEAST_ROUNDS
 
     def __init__(
         self,

@@ -35,7 +35,8 @@ from natgauge.statistics.interim import alpha_spent, rounds_before
 ABOVE: Final = 10
 UNDECIDED: Final = 11
 
-Look = Callable[[float, int, Sequence[RatioEstimate]], None]
+#: Receives the seconds and rounds so far, and the estimates.
+InterimReport = Callable[[float, int, Sequence[RatioEstimate]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +63,19 @@ def compare(
     *duts: str | Path,
     results: str | Path = RESULTS,
     observe: Observer | None = None,
-    look: Look | None = None,
+    on_interim: InterimReport | None = None,
     **choices: Unpack[CompareKeywords],
 ) -> Compared:
-    """Compare gateways that run at the same time, by slices or by rates; labs and settings are undone afterwards.
+    """Compare gateways by slices or by rates; labs and settings are undone afterwards.
+
+    By slices all gateways run at the same time. By rates they are measured one after another in each round.
 
     Args:
         duts: names of gateways or paths of recipes, the baseline first; settings may follow a name:
             "nftables-nat44:connections=1000000".
         results: folder in which the results folder is made.
         observe: receives the name of each part of the work when it begins.
-        look: called after each interim analysis with the seconds and rounds so far and the estimates.
+        on_interim: called after each interim analysis with the seconds and rounds so far and the estimates.
         choices: the options of `natgauge compare`, with "_" for "-": resolve="1%", fail_above="3%",
             connections=10_000 ... natgauge chooses what is omitted or None.
 
@@ -91,7 +94,9 @@ def compare(
     if unknown := next((name for name in given if name not in known), None):
         raise UsageError(f"compare: option {unknown!r} is unknown; see natgauge compare --help")
     shared = {name: known[name].take(value) for name, value in given.items()}
-    comparison = ComparisonRun([str(dut) for dut in duts], CompareOptions(**own), shared, observe or Silent(), look)
+    comparison = ComparisonRun(
+        [str(dut) for dut in duts], CompareOptions(**own), shared, observe or Silent(), on_interim
+    )
     return comparison.run(Path(results))
 
 
@@ -104,7 +109,7 @@ class ComparisonRun:
         options: CompareOptions,
         shared: Mapping[str, object],
         observer: Observer,
-        look: Look | None,
+        on_interim: InterimReport | None,
     ) -> None:
         """Plan every gateway; no lab is made.
 
@@ -119,7 +124,7 @@ class ComparisonRun:
         self.quantities = read_quantities(str(options.quantities))
         self._recipe = gateways[0].recipe.name
         self._devices = {gateway.label: gateway.recipe.length for gateway in gateways}
-        self._observer, self._look = observer, look
+        self._observer, self._on_interim = observer, on_interim
         self._ended_by: NotMadeAgainError | None = None
         kind = BySlices if options.by == "slices" else ByRates
         self.method: ComparisonMethod = kind(gateways, self.quantities, self.options, observer)
@@ -143,7 +148,7 @@ class ComparisonRun:
     def _rounds(self, store: Store) -> tuple[float, int, list[RatioEstimate]]:
         """Run rounds until all is decided, the time is used up, or labs cannot be made again (see `_ended_by`)."""
         self._observer.stage(self.method.stage)
-        began, rounds, look, longest = time.monotonic(), 0, 1, 0.0
+        began, rounds, analysis, longest = time.monotonic(), 0, 1, 0.0
         while True:
             before = time.monotonic()
             try:
@@ -155,12 +160,12 @@ class ComparisonRun:
             now = time.monotonic()
             longest = max(longest, now - before)
             last = self._ended_by is not None or now - began + longest > self.goal.most_seconds
-            if rounds < rounds_before(look, self.method.first_look) and not last:
+            if rounds < rounds_before(analysis, self.method.first_analysis) and not last:
                 continue
-            estimates = self.method.estimates(self.goal, alpha_spent(look, self.goal.alpha, last=last))
-            look += 1
-            if self._look is not None:
-                self._look(now - began, rounds, estimates)
+            estimates = self.method.estimates(self.goal, alpha_spent(analysis, self.goal.alpha, last=last))
+            analysis += 1
+            if self._on_interim is not None:
+                self._on_interim(now - began, rounds, estimates)
             if last or all(is_decided(estimate, self.goal) for estimate in estimates[: -len(self.quantities)]):
                 return now - began, rounds, estimates
 

@@ -55,17 +55,17 @@ class Findings:
 
 
 class ComparisonMethod(Protocol):
-    """A method of comparing gateways, which run at the same time within its `with` block.
+    """A method of comparing gateways; within its `with` block labs and gateways may be up.
 
     Attributes:
         stage: the work in words, for the progress.
         labels: labels of the gateways, the baseline first.
-        first_look: rounds before the first interim analysis.
+        first_analysis: rounds before the first interim analysis.
     """
 
     stage: str
     labels: list[str]
-    first_look: int
+    first_analysis: int
 
     @property
     def notes(self) -> Sequence[Note]:
