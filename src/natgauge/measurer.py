@@ -283,6 +283,8 @@ class TrialOutcome:
         asked_again: failed tries of commands to the device in this trial; >= 0.
         device_stalled_seconds: sum of the stalls of the device's cores since phase 2 began; >= 0.
         core_work: work of each core of the devices during the trial; empty = not known.
+        octets_per_connection: memory of a connection in the kernel of the device's machine, by its growth during the
+            trial; None = not known.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
         failed_phase: the phase that failed. A FAIL of phase 1 says nothing about the rate of phase 2.
         remarks: sentences with figures for the reader of the result.
@@ -303,6 +305,7 @@ class TrialOutcome:
     asked_again: int = 0
     device_stalled_seconds: float = 0.0
     core_work: WorkByCore = field(default_factory=dict)
+    octets_per_connection: float | None = None
     limited_by: str | None = None
     failed_phase: Literal[1, 2] | None = None
     remarks: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from tests.unit import far_commands
 from natgauge.errors import BrokenError
 from natgauge.host.settings import MachineSetting
 from natgauge.labs.contract import CommandResult
+from natgauge.table_memory import ObjectCaches
 
 #: POSIX's own, which those systems have too; nothing else of this machine is in reach of a snippet.
 _TOOLS = (
@@ -69,6 +70,10 @@ class FarMachine:
     def free_octets(self) -> int:
         """Enough."""
         return 2**33
+
+    def object_caches(self) -> ObjectCaches:
+        """Not known."""
+        return {}
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineSetting:
         """There are none."""

@@ -22,13 +22,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "files": set(),
     "notes": set(),
     "statistics": set(),
+    "table_memory": set(),
     "tables": set(),
     "toml_text": set(),
     "version": set(),
     "words": set(),
     "paired": {"errors", "notes", "statistics", "words"},
     "inputs": {"errors", "words"},
-    "host": {"errors", "files", "inputs", "version", "words"},
+    "host": {"errors", "files", "inputs", "table_memory", "version", "words"},
     "measurer": {"core_work", "errors", "paired", "words"},
     "trial_evidence": {"measurer", "words"},
     "verdicts": {"trial_evidence", "measurer"},
@@ -38,15 +39,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "published": {"analysis", "errors", "procedures", "toml_text"},
     "trials": {"errors", "host", "words"},
     "counts": {"trial_evidence", "measurer", "trials"},
-    "labs": {"core_work", "errors", "files", "host", "inputs", "words"},
-    "duts": {"errors", "host", "inputs", "labs", "toml_text", "words"},
+    "labs": {"core_work", "errors", "files", "host", "inputs", "table_memory", "words"},
+    "duts": {"errors", "host", "inputs", "labs", "table_memory", "toml_text", "words"},
     "tester": {
         "counts", "duts", "errors", "files", "host", "inputs", "labs", "measurer", "paired", "statistics", "trials",
         "words",
     },
     "bench": {
         "core_work", "counts", "duts", "errors", "files", "host", "inputs", "labs", "measurer", "paired",
-        "procedures", "tester", "trial_evidence", "trials", "verdicts", "words",
+        "procedures", "table_memory", "tester", "trial_evidence", "trials", "verdicts", "words",
     },
     "measurements": {"bench", "duts", "host", "inputs", "labs", "procedures", "records", "tester", "words"},
     "campaigns": {
@@ -58,8 +59,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "procedures", "records", "statistics", "trials", "words",
     },
     "reports": {
-        "analysis", "errors", "measurer", "notes", "procedures", "published", "records", "statistics", "tables",
-        "words",
+        "analysis", "errors", "measurer", "notes", "procedures", "published", "records", "statistics",
+        "table_memory", "tables", "words",
     },
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.

@@ -31,6 +31,7 @@ from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
+from natgauge.table_memory import ObjectCaches
 from natgauge.trial_evidence import TrialEvidence
 
 PLAN = TrialPlan(1000, 500.0)
@@ -310,6 +311,10 @@ class Booting:
 
     def strays(self) -> Mapping[str, int]:
         """None."""
+        return {}
+
+    def object_caches(self) -> ObjectCaches:
+        """Not known."""
         return {}
 
     faults = strays

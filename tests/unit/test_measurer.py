@@ -21,6 +21,7 @@ from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Link, Port
 from natgauge.measurer import Direction, Phase2Plan, TrialPlan, Verdict
 from natgauge.records.store import plain
+from natgauge.table_memory import ObjectCache, ObjectCaches
 from natgauge.trials import TrialRequest, TrialResult
 from natgauge.words import Placement
 
@@ -83,6 +84,10 @@ class FakeTable:
     def strays(self) -> Mapping[str, int]:
         """Nothing is where it should not be."""
         return {}
+
+    def object_caches(self) -> ObjectCaches:
+        """A table of 320 octets a connection, and what the rest of the machine holds."""
+        return {"conntrack": ObjectCache(self.count(), 256), "extension": ObjectCache(500 + self.count(), 64)}
 
     def confirm_standing(self) -> None:
         """It does as long as it is not dead."""
@@ -260,6 +265,14 @@ def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
         "0": {"frames": 100, "busy_seconds": 0.5},
         "3": {"frames": 300, "busy_seconds": 0.0},
     }
+
+
+def test_the_memory_of_a_connection_is_recorded_with_every_trial_that_fills_the_table() -> None:
+    engine, recorder = FakeEngine(), Recorder()
+    meter = measurer(engine, recorder=recorder)
+    assert meter.measure(TrialPlan(20_000, 500.0)).octets_per_connection == 320
+    assert meter.measure(TrialPlan(1000, 500.0)).octets_per_connection is None
+    assert [trial["octets_per_connection"] for trial in recorder.trials] == [320, None]
 
 
 def test_frames_of_the_engines_self_test_are_no_drops_of_the_trial() -> None:

@@ -19,6 +19,7 @@ from natgauge.labs.common.shell import run_shell
 from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
 from natgauge.measurer import Ability, TrialPlan
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.table_memory import ObjectCaches
 from natgauge.trials import Progress, TrialRequest, TrialResult
 
 #: A command reaches the device over a network, and emptying 10^7 connections takes a Linux kernel 13 s.
@@ -93,6 +94,10 @@ class ExternalControls:
         return {}
 
     def faults(self) -> Mapping[str, int]:
+        """Empty: not known for an external device."""
+        return {}
+
+    def object_caches(self) -> ObjectCaches:
         """Empty: not known for an external device."""
         return {}
 

@@ -92,6 +92,7 @@ def judged(  # noqa: PLR0913 - what decides in addition to the raw trial, each b
         excused_by_direction=dict(judgement.excused_by_direction),
         device_stalled_seconds=device_stalled_seconds(result),
         core_work=raw.core_work,
+        octets_per_connection=raw.octets_per_connection,
         limited_by=judgement.limited_by,
         failed_phase=judgement.failed_phase,
         remarks=(
@@ -136,6 +137,7 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
         "restart": raw.restart,
         "dropped": raw.dropped,
         "core_work": raw.core_work,
+        "octets_per_connection": raw.octets_per_connection,
         "request": raw.request,
         "result": raw.result,
     }

@@ -9,6 +9,7 @@ from typing import Protocol
 from natgauge.core_work import WorkByCore
 from natgauge.labs.contract import Port
 from natgauge.measurer import Delays
+from natgauge.table_memory import ObjectCaches
 from natgauge.words import Placement
 
 
@@ -59,6 +60,9 @@ class DeviceControl(Protocol):
 
     def faults(self) -> Mapping[str, int]:
         """Number of frames that the device refused so far, by its own names of causes; empty where not reported."""
+
+    def object_caches(self) -> ObjectCaches:
+        """Object caches of the kernel that holds the table; empty where they are not known."""
 
     def confirm_standing(self) -> None:
         """Check that the device is still running.

@@ -33,6 +33,7 @@ class RawTrial:
         forwards: whether single frames came back after the trial; None = not tried, or not known (see `unprobed`).
         unprobed: error that kept the tester from sending single frames after the trial; empty = none did.
         core_work: work of each core of the devices during the trial; empty = not known.
+        octets_per_connection: memory of a connection in the kernel of the device's machine; None = not known.
         server_refused: queries that a real server did not answer as it should, by cause; empty without a server.
     """
 
@@ -49,6 +50,7 @@ class RawTrial:
     forwards: bool | None = None
     unprobed: str = ""
     core_work: WorkByCore = field(default_factory=dict)
+    octets_per_connection: float | None = None
     server_refused: Mapping[str, int] = field(default_factory=dict)
 
     @property

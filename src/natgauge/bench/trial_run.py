@@ -15,6 +15,7 @@ from natgauge.core_work import since
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.measurer import Restart
+from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
 from natgauge.trials import Progress, TrialRequest, TrialResult
 
 #: How labs name the tester's own ports.
@@ -25,11 +26,12 @@ NOT_OURS: Final = "natgauge does not control this device and cannot do that; cho
 
 @dataclass(frozen=True, slots=True)
 class _DeviceReport:
-    """A device's report after a trial: its connections, connections of its stateless parts, and refused frames."""
+    """A device's report after a trial: connections, those of its stateless parts, refused frames, memory of each."""
 
     count: int | None = None
     strays: Mapping[str, int] = field(default_factory=dict)
     faults: Mapping[str, int] = field(default_factory=dict)
+    octets_per_connection: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class TrialRun:
         faults_before = self._faults()
         dropped_before = self._dropped()
         refused_before = self._refused()
+        memory_before = self._memory(request)
         work_before = self.place.core_work()
         if restart_at is None:
             result, restart, error = self.run(request, self.progress), None, ""
@@ -87,7 +90,7 @@ class TrialRun:
         report = _DeviceReport()
         if self.device is not None and not error:
             try:
-                report = self._look_after(self.device, result)
+                report = self._look_after(self.device, result, memory_before)
             except NatgaugeError as failed:
                 error = str(failed)
         faults = {name: number - faults_before.get(name, 0) for name, number in report.faults.items()}
@@ -104,6 +107,7 @@ class TrialRun:
             dropped_after=dropped_after,
             faults=faults,
             core_work=work,
+            octets_per_connection=report.octets_per_connection,
             server_refused=refused,
             device_error=None if self.device is None else error,
             restart=restart,
@@ -133,8 +137,13 @@ class TrialRun:
         """Return the drops at the device's places; the engine's result has those at the tester's own ports."""
         return {place: count for place, count in self.place.dropped().items() if not place.startswith(_TESTER_PLACES)}
 
-    def _look_after(self, device: DeviceControl, result: TrialResult) -> _DeviceReport:
-        """Read the device's report after a trial.
+    def _memory(self, request: TrialRequest) -> ObjectCaches:
+        """Return the object caches of the kernel that holds the table, if the trial fills it enough to show them."""
+        fills = request.phase1 is not None and request.connections >= LEAST_CONNECTIONS
+        return self.device.object_caches() if fills and self.device is not None else {}
+
+    def _look_after(self, device: DeviceControl, result: TrialResult, memory_before: ObjectCaches) -> _DeviceReport:
+        """Read the device's report after a trial; `memory_before` = object caches with an empty table.
 
         Its time-outs were checked before: they are longer than both phases. A device whose controls answer although it
         has collapsed is detected when no frame comes back.
@@ -145,7 +154,9 @@ class TrialRun:
         if not received_in_all(streams_of(result)):
             self.asking(device.confirm_standing)
         count, strays = self.asking(device.count), self.asking(device.strays)
-        return _DeviceReport(count, strays, self.asking(device.faults))
+        after = device.object_caches() if memory_before else {}
+        octets = octets_per_connection(memory_before, after, count or 0)
+        return _DeviceReport(count, strays, self.asking(device.faults), octets)
 
 
 def emptied(device: DeviceControl | None, asking: CommandRetries) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any, Self
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.limits import DeviceDemand
+from natgauge.table_memory import ObjectCaches
 
 
 class Chain:
@@ -122,6 +123,10 @@ class Chain:
             for gateway in self.gateways
             for cause, number in gateway.faults().items()
         }
+
+    def object_caches(self) -> ObjectCaches:
+        """Return the object caches of the kernel of the machine that holds the table; empty where not known."""
+        return self.holder.device.machine.object_caches()
 
     def confirm_standing(self) -> None:
         """Check that every gateway is still ready.

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
+from natgauge import table_memory
 from natgauge.errors import HostError
 from natgauge.host.machine import memory_octets
 from natgauge.host.settings import LocalSetting, Remembers
+from natgauge.table_memory import ObjectCaches
 
 
 class ThisMachine:
@@ -34,6 +38,12 @@ class ThisMachine:
         if octets is None:
             raise HostError("/proc/meminfo: has no MemAvailable; natgauge needs Linux 6.6 or later")
         return octets
+
+    def object_caches(self) -> ObjectCaches:
+        """Return the kernel's object caches; empty where they are not readable."""
+        with suppress(OSError):
+            return table_memory.read(Path("/proc/slabinfo").read_text(encoding="ascii"))
+        return {}
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> LocalSetting:
         """Return a global setting; nothing is changed yet."""

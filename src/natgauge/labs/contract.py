@@ -7,13 +7,14 @@ Code asks a lab for its abilities, and never for its kind. A kind is one package
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv6Network
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from natgauge.core_work import WorkByCore
 from natgauge.host.settings import MachineSetting
+from natgauge.table_memory import ObjectCaches
 from natgauge.words import Address, Family, Network, Placement
 
 OptionsT = TypeVar("OptionsT")
@@ -70,6 +71,9 @@ class Machine(Protocol):
         Raises:
             HostError: it cannot be read.
         """
+
+    def object_caches(self) -> ObjectCaches:
+        """Object caches of its kernel; empty where it does not report them, or does not answer."""
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineSetting:
         """A global setting of it; nothing is touched yet.
@@ -185,15 +189,17 @@ class DeviceCores:
     Attributes:
         count: number of cores, >= 1; None = not known.
         numbers: the cores, in the numbering of their machine; empty = not known.
+        caches: octets of the data caches that the cores use, by level, such as "L2"; empty = not known.
     """
 
     count: int | None = None
     numbers: tuple[int, ...] = ()
+    caches: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, numbers: Sequence[int]) -> DeviceCores:
+    def of(cls, numbers: Sequence[int], caches: Mapping[str, int] | None = None) -> DeviceCores:
         """Return known cores; an empty sequence means that nothing is known."""
-        return cls(len(numbers) or None, tuple(numbers))
+        return cls(len(numbers) or None, tuple(numbers), caches or {})
 
 
 #: How a trial avoids connections that earlier trials left at a device that natgauge cannot empty.

@@ -219,6 +219,7 @@ def _place(conditions: Conditions) -> dict[str, Any]:
         "sender_cpus": conditions.sender_cpus,
         "device_cores": conditions.device_cores.count,
         "device_cpus": conditions.device_cores.numbers,
+        **({"device_caches": conditions.device_cores.caches} if conditions.device_cores.caches else {}),
         **_rates(conditions.rates),
         **moving_facts(conditions.machine),
     }

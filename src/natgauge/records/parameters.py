@@ -111,6 +111,8 @@ _FACTS: Final = (
     _shown_only("search_top_phase1_rate", "highest rate tried in phase 1", "place", "frames/s"),
     _shown_only("search_top_phase2_rate", "highest rate tried in phase 2", "place", "frames/s"),
     # Measured, not set: what the tester itself took of the device's cores.
+    # The CPU's model is compared; a guest sees the caches that its hypervisor reports.
+    _shown_only("device_caches", "data caches of the device's cores", "place", "octets"),
     _shown_only("receiver_ns", "tester's receiver on the device's cores", "place", "ns a frame"),
     # The server's name is among the settings.
     Description("server_version", "server's version", group="place"),

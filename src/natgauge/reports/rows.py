@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -22,6 +23,7 @@ from natgauge.errors import UsageError
 from natgauge.procedures.cost import OWN, RATIO, TESTER
 from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures.kit.result.results import VALUES_FOR_PERCENTILES
+from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.records.parameters import describe, shown
 from natgauge.words import Quantity
@@ -284,6 +286,25 @@ _OWN_ROWS: Final[Mapping[str, tuple[str, str]]] = {
     "hash_size": ("hash table size", ""),
     "table_size": ("connection table limit", ""),
 }
+#: Caches that a connection tracking table may fit into; the first level is smaller than any table of interest.
+CACHES: Final = ("L2", "L3")
+
+
+def filling(result: Result, level: str) -> float | None:
+    """Return the number of connections whose memory equals the caches of a level; None where one is not known."""
+    octets, caches = result.figures.get(OCTETS_PER_CONNECTION), result.parameter("device_caches")
+    size = caches.get(level) if isinstance(caches, dict) else None
+    return size / octets.median if octets is not None and isinstance(size, int | float) else None
+
+
+def _memory() -> Iterator[_Described]:
+    """Yield the rows of a connection's memory, and of the numbers of connections that fill the caches."""
+    yield _Described("memory of a connection", _figure(OCTETS_PER_CONNECTION), "octets", text=number, measured=True)
+    for level in CACHES:
+        read = partial(filling, level=level)
+        yield _Described(f"connections that fill the {level} cache", read, text=number, measured=True)
+
+
 _FIXED: Final = (
     _Described("device", lambda result: result.dut),
     _Described("metric", lambda result: result.metric),
@@ -328,6 +349,7 @@ _FIXED: Final = (
     _Described("CT, unsafe connections", _figure("exponential_unsafe"), text=number, measured=True),
     _Described("theoretical maximum", _parameter("theoretical_maximum"), "frames/s in each direction", text=number),
     _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_decimals(3), measured=True),
+    *_memory(),
     _Described("limited by", lambda result: result.limited_by, measured=True),
     _Described("core imbalance", _figure(CORE_IMBALANCE), "busiest / mean", text=_decimals(2), measured=True),
     _Described("idle cores of the device", _figure(IDLE_CORES), text=_decimals(0), measured=True),

@@ -11,14 +11,17 @@ from pydantic import JsonValue
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.measurer import Verdict
 from natgauge.notes import count_of
+from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.reports.find_results import read_summary
 from natgauge.reports.rows import (
+    CACHES,
     IN_ALL,
     UNIT_IN_ALL,
     Cell,
     doubt_words,
+    filling,
     number,
     printed,
     ranged,
@@ -27,6 +30,7 @@ from natgauge.reports.rows import (
     whole,
 )
 from natgauge.reports.sheet import Sheet, findings, sheet
+from natgauge.table_memory import LEAST_CONNECTIONS
 from natgauge.tables import aligned
 from natgauge.words import LimitedBy
 
@@ -52,6 +56,8 @@ SeriesRow = Mapping[str, Cell]
 
 #: The most rows of a series that are shown; the results folder has all.
 _MOST_ROWS: Final = 24
+#: Metrics that fill the connection tracking table; for others the memory of a connection is no answer.
+_FILLING: Final = frozenset({"connection-rate", "validated-connection-rate", "table-capacity", "tear-down-rate"})
 #: Ends of names of columns for one direction, which are not shown; the worse direction has its own column.
 _DIRECTIONS: Final = ("_from_initiator", "_from_responder")
 
@@ -80,6 +86,7 @@ def sentences(result: Result) -> list[str]:
         _certainty(result),
         *_latency(result),
         *_deletions(result),
+        *_memory(result),
         _conditions(result),
         *_link(result),
         f"Limited by {_LIMITS[result.limited_by]}.",
@@ -185,6 +192,30 @@ def _deletions(result: Result) -> Iterator[str]:
         return
     times = f"a full table in {_spread(full, 's')}, an empty one in {_spread(empty, 's')}"
     yield f"Medians of {full.count} deletions, with their range: {times}."
+
+
+def _memory(result: Result) -> Iterator[str]:
+    """Memory of a connection, and the number of connections that no cache of the device's cores holds any more."""
+    octets = result.figures.get(OCTETS_PER_CONNECTION)
+    if octets is None:
+        if result.metric in _FILLING and (result.number("connections") or 0) >= LEAST_CONNECTIONS:
+            yield "The device's memory for a connection is not known."
+        return
+    caches = result.parameter("device_caches")
+    sizes = caches if isinstance(caches, dict) else {}
+    levels = [(level, sizes[level], count) for level in CACHES if (count := filling(result, level)) is not None]
+    beyond = "; ".join(
+        f"{number(count)} connections fill the {level} cache of {_mib(size)}" for level, size, count in levels
+    )
+    trials = "1 trial" if octets.count == 1 else f"{octets.count} trials"
+    yield (
+        f"A connection takes {_spread(octets, 'octets')} of the memory of the device's kernel, by {trials}; "
+        f"{beyond or 'the caches of its cores are not known'}."
+    )
+
+
+def _mib(octets: JsonValue) -> str:
+    return f"{octets / 2**20:,.3g} MiB" if isinstance(octets, int | float) else str(octets)
 
 
 def _spread(figure: FigureSummary, unit: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeVar
 from natgauge.core_work import CoreWork, WorkByCore, total
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import programs
+from natgauge.host.caches import caches_of
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.types import format_cores
@@ -167,7 +168,7 @@ class NetnsLab(MadeLab):
     @property
     def device_cores(self) -> DeviceCores:
         """The devices' cores; all devices of a chain work on the same ones."""
-        return DeviceCores.of(self.device_cpus)
+        return DeviceCores.of(self.device_cpus, caches_of(self.device_cpus))
 
     @property
     def server_cpus(self) -> tuple[int, ...]:

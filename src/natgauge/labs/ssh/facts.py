@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.errors import HostError, UsageError
+from natgauge.host import caches
 from natgauge.inputs.types import parse_cores
 
 #: What the way of working needs over there, by family of systems, and on Linux the Debian package that has it.
@@ -68,6 +69,7 @@ class RemoteFacts:
         management: interfaces that carry the connection to the machine or its default routes.
         drivers: driver by requested interface; absent where it is not known.
         offloads: requested interfaces whose transmit checksum off-load is on.
+        caches: octets of the processors' data caches by level, such as "L2"; empty where they are not known.
         without_ipv6: interfaces on which IPv6 is turned off.
     """
 
@@ -82,6 +84,7 @@ class RemoteFacts:
     management: frozenset[str]
     drivers: Mapping[str, str] = field(default_factory=dict)
     offloads: frozenset[str] = frozenset()
+    caches: Mapping[str, int] = field(default_factory=dict)
     without_ipv6: frozenset[str] = frozenset()
 
 
@@ -100,6 +103,7 @@ def script(interfaces: Sequence[str]) -> str:
     return f"""{common_script(PROGRAMS["Linux"])}
 echo '{SECTION}cpu'; sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2> /dev/null | sed -n 1p
 echo '{SECTION}cpus'; cat /sys/devices/system/cpu/online 2> /dev/null
+echo '{SECTION}caches'; ({caches.SCRIPT})
 echo '{SECTION}namespaces'; ip netns list > /dev/null 2>&1 && echo yes
 echo '{SECTION}links'; ip -o link show 2> /dev/null
 echo '{SECTION}addresses'; ip -o addr show 2> /dev/null
@@ -125,17 +129,19 @@ def read(text: str) -> RemoteFacts:
     reached = {match[1] for line in sections.get("routes", []) if (match := re.search(r" dev (\S+)", line))}
     reached |= {address[1] for address in addresses if server and address[2] == server}
     of_links = {name: first(sections, f"driver {name}") for name in links}
-    user = first(sections, "user")
+    user, online = first(sections, "user"), first(sections, "cpus")
+    cpus = parse_cores(online) if online else ()
     return RemoteFacts(
         user=int(user) if user.isdigit() else -1,
         system=first(sections, "system"),
         kernel=first(sections, "kernel"),
         cpu=first(sections, "cpu"),
-        cpus=parse_cores(first(sections, "cpus")) if first(sections, "cpus") else (),
+        cpus=cpus,
         missing=tuple(line.strip() for line in sections.get("missing", ())),
         namespaces="yes" in sections.get("namespaces", ()),
         interfaces=links,
         management=frozenset(with_parents(reached, links)),
+        caches=caches.read("\n".join(sections.get("caches", ())), cpus),
         drivers={name: driver for name, driver in of_links.items() if driver},
         offloads=frozenset(name for name in links if sections.get(f"offload {name}")),
     )

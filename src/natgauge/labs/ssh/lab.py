@@ -143,7 +143,7 @@ class RemoteLab:
     @property
     def device_cores(self) -> DeviceCores:
         """The processors of the devices' machine that are online; not known before the `with` block."""
-        return DeviceCores() if self._facts is None else DeviceCores.of(self._facts.cpus)
+        return DeviceCores() if self._facts is None else DeviceCores.of(self._facts.cpus, self._facts.caches)
 
     @property
     def ground(self) -> Ground:

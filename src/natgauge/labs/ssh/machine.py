@@ -6,14 +6,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from natgauge import table_memory
 from natgauge.errors import BrokenError, HostError
 from natgauge.host.machine import memory_octets
 from natgauge.host.settings import MachineSetting
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh.remote import Remote
+from natgauge.table_memory import ObjectCaches
 
 #: Records how to undo a change before it is made: the shell text, and the sentence to print then.
 Remember = Callable[[str, str], None]
@@ -47,6 +50,13 @@ class RemoteMachine:
         if octets is None:
             raise HostError(f"ssh host {self._remote.host}: its /proc/meminfo has no MemAvailable")
         return octets
+
+    def object_caches(self) -> ObjectCaches:
+        """Return the object caches of a Linux kernel; empty where they are not readable, or it does not answer."""
+        # A machine that is gone shows when its device is asked.
+        with suppress(BrokenError, HostError):
+            return table_memory.read(self._remote.run("cat /proc/slabinfo 2> /dev/null || :", 30.0).stdout)
+        return {}
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> RemoteSetting:
         """A global setting of it; nothing is touched yet."""

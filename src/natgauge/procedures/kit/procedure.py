@@ -20,6 +20,7 @@ from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT
 from natgauge.procedures.kit.result.core_load import with_core_load
 from natgauge.procedures.kit.result.notes import asked_again_note, disturbed_note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
+from natgauge.procedures.kit.result.table_octets import with_table_octets
 from natgauge.procedures.kit.runner import TrialRunner, unheard
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
@@ -220,7 +221,7 @@ class Procedure(Generic[SettingsT]):
         if isinstance(started, Answered):
             return _with_notes(started.measurement, started.notes)
         try:
-            repetition = with_core_load(started.once(known))
+            repetition = _with_device_figures(started.once(known))
         except TimeUpError as error:
             repetition = stopped(runner.attempts, error)
         return _with_notes(repetition, self._notes(started, settings, [repetition]))
@@ -230,7 +231,7 @@ class Procedure(Generic[SettingsT]):
         if isinstance(started, Answered):
             return [started.measurement], [*started.notes]
         found, left_out = repeat(runner, settings.repeat, started.once)
-        measurements = [with_core_load(one) for one in found]
+        measurements = [_with_device_figures(one) for one in found]
         return measurements, [*self._notes(started, settings, measurements), *left_out]
 
     def _notes(
@@ -239,6 +240,10 @@ class Procedure(Generic[SettingsT]):
         own = started.notes(measurements)
         notes = [*own, *started.phase1_notes(), *settings.notes()]
         return [*notes, *disturbed_note(measurements), *asked_again_note(measurements)]
+
+
+def _with_device_figures(repetition: Measurement) -> Measurement:
+    return with_table_octets(with_core_load(repetition))
 
 
 def _with_notes(repetition: Measurement, notes: Iterable[Note]) -> Measurement:

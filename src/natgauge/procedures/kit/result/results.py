@@ -53,7 +53,7 @@ def summarize(values: Sequence[float], *, sampled: bool = False) -> Summary:
 
     Args:
         values: values of the repetitions.
-        sampled: whether each repetition has a sample of its own, so that one repetition already shows spread.
+        sampled: whether each value rests on a sample, so that one repetition already shows spread.
 
     Raises:
         ValueError: there is no value, or one is not finite.
@@ -117,6 +117,7 @@ class Measurement:
         figures: further figures of this repetition by name, units in the names.
         sample: the single values of those figures of which this repetition has several, such as the time of each
             deletion (RFC 9693 section 4.8), by name.
+        is_sampled: whether the value itself rests on a sample, so that one repetition already shows spread.
         notes: facts that a reader must know.
         series: rows of a table or graph, one per load or step; units in the names.
     """
@@ -128,6 +129,7 @@ class Measurement:
     attempts: tuple[Attempt, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
     sample: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    is_sampled: bool = False
     notes: tuple[Note, ...] = ()
     series: tuple[Row, ...] = ()
 
@@ -209,12 +211,12 @@ class MeasurementResult:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether each repetition has a sample of its own, so that one repetition already shows spread."""
+        """Whether the value of each repetition rests on a sample, so that one repetition already shows spread."""
         return _sampled(self.measurements)
 
 
 def _sampled(measurements: Sequence[Measurement]) -> bool:
-    return all(measurement.sample for measurement in measurements)
+    return all(measurement.is_sampled for measurement in measurements)
 
 
 def make_result(

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of a connection at the device, over all trials of a repetition that show it."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+from typing import Final
+
+from natgauge.procedures.kit.result.results import Measurement
+
+#: Octets of a connection in the kernel of the device's machine.
+OCTETS_PER_CONNECTION: Final = "octets_per_connection"
+
+
+def with_table_octets(measurement: Measurement) -> Measurement:
+    """Return the repetition with the figure `OCTETS_PER_CONNECTION`, of which each trial is a value of the sample."""
+    found = [attempt.outcome.octets_per_connection for attempt in measurement.attempts]
+    octets = tuple(value for value in found if value is not None)
+    if not octets:
+        return measurement
+    return replace(
+        measurement,
+        figures={**measurement.figures, OCTETS_PER_CONNECTION: statistics.median(octets)},
+        sample={**measurement.sample, OCTETS_PER_CONNECTION: octets},
+    )

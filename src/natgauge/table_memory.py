@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that the kernel of a device's machine takes for a connection, from its object caches before and after a trial.
+
+Linux keeps connections in object caches (slabs), and /proc/slabinfo counts the objects of each (slabinfo(5)). A cache
+belongs to the connection tracking table if a connection takes a whole number of its objects. Free memory would be
+easier to read, but where the device shares a machine with the tester, the tester's memory changes, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+#: With fewer connections, objects that the rest of the machine makes and frees are too large a share.
+LEAST_CONNECTIONS: Final = 10_000
+#: The objects of a connection differ from a whole number by no more than this.
+_NEAR_WHOLE: Final = 0.1
+#: Name, objects in use, all objects, octets of an object.
+_CACHE: Final = re.compile(r"^(\S+)\s+(\d+)\s+\d+\s+(\d+)\s", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCache:
+    """An object cache of a kernel.
+
+    Attributes:
+        objects: objects in use, >= 0.
+        octets: size of an object, >= 0.
+    """
+
+    objects: int
+    octets: int
+
+
+#: Object caches by name; empty = not known.
+ObjectCaches = Mapping[str, ObjectCache]
+
+
+def read(text: str) -> dict[str, ObjectCache]:
+    """Parse /proc/slabinfo; lines of another format are left out."""
+    return {name: ObjectCache(int(objects), int(octets)) for name, objects, octets in _CACHE.findall(text)}
+
+
+def octets_per_connection(before: ObjectCaches, after: ObjectCaches, connections: int) -> float | None:
+    """Return the memory of a connection in octets; None = not known.
+
+    It is not known where the caches are not known, or where no cache grew with the connections: the device keeps them
+    elsewhere, such as in a process.
+
+    Args:
+        before: caches with an empty table.
+        after: caches with `connections` in the table.
+        connections: connections that the table gained, by the device's own count.
+    """
+    if connections < LEAST_CONNECTIONS:
+        return None
+    octets = 0.0
+    for name, cache in after.items():
+        each = (cache.objects - before.get(name, ObjectCache(0, 0)).objects) / connections
+        if round(each) >= 1 and abs(each - round(each)) <= _NEAR_WHOLE:
+            octets += each * cache.octets
+    return octets or None

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of a connection at the device: caches that grow with the table, sizes of processor caches, their report."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from tests.unit.made_results import made
+from tests.unit.simulated import Gateway
+
+from natgauge.host import caches
+from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.procedures import get
+from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
+from natgauge.reports import csv_table
+from natgauge.reports.text import verdict
+from natgauge.table_memory import ObjectCache, octets_per_connection, read
+
+#: Begin of /proc/slabinfo of Linux 6.18.
+SLABINFO = """slabinfo - version: 2.1
+# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount>
+nf_conntrack          96    160    256   16    1 : tunables    0    0    0 : slabdata     10     10      0
+kmalloc-128        23169  27072    128   32    1 : tunables    0    0    0 : slabdata    846    846      0
+"""
+EMPTY = {"nf_conntrack": ObjectCache(96, 256), "kmalloc-128": ObjectCache(23169, 128)}
+
+
+def grown(**objects: int) -> dict[str, ObjectCache]:
+    sizes = {"nf_conntrack": 256, "kmalloc-128": 128, "filp": 192}
+    every = {name.replace("_", "-", name.count("kmalloc")): number for name, number in objects.items()}
+    return {
+        name: ObjectCache(number + EMPTY.get(name, ObjectCache(0, 0)).objects, sizes[name])
+        for name, number in every.items()
+    }
+
+
+def test_the_kernels_text_is_understood() -> None:
+    assert read(SLABINFO) == EMPTY
+    assert read("") == read("cat: /proc/slabinfo: Permission denied") == {}
+
+
+@pytest.mark.parametrize(
+    ("after", "connections", "octets"),
+    [
+        (grown(nf_conntrack=20_000, kmalloc_128=20_000), 20_000, 384.0),
+        # The rest of the machine makes and frees objects, too: half an object for each connection is not of the table.
+        (grown(nf_conntrack=20_000, kmalloc_128=20_300, filp=9_000), 20_000, 256 + 1.015 * 128),
+        (grown(nf_conntrack=20_000, kmalloc_128=39_900), 20_000, 256 + 1.995 * 128),
+        # A process keeps the connections.
+        (grown(kmalloc_128=300), 20_000, None),
+        # Too few connections, or nothing readable.
+        (grown(nf_conntrack=9_999), 9_999, None),
+        ({}, 20_000, None),
+    ],
+)
+def test_caches_of_which_a_connection_takes_whole_objects_are_its_memory(
+    after: Mapping[str, ObjectCache], connections: int, octets: float | None
+) -> None:
+    found = octets_per_connection(EMPTY, after, connections)
+    assert found == (None if octets is None else pytest.approx(octets))
+
+
+def cache(core: int, level: int, size: str, shared: str, kind: str = "Unified") -> list[str]:
+    where = f"cpu{core}/cache/index{level}{kind}"
+    facts = {"level": level, "type": kind, "size": size, "shared_cpu_list": shared}
+    return [f"{where}/{name}:{value}" for name, value in facts.items()]
+
+
+def test_processor_caches_are_summed_over_the_cores_that_have_their_own() -> None:
+    lines = [
+        line
+        for core in range(4)
+        for line in (
+            *cache(core, 1, "48K", str(core), "Data"),
+            *cache(core, 1, "64K", str(core), "Instruction"),
+            *cache(core, 2, "2048K", str(core)),
+            *cache(core, 3, "32M", "0-1" if core < 2 else "2-3"),
+        )
+    ]
+    assert caches.read("\n".join(lines), (0, 1)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2**25}
+    assert caches.read("\n".join(lines), (1, 2)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2 * 2**25}
+    assert caches.read("", (0, 1)) == caches.read("\n".join(lines), ()) == {}
+
+
+@dataclass(slots=True)
+class _Remembering(Gateway):
+    """Reports the memory of a connection in every trial, with a little noise."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Add the memory."""
+        outcome = Gateway.measure(self, plan)
+        return replace(outcome, octets_per_connection=384.0 + len(self.plans) % 3)
+
+
+def test_every_trial_of_a_repetition_is_a_value_of_the_figure() -> None:
+    procedure, gateway = get("connection-rate"), _Remembering(establishes=3e5)
+    settings = procedure.make_settings(
+        {"repeat": 1}, connections=20_000, placement="shared", order="permutation", four_tuples=20_000
+    )
+    result = procedure.measure(gateway, settings)
+    found = result.figures[OCTETS_PER_CONNECTION]
+    assert len(found.repetitions) == len(gateway.plans)
+    assert (found.minimum, found.maximum) == (384, 386)
+    # The rate itself has no sample.
+    assert not result.is_sampled
+
+
+CACHES: dict[str, Any] = {"device_caches": {"L1": 49_152, "L2": 2**21, "L3": 2**25}, "connections": 1_000_000}
+
+
+def test_the_report_has_the_memory_and_the_connections_that_fill_the_caches() -> None:
+    figures = {OCTETS_PER_CONNECTION: [384.0, 385.0, 384.0]}
+    result = made([1e6], metric="connection-rate", unit="connections/s", figures=figures, parameters=CACHES)
+    said = verdict(result)
+    assert "A connection takes 384 (384 to 385) octets of the memory of the device's kernel, by 3 trials; " in said
+    assert "5,461 connections fill the L2 cache of 2 MiB; 87,381 connections fill the L3 cache of 32 MiB." in said
+    columns = dict(zip(*csv.reader(io.StringIO(csv_table.table([result]))), strict=True))
+    assert columns["memory of a connection (octets)"] == "384.0"
+    assert float(columns["connections that fill the L2 cache"]) == pytest.approx(2**21 / 384)
+
+
+def test_unknown_memory_is_said_to_be_unknown() -> None:
+    unknown = "The device's memory for a connection is not known."
+    common: dict[str, Any] = {"unit": "connections/s"}
+    assert unknown in verdict(made([1e6], metric="connection-rate", parameters=CACHES, **common))
+    # Too few connections to show it; a metric that does not ask for it.
+    assert unknown not in verdict(made([1e6], metric="connection-rate", **common))
+    assert unknown not in verdict(made([1e6], metric="throughput", parameters=CACHES, **common))
