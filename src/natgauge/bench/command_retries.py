@@ -41,7 +41,7 @@ class CommandRetries:
     failures: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Forget the failures so far."""
+        """Begin a trial: `failures` are those of its own commands."""
         self.failures.clear()
 
     def __call__(self, command: Callable[[], AnswerT]) -> AnswerT:

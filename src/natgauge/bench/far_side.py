@@ -113,7 +113,7 @@ class FarSide:
 
     @property
     def version(self) -> str:
-        """Version that the server reports."""
+        """Version that the server reports, for the result's parameter `server_version`."""
         return ", ".join(self._played.version())
 
     def refused(self) -> Mapping[str, int]:

@@ -28,7 +28,7 @@ Standing = Callable[[Bench, Ready], None]
 
 
 def unrecorded(_bench: Bench, _ready: Ready) -> None:
-    """Record nothing."""
+    """Default for `Standing`: the repetition's bench is recorded nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class Renewed(Measurer):
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """Abilities of the present bench."""
+        """Abilities of the measurer of the current repetition."""
         return self._live.abilities
 
     @property
@@ -184,15 +184,15 @@ class Renewed(Measurer):
         return self._live.empty_timed()
 
     def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
-        """Observer the count of the present device."""
+        """Watch the count of the present device."""
         return self._live.watch_count(interval_seconds, longest_seconds)
 
     def restart(self) -> None:
-        """Restart the present device."""
+        """Restart the device of the current repetition; errors as in `Measurer`."""
         self._live.restart()
 
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
-        """Measure the tester's own delays."""
+        """Measure the tester's own delays over a cable, in the bench of the current repetition."""
         return self._live.own_delays(plan)
 
     def costs(self, plan: CostPlan) -> CostRound:

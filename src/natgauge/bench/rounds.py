@@ -62,7 +62,7 @@ class Visited(Protocol):
         """Return the device's part of the next round, with its own run mark."""
 
     def empty(self) -> None:
-        """Empty the device's table."""
+        """Empty the device's table, so that the round's connections are new to it."""
 
     def count(self) -> int | None:
         """Return the device's number of connections; None where it keeps none, or does not report it."""

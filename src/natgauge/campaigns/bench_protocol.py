@@ -74,7 +74,7 @@ MakeBench = Callable[[Cell, Observer], CampaignBench]
 
 
 class LabBench:
-    """A bench in a lab."""
+    """The bench of a campaign's cell in a lab of this machine; see `CampaignBench`."""
 
     def __init__(self, facts: Callable[[], Mapping[str, object]], cell: Cell, observer: Observer) -> None:
         """Plan it; nothing is touched. `facts` returns the facts of this machine, which may change over time."""
@@ -82,7 +82,7 @@ class LabBench:
         self._bench = Bench(cell, observer)
 
     def plan(self, metric: str, choices: Mapping[str, object]) -> Planned:
-        """Plan a procedure for this bench."""
+        """Plan a procedure; arguments and errors as in `Bench.plan`."""
         return self._bench.plan(metric, choices)
 
     def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:

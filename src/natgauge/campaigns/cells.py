@@ -50,12 +50,12 @@ class CellMeasurement:
 
     @property
     def repeat(self) -> Repeat:
-        """Requested repetitions."""
+        """Requested number of repetitions, or "auto"."""
         return self.planned.settings.repeat
 
     @property
     def most_repetitions(self) -> int:
-        """Largest number of repetitions."""
+        """Number of repetitions, with "auto" the largest."""
         return self.planned.settings.most_repetitions
 
 

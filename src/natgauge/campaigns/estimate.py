@@ -137,7 +137,7 @@ def _chosen(point: PlannedCell) -> Mapping[str, int]:
 
 
 def of_cell(point: PlannedCell) -> Estimate:
-    """Return the estimate of one cell."""
+    """Return the estimate of one cell: all measurements, each with all its repetitions."""
     each = repetitions(point)
     visits = max(measurement.most_repetitions for measurement in point.measurements)
     trials, seconds, most, cut = 0, visits * CELL_RUN_SECONDS, visits * CELL_RUN_SECONDS, 0

@@ -40,7 +40,6 @@ class Journal:
     """A campaign's journal, open for appending by one process alone. Use it as a context manager."""
 
     def __init__(self, folder: Path) -> None:
-        """Name it; nothing is opened."""
         self.path = folder / JOURNAL
         self._file = -1
         self._length = 0

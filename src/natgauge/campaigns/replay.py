@@ -139,7 +139,7 @@ class ReplayingMeasurer(Measurer):
         return tear_down
 
     def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
-        """Observer the device's count, or replay the readings."""
+        """Watch the device's count, or replay the readings."""
         readings: tuple[CountAt, ...] = self._ask(
             "watch_count", lambda live: live.watch_count(interval_seconds, longest_seconds)
         )

@@ -111,7 +111,7 @@ class CampaignState:
 
     @classmethod
     def of(cls, entries: Iterable[JournalLine]) -> CampaignState:
-        """The state after these journal lines."""
+        """Return the state after these journal lines, which begin with the campaign's first."""
         state = cls()
         for entry in entries:
             state.take(entry)
@@ -122,7 +122,7 @@ class CampaignState:
         return self.measurements.setdefault((cell, measurement), MeasurementState())
 
     def take(self, entry: JournalLine) -> None:
-        """Update the state with one line."""
+        """Update the state with the journal's next line."""
         self.began = self.began or entry["at"]
         self.last = entry["at"]
         if entry["event"] == "trial":

@@ -126,7 +126,7 @@ def new(duts: Sequence[str], metrics: Sequence[str]) -> None:
 
 
 def complain(error: PlanError) -> int:
-    """Print every fault; the exit status."""
+    """Print every fault on standard error, and return the exit status."""
     for fault in error.faults:
         click.echo(f"natgauge: {' '.join(fault.split())}", err=True)
     return error.exit_status

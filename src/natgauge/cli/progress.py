@@ -128,7 +128,7 @@ def _figures(outcome: TrialOutcome) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in words."""
+    """Return seconds in words: "89 s", "1 min 31 s", "1 h 30 min"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -60,7 +60,7 @@ class RateBounds:
 
     @property
     def middle(self) -> float:
-        """The rate as one figure."""
+        """Geometric mean of the passed rate and the bound; the passed rate where there is no bound."""
         return self.passed if math.isinf(self.upper) else math.sqrt(self.passed * self.upper)
 
 

@@ -47,12 +47,12 @@ class PortSets(RecipeTable):
 
     @property
     def addresses(self) -> ipaddress.IPv4Network:
-        """The shared network of outside addresses."""
+        """Network of the outside addresses that subscribers share (RFC 7597 section 5.1: rule IPv4 prefix)."""
         return ipaddress.IPv4Network(self.network)
 
     @property
     def ports(self) -> int:
-        """Number of ports of a set."""
+        """Number of ports of a set (RFC 7597 section 5.1); with an offset, ports of the first range are left out."""
         ranges = (1 << self.psid_offset) - (1 if self.psid_offset else 0)
         return ranges << (_PORT_BITS - self.psid_offset - self.psid_length)
 

@@ -82,14 +82,14 @@ def last_run(recipe: Recipe, file: Path = RUNS) -> Run | None:
 
 
 def run_in_words(run: Run | None) -> str:
-    """The text that `natgauge duts` shows."""
+    """Return the last recorded run in words: date, kind of host, versions."""
     if run is None:
         return "never run by us"
     return f"last run by us {run.date} {_SAID[run.place]}: {', '.join(run.version)}"
 
 
 def places_in_words(recipe: Recipe) -> str:
-    """The text that `natgauge duts` shows."""
+    """Return the kinds of labs in which the recipe can run, in words."""
     return ", ".join(_SAID[place] for place in places(recipe)) or "nowhere that we know"
 
 

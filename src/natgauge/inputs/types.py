@@ -70,7 +70,7 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Text(InputType):
-    """Any text."""
+    """A text of any length."""
 
     metavar: str = "TEXT"
     annotation: str = "str"
@@ -88,21 +88,21 @@ class Text(InputType):
 
 @dataclass(frozen=True)
 class Words(InputType):
-    """One of a few words."""
+    """One word of a closed set, `words`."""
 
     @classmethod
     def of(cls, words: Iterable[str]) -> Self:
-        """The type of these words."""
+        """Return the type whose values are these words."""
         known = tuple(words)
         literal = ", ".join(f'"{word}"' for word in known)
         return cls(metavar=f"[{'|'.join(known)}]", annotation=f"Literal[{literal}]", words=known)
 
     def read(self, name: str, text: str) -> str:
-        """The word."""
+        """Return the text if it is one of `words`."""
         return self.take(name, text)
 
     def take(self, name: str, value: object) -> str:
-        """The word."""
+        """Return the text if it is one of `words`."""
         if isinstance(value, str) and value in self.words:
             return value
         raise UsageError(f"{name}: {value!r} is unknown; choose one of {', '.join(self.words)}")
@@ -116,13 +116,13 @@ class Flag(InputType):
     annotation: str = "bool"
 
     def read(self, name: str, text: str) -> bool:
-        """The value of "true" or "false"."""
+        """Read "true" or "false"."""
         if text in ("true", "false"):
             return text == "true"
         raise UsageError(f"{name}: {text!r} is not true or false")
 
     def take(self, name: str, value: object) -> bool:
-        """The value."""
+        """Return the boolean."""
         if isinstance(value, bool):
             return value
         raise UsageError(f"{name}: {value!r} is not true or false")
@@ -134,20 +134,20 @@ class Flag(InputType):
 
 @dataclass(frozen=True)
 class Whole(InputType):
-    """A whole number."""
+    """A whole number; its range is the check of the input."""
 
     metavar: str = "N"
     annotation: str = "int"
 
     def read(self, name: str, text: str) -> int:
-        """The number."""
+        """Read decimal digits, with or without a sign."""
         try:
             return int(text)
         except ValueError:
             raise UsageError(f"{name}: {text!r} is not a whole number") from None
 
     def take(self, name: str, value: object) -> int:
-        """The number."""
+        """Return the integer; a boolean is refused."""
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         raise UsageError(f"{name}: {value!r} is not a whole number")
@@ -155,13 +155,13 @@ class Whole(InputType):
 
 @dataclass(frozen=True)
 class Number(InputType):
-    """A number."""
+    """A whole or decimal number; its range is the check of the input."""
 
     metavar: str = "X"
     annotation: str = "float"
 
     def read(self, name: str, text: str) -> float:
-        """The number."""
+        """Read a decimal number, which may have an exponent."""
         try:
             return float(text)
         except ValueError:
@@ -239,7 +239,7 @@ class Shares(InputType):
     annotation: str = "str | Sequence[float]"
 
     def read(self, name: str, text: str) -> str:
-        """The shares in percent."""
+        """Return the shares in percent, from the highest down: "100%,50%"."""
         return ",".join(Share().write(share) for share in shares(name, text))
 
     def take(self, name: str, value: object) -> str:
@@ -276,7 +276,7 @@ class CoreList(InputType):
     annotation: str = "str | int | Sequence[int]"
 
     def read(self, name: str, text: str) -> tuple[int, ...]:
-        """The cores, ascending."""
+        """Return the cores in ascending order."""
         return parse_cores(text, spoken_name=name)
 
     def take(self, name: str, value: object) -> tuple[int, ...]:
@@ -286,7 +286,7 @@ class CoreList(InputType):
         return self.read(name, Text().take(name, value))
 
     def write(self, value: Any) -> str:
-        """A plain list with commas."""
+        """Return the cores as a list with commas: "0,2,3"."""
         return format_cores(value)
 
 
@@ -399,7 +399,7 @@ class ErrorOfSearch(InputType):
     annotation: str = "float | str"
 
     def read(self, name: str, text: str) -> SearchError:
-        """The error."""
+        """Read an error such as "2%" or "1000"; see `SearchError.parse`."""
         del name  # The message is the same for every input of this type.
         return SearchError.parse(text)
 

@@ -98,7 +98,7 @@ class PairedRatios:
         return estimate_over_rounds(self._of[place.label, quantity].rounds, alpha)
 
     def blocks(self, place: RoundPlace, quantity: Quantity) -> int:
-        """Number of ratios of a place."""
+        """Number of blocks with a ratio of this place and quantity, in all rounds."""
         return sum(map(len, self._of[place.label, quantity].rounds))
 
     def nanoseconds(self, place: RoundPlace, quantity: Quantity) -> float | None:

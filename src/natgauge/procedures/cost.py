@@ -115,7 +115,7 @@ class CostSettings(TrialSettings):
         return super().needs() | {Ability.COSTS}
 
     def timed_quantities(self) -> tuple[Quantity, ...]:
-        """The quantities in the usual order."""
+        """Return the quantities to time, in the order of `QUANTITIES`."""
         if self.quantities is None:
             return QUANTITIES[1:] if self.connections < least_opened(self.slice_frames) else QUANTITIES
         return read_quantities(self.quantities)
@@ -309,7 +309,7 @@ class QuantityCost:
         return {f"{self.quantity}_{name}": value for name, value in named.items()}
 
     def row(self) -> Row:
-        """Return the row of the series."""
+        """Return the row of the series: ratios of work, and times in ns per frame."""
         return {
             "frames": self.quantity,
             "x_forwarding": round(self.share.value, 4),

@@ -65,7 +65,7 @@ class LatencySettings(DelaySettings):
             in_range("trial seconds (way rfc8219)", self.trial_seconds, RFC_STREAM_SECONDS, 3600, "s")
 
     def needs(self) -> frozenset[Ability]:
-        """Tags for the literal way."""
+        """Return the required abilities; "rfc8219" also needs tagged frames (RFC 8219 section 7.2)."""
         return super().needs() | (frozenset({Ability.TAGGED_DELAYS}) if self.way == "rfc8219" else frozenset())
 
     def timed_plan(self, phase1_rate: float, rate: float, share: float) -> TrialPlan:

@@ -72,7 +72,7 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
 
     @property
     def handed_on(self) -> bool:
-        """Whether a real server answers."""
+        """Whether a real server answers the queries, in place of the tester's own far side."""
         return self.far_side != TESTER
 
     @property
@@ -97,7 +97,7 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
         return notes
 
     def plan(self, phase1_rate: float, rate: float, seconds: float) -> TrialPlan:
-        """The trial that tries this rate."""
+        """Return the trial with `rate` queries/s in phase 2, for `seconds`."""
         return replace(
             self.phase1_plan(phase1_rate),
             phase2=Phase2Plan(initiator_rate=rate, responder_rate=0.0, seconds=seconds),

@@ -31,7 +31,7 @@ class Printed:
         return self.value - self.half, self.value + self.half
 
     def times(self, factor: float) -> Printed:
-        """Convert to another unit."""
+        """Return the number in another unit, `factor` times as large, with its rounding."""
         return Printed(self.value * factor, self.half * factor)
 
     def exact(self) -> Printed:

@@ -72,7 +72,7 @@ def text(table: Table, *, small: bool) -> str:
 
 
 def command(table: Table, *, small: bool) -> str:
-    """The command that prints the plan."""
+    """Return the command line that prints the table's plan."""
     return f"natgauge published --plan{' --small' if small else ''} {table.name}"
 
 

@@ -123,7 +123,7 @@ class Result(Record):
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Values of all repetitions."""
+        """Values of all repetitions in their order, in the result's unit."""
         return tuple(repetition.value for repetition in self.repetitions)
 
     @property
@@ -133,12 +133,12 @@ class Result(Record):
 
     @property
     def dut(self) -> str:
-        """Name of the device."""
+        """Name of the gateway's recipe; "-" if the parameters lack it."""
         return str(self.parameters.device.get("dut", "-"))
 
     @property
     def placement(self) -> str:
-        """Place of the device's work."""
+        """Placement of the device's work; "-" if the parameters lack it."""
         return str(self.parameters.place.get("placement", "-"))
 
     @property

@@ -35,7 +35,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def render(shown: Sheet) -> str:
-    """Return framed tables of a sheet."""
+    """Return framed tables of a sheet, each at most `WIDTH` characters wide."""
     label = min(_LABEL, _label(shown))
     parts = _parts(_widths(shown.lines), WIDTH - label - _FRAME - 1, _FRAME)
     return _pieces(shown, parts, lambda first, last: _framed(shown.lines, first, last, label))

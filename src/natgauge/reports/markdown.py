@@ -32,7 +32,7 @@ def render(shown: Sheet) -> str:
 
 
 def row(cells: Sequence[str]) -> str:
-    """Return a line of a table."""
+    """Return a line of a Markdown table, with the cells escaped."""
     return "| " + " | ".join(map(escaped, cells)) + " |"
 
 

@@ -55,7 +55,7 @@ def connected(text: str, scheduler: str | Any) -> Iterator[Client]:
 
 
 def address_of(scheduler: str, security: Security) -> str:
-    """A scheduler's address with Dask's protocol."""
+    """Return a scheduler's address with Dask's protocol: "host:8786" becomes "tcp://host:8786"."""
     return f"{'tls' if security.require_encryption else 'tcp'}://{scheduler}"
 
 

@@ -36,7 +36,7 @@ class FoundSetting:
 
 
 class TuningKnob(Protocol):
-    """One kind of setting."""
+    """A kind of setting of the tester machine, such as the clock governor: how to read, judge and change it."""
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ class OfPorts(ABC):
     absent: str
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
-        """Yield the settings of each port."""
+        """Yield each port's settings with their present and better values."""
         for key in (key for port in ports for key in self.keys(port)):
             value = self.read(machine, key)
             if not value:
@@ -29,11 +29,11 @@ class OfPorts(ABC):
             yield FoundSetting(key, value, None if better == value else better, self.remark(machine, key))
 
     def keys(self, port: str) -> Sequence[str]:
-        """Its settings of a port."""
+        """Return the keys of this knob's settings of a port; the port's name where it has one setting."""
         return (port,)
 
     def remark(self, _machine: TunedMachine, _key: str) -> str:
-        """Return further information on a setting."""
+        """Return further information on a setting for people; empty = none."""
         return ""
 
     @abstractmethod

@@ -22,7 +22,7 @@ UNDONE: Final[frozenset[Done]] = frozenset({"changed", "failed"})
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class CheckedSetting:
     """One setting and its assessment.
 
     Attributes:
@@ -63,7 +63,7 @@ class TuningStep:
     text: str
 
 
-def check(ports: Sequence[str] | None = None, *, machine: TunedMachine | None = None) -> list[Looked]:
+def check(ports: Sequence[str] | None = None, *, machine: TunedMachine | None = None) -> list[CheckedSetting]:
     """Look at every setting; nothing is changed.
 
     Args:
@@ -75,7 +75,7 @@ def check(ports: Sequence[str] | None = None, *, machine: TunedMachine | None = 
     """
     place = machine or TunedMachine()
     chosen = cards(place) if ports is None else _there(place, ports)
-    return [looked for knob in KNOBS for looked in _look(knob, place, chosen)]
+    return [looked for knob in KNOBS for looked in _checked(knob, place, chosen)]
 
 
 def cards(machine: TunedMachine) -> list[str]:
@@ -83,15 +83,15 @@ def cards(machine: TunedMachine) -> list[str]:
     return sorted(path.parent.name for path in machine.path("/sys/class/net").glob("*/device"))
 
 
-def _look(knob: TuningKnob, machine: TunedMachine, ports: Sequence[str]) -> Iterator[Looked]:
+def _checked(knob: TuningKnob, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
     try:
         for setting in knob.find(machine, ports):
             outcome: Outcome = "none" if setting.value is None else "fine" if setting.better is None else "better"
-            yield Looked(
+            yield CheckedSetting(
                 knob.name, setting.key, outcome, setting.value, setting.better, knob.why, knob.source, setting.remark
             )
     except HostError as error:
-        yield Looked(knob.name, "-", "failed", None, None, knob.why, knob.source, str(error))
+        yield CheckedSetting(knob.name, "-", "failed", None, None, knob.why, knob.source, str(error))
 
 
 def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path: Path = STATE) -> list[TuningStep]:

@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 def path_of(name: str) -> Path:
-    """Return the file of a namespace."""
+    """Return the file of a namespace in /run/netns."""
     return _RUN / name
 
 

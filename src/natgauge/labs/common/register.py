@@ -221,7 +221,7 @@ class Register:
         return self._items[last:]
 
     def release(self) -> None:
-        """Let go of the lab's name."""
+        """Release the lock on the lab's name; another process may take it."""
         self._lock.release()
 
     @property

@@ -54,7 +54,7 @@ route -n get default 2> /dev/null; route -n get -inet6 default 2> /dev/null
 
 
 def read(text: str) -> RemoteFacts:
-    """Parse the output of the script."""
+    """Return the facts of a machine from the script's output on OpenBSD or FreeBSD."""
     sections = sections_of(text)
     interfaces = _interfaces(sections.get("interfaces", ()))
     routes = "\n".join(sections.get("routes", ()))

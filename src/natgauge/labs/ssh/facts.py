@@ -121,7 +121,7 @@ done
 
 
 def read(text: str) -> RemoteFacts:
-    """Parse the output of the script."""
+    """Return the facts of a machine from the script's output on Linux."""
     sections = sections_of(text)
     addresses = [match for line in sections.get("addresses", []) if (match := _ADDRESS.match(line))]
     links = {link.name: link for line in sections.get("links", []) if (link := _link(line, addresses))}

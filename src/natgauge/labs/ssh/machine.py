@@ -111,7 +111,7 @@ class RemoteSetting(MachineSetting):
         """Do nothing: the lock keeps other natgauge processes off that machine."""
 
     def release(self) -> None:
-        """No other natgauge waits for it."""
+        """Do nothing: the lock keeps other natgauge processes off that machine."""
 
     def _claim(self, value: int, present: int) -> None:
         """Do nothing: the lock keeps other natgauge processes off that machine."""

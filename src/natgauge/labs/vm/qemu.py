@@ -159,14 +159,14 @@ class Guest:
         return accelerator
 
     def end(self) -> None:
-        """End it, if it was started."""
+        """Kill QEMU if it runs, and wait for its end."""
         process, self.process = self.process, None
         if process is not None:
             process.kill()
             process.wait()
 
     def command(self, accelerator: Accelerator) -> list[str]:
-        """The command line of QEMU."""
+        """Return QEMU's command line."""
         shape = self.shape
         model = "host" if accelerator == "kvm" else "max"
         cards = []

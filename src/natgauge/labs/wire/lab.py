@@ -219,7 +219,7 @@ class WireLab:
         return _judge_features(port.interface, xdp.features(index))
 
     def down(self) -> None:
-        """Let go of the ports."""
+        """Release the locks on the ports."""
         while self._locks:
             self._locks.pop().release()
 

@@ -86,7 +86,7 @@ def nominal_seconds(plan: TrialPlan) -> float:
 
 
 def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpError) -> Note:
-    """Between which bounds the answer lies."""
+    """Return the note that the time ended between these bounds; `upper` None = nothing failed."""
     where = f"above {lower:,.0f} {unit}" if upper is None else f"between {lower:,.0f} and {upper:,.0f} {unit}"
     return Note("undecided", f"{where.rstrip()}: {error}")
 

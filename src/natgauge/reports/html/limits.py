@@ -30,7 +30,7 @@ class Limit:
 
     @property
     def label(self) -> str:
-        """Label in figures."""
+        """Label of the line in figures."""
         return "tester's own limit" if self.known else "highest rate tried"
 
 
@@ -64,7 +64,7 @@ def _own_delay(result: Result) -> Limit | None:
 
 
 def limit_sentence(result: Result, limit: Limit | None) -> str:
-    """Return a sentence for a caption."""
+    """Return the caption's sentence on the limit, with its value and unit."""
     if limit is None:
         return "the tester's own limit is not known here, or is none of this metric"
     what = "part" if result.unit == "us" else "limit"

@@ -44,5 +44,5 @@ class Coalescing(OfPorts):
         return " ".join(f"{name} {word}" for name, word in pairs if word in {"on", "off"}) or None
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
-        """Switch adaptive coalescing."""
+        """Switch adaptive interrupt coalescing; `value` as `read` returns it."""
         machine.tell("-C", key, *value.split())

@@ -49,7 +49,7 @@ class FlowHash(OfPorts):
         return "".join(letter for words, letter in _LETTERS.items() if any(line.startswith(words) for line in lines))
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
-        """Set the fields."""
+        """Set the header fields that choose the receive queue, in ethtool's letters."""
         if not value:
             raise HostError(f"{self.name}: {key} cannot hash nothing")
         port, flow = key.split()

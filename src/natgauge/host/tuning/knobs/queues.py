@@ -15,7 +15,7 @@ _HEADINGS: Final = re.compile(r"^(?:Pre-set maximums|Current hardware settings):
 
 
 class Queues(OfPorts):
-    """Number of queues of a port."""
+    """Number of receive and transmit queues of a port."""
 
     name = "queues"
     why = "with fewer queues than cores some cores receive nothing and the others limit the tester"

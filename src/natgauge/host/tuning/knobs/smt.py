@@ -12,7 +12,7 @@ _CONTROL: Final = "/sys/devices/system/cpu/smt/control"
 
 
 class Smt:
-    """Whether two threads share a core."""
+    """Whether two hardware threads share a core (SMT)."""
 
     name = "smt"
     why = "two threads share one core's units, so what one does slows the other"

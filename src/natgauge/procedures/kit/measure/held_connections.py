@@ -232,12 +232,12 @@ class HeldRate(SearchedRate[SearchT]):
         return late_frames.of_trials(self.settings.phase2_seconds)
 
     def seconds(self, rate: float) -> float:  # noqa: ARG002 - the same for every rate
-        """The length of phase 2."""
+        """Length of phase 2 in s, the same at every rate."""
         return self.settings.phase2_seconds
 
     @abstractmethod
     def span(self) -> Span:
-        """Return the rates to search."""
+        """Return the range of rates to search, in frames/s of each active direction."""
 
     def phase1_notes(self) -> Sequence[Note]:
         """Return notes on the final rate of phase 1."""
@@ -271,5 +271,5 @@ def _given_up(outcome: TrialOutcome, attempts: list[Attempt], preparation: Prepa
 
 
 def probe_seconds(trial_seconds: float) -> float:
-    """Length of a short trial."""
+    """Length of a search's short trial in s: 10 % of a whole one, but at least 0.25 s."""
     return min(trial_seconds, max(PROBE_SHARE * trial_seconds, LEAST_PROBE_SECONDS))

@@ -40,5 +40,5 @@ def shortfall(counts: Counts, excused: int = 0) -> float:
 
 
 def worst(values: Mapping[Direction, float]) -> float:
-    """The largest of all directions'."""
+    """Return the largest value of all directions; 0 without any."""
     return max(values.values(), default=0.0)

@@ -26,7 +26,7 @@ class Status(Enum):
 
 @dataclass(slots=True)
 class Load:
-    """Counts of decisions on one load."""
+    """Decisions of the trials at one load."""
 
     rate: float
     passes: int = 0
