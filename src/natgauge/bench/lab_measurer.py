@@ -443,14 +443,14 @@ class LabMeasurer(Measurer):
         return self.device
 
     def check_forwarding(self) -> None:
-        """Prove with a handful of frames each way that the device forwards each once, then empty its table again.
+        """Prove that the device forwards a handful of frames in each direction once each, then empty its table again.
 
         A device may lose a frame now and then, and how many is what the trials are for. So where some of each stream
         came back but not all, another handful is sent.
 
         Raises:
-            BrokenError: frames of every handful are lost, or every one comes back wrong, too; the message says which
-                way and how many.
+            BrokenError: frames of every handful are lost, or every one comes back wrong, too; the message
+                gives the direction and the number.
         """
         for tried in range(1, forwarding.HANDFULS + 1):
             request = self._probe()

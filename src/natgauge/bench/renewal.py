@@ -56,7 +56,7 @@ class Renewed(Measurer):
         stands: whether a lab exists now; False also where the lab of a further repetition could not be made.
     """
 
-    def __init__(  # noqa: PLR0913 - who plans, records and tells the time, each by its name
+    def __init__(  # noqa: PLR0913 - one argument per collaborator, each by its name
         self,
         bench: Bench,
         planned: Planned,

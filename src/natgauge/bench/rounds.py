@@ -117,7 +117,7 @@ def perform(plan: RoundPlan, devices: Sequence[Visited], cables: Sequence[Contes
     for device in devices:
         device.empty()
     timeouts = [device.udp_timeout for device in devices if device.udp_timeout is not None]
-    # A round may not outlast what the device remembers; one that remembers for a second is asked for what it can.
+    # A round must end before the device forgets its first connection, also where time-outs are short.
     limit = min([_LONGEST_SECONDS, *(max(timeout - 1, timeout / 2) for timeout in timeouts)])
     blocks = {quantity: plan.blocks.get(quantity, 0) for quantity in QUANTITIES}
     own = [Contestant(name=device.label[-_LONGEST_NAME:], trial=device.request()) for device in devices]

@@ -163,7 +163,7 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
 
 
 def _undo_left_behind(observer: Observer) -> None:
-    """Undo what killed sessions left; a failure to do so is shown, and does not end the campaign."""
+    """Undo what killed sessions left; a failure to do so is reported, and does not end the campaign."""
     try:
         done = cleanup.undo_left_behind()
     except NatgaugeError as error:

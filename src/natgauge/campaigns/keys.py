@@ -23,7 +23,7 @@ from natgauge.procedures import get, procedures
 Part = Literal["lab", "traffic", "device"]
 #: The parts of a plan that fix a cell; each is a field of `Cell`.
 PLAN_PARTS: Final[tuple[Part, ...]] = get_args(Part)
-#: Options that the plan itself has.
+#: Options that are keys of the plan itself.
 _ELSEWHERE: Final = frozenset({"seed"})
 #: Settings that the whole plan decides unless a measurement has its own.
 WHOLE: Final = {"profile": "profile", "repeat": "repetitions"}
@@ -35,7 +35,7 @@ MEASURE: Final = ("metric", "devices", "points")
 FORMULAS: Final = frozenset({"table_size", "hash_size"})
 #: A whole number is the number of cores, a text names cores of this machine.
 CORES: Final = frozenset({"cores", "sender_cores"})
-#: More than any machine has.
+#: No machine has this many cores.
 _MOST_CORES: Final = 4096
 
 

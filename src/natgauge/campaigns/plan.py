@@ -71,7 +71,7 @@ class Plan(BaseModel):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that is asked for, in hexadecimal digits; the same whatever the file's layout."""
+        """SHA-256 of the plan's content, in hexadecimal digits; it does not depend on the file's layout."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -11,8 +11,8 @@ from natgauge.duts.protocol import Playable
 from natgauge.duts.recipe_model import Knob
 from natgauge.labs.contract import CommandResult
 
-#: What a snippet is run for: its success; an answer, which may be asked for again; its status whatever that is; or the
-#: undoing also of a broken gateway.
+#: Purpose of a snippet: it must succeed; its output is an answer, and it may be repeated; its status may be a failure;
+#: or it undoes something, also on a broken gateway.
 How = Literal["must", "ask", "may fail", "undo"]
 
 

@@ -65,10 +65,10 @@ class DeviceDemand:
 
 
 def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, present: Mapping[str, int]) -> dict[str, int]:
-    """Values for the knobs, as an operator who expects this many connections would set them.
+    """Return values for the knobs, as an operator who expects this many connections would set them.
 
-    What is not asked for is never lowered: the table holds the connections and some spare ones, the hash table has at
-    least one bucket for each connection (the kernel's own ratio), entries live twice as long as needed.
+    A value that the user did not choose is never lowered: the table holds the connections and some spare ones, the hash
+    table has at least one bucket for each connection (the kernel's own ratio), entries live twice as long as needed.
 
     Args:
         recipe: the gateway.

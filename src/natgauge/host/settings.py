@@ -106,7 +106,7 @@ class MachineSetting(ABC):
         """
 
     def write(self, value: int) -> None:
-        """Set it, and rely on it; its lab remembers what was found, and restores it even after a kill.
+        """Set the value, and rely on it; the lab stores the previous value, and restores it even after a kill.
 
         Raises:
             HostError: it is refused, or another natgauge relies on a higher value.
@@ -150,7 +150,7 @@ class LocalSetting(MachineSetting):
         Args:
             name: e.g. "table_size".
             paths: at least one file.
-            memory: remembers and restores what was found.
+            memory: stores and restores the previous value.
             module: kernel module whose loading makes the files appear.
         """
         super().__init__(name, paths, module)

@@ -142,7 +142,7 @@ class Link:
     Attributes:
         network: the link's subnet; the tester's own addresses must lie in it.
         device: the device's own address on the link.
-        tester: the tester's first address when none was asked for.
+        tester: the tester's first address if the user chose none.
     """
 
     network: Network

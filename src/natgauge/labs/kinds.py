@@ -17,7 +17,7 @@ from natgauge.errors import UsageError
 from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.labs.contract import Kind
 
-#: Where nothing else is asked for.
+#: Kind of lab if the user chooses none.
 DEFAULT: Final = DEFAULT_LAB
 
 

@@ -74,7 +74,7 @@ def measure(
 def answer(
     question: Question, observer: Observer | None = None, *, results: Path = RESULTS, host_name: bool = False
 ) -> Answer:
-    """Measure what is asked, and keep it in a new folder below `results`.
+    """Measure what the question asks, and store the result in a new folder below `results`.
 
     Raises:
         UsageError: the question is wrong.

@@ -77,8 +77,8 @@ class CostRound:
         fault: fault of the frames; empty = none.
         slices: number of all slices.
         interrupted: slices in which the core was taken away for more than 1 ms.
-        hot_spots: the functions that take most of the device's work; empty where they were not asked for, or the
-            samples were too few.
+        hot_spots: functions that take most of the device's work; empty if the round was not sampled, or the samples
+            were too few.
     """
 
     blocks: tuple[CostBlock, ...]

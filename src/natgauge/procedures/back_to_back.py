@@ -50,7 +50,7 @@ UNIT = "frames"
 
 #: The first burst where no ring is known, in frames of each direction: the default size of the rings of cards.
 FIRST_BURST = 512
-#: Of the time that is left, the search for a safe phase 1 and then the one for the throughput may take so much.
+#: Shares of the remaining time that the search for a safe phase 1 and then the search for the throughput may take.
 PHASE1_TIME_SHARE = 0.4
 THROUGHPUT_TIME_SHARE = 0.5
 LONGEST_BURST_SECONDS = 30.0
@@ -109,7 +109,7 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
             )
 
     def notes(self) -> list[Note]:
-        """None: a burst's length is not asked for but searched."""
+        """None: the length of a burst is searched, not set."""
         return []
 
 
@@ -272,7 +272,7 @@ def _late_loads(repetition: Measurement) -> list[float]:
 
 
 def _share_of_rate(outcome: TrialOutcome) -> float:
-    """The rate of the slowest direction as a share of what was asked for, 1 where it was not slower."""
+    """The rate of the slowest direction as a share of the intended rate; 1 where it was not slower."""
     streams = [counts for counts in outcome.phase2.values() if counts.sending_seconds > 0]
     return min([1.0, *(counts.nominal_seconds / counts.sending_seconds for counts in streams)])
 

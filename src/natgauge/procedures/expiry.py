@@ -6,8 +6,8 @@ It is not in RFC 9693, whose tear-down rate (section 4.8) is of a command.
 N connections are established and left alone; the device's own count is read until it is 0. The rate is taken between
 90 % and 10 % of N, so that neither the spread of the time-outs' starts nor the last stragglers count.
 
-A device may count a connection that has timed out until it looks after it. Linux looks about once a minute, so the
-watching must be that much longer than the time-outs, and what is found is how fast it clears up.
+A device may count a connection that has timed out until it inspects its table. Linux does so about once a minute, so
+the count must be read for that much longer than the time-outs, and the rate is that of the inspection.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class IpdvSettings(DelaySettings):
         return replace(super().timed_plan(phase1_rate, rate, share), record_variation=True)
 
 
-#: What stalls can move.
+#: Figures that stalls can move.
 EXTREMES = ("ipdv_spread_us", "ipdv_minimum_us", "ipdv_maximum_us")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Latency (RFC 8219 section 7.2): typical latency is the median, worst case latency the 99.9th percentile.
 
-Two ways:
+There are two methods (the setting `way`):
 
 * `every-frame`: every frame of phase 2 is timed. With 500 tags the 99.9th percentile is the maximum; with every frame
   it is a percentile.

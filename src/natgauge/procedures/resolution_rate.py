@@ -7,7 +7,8 @@ answered, too; then phase 2 sends queries at r a second over pseudorandomly chos
 a name of its own, and the far side answers each at once: the tester itself or, on demand, a real server behind the
 device, which then may be what limits. Binary search finds the highest r.
 
-It is no test of RFC 8219 or RFC 9693: one rate of frames both ways, the way back by 16 or 28 octets longer.
+It is no test of RFC 8219 or RFC 9693: frames go in both directions at one
+rate, and answers are 16 or 28 octets longer than queries.
 """
 
 from __future__ import annotations

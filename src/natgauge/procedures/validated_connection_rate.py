@@ -114,7 +114,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         why = validation.cause(outcome, again, self.settings.connections)
         self.causes[why] += 1
         if why == "r too high" and again is not None:
-            # What was asked for is R, and it passed; from now on nothing is asked faster than what passed.
+            # R passed at the lower validation rate, which later trials of this search do not exceed.
             self.validation_rates[rate] = validation_rate * validation.SLOWER_SHARE
             self.validation = replace(self.validation, most=self.validation_rates[rate])
             return again

@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from natgauge.published.cells import Printed, read
 
-#: What was set.
+#: Parameters of the published experiment.
 Parameter = Literal[
     "cores", "connections", "source-ports", "destination-ports", "table-size", "hash-size", "experiments", "error",
     "timeout", "phase-1-frames",
 ]  # fmt: skip
 PortRange = Literal["source-ports", "destination-ports"]
-#: What was measured.
+#: Measured figures.
 Figure = Literal["median", "minimum", "maximum", "mean", "standard-deviation"]
 #: What follows from other rows; so do `connections` where the numbers of ports are printed, too.
 Derived = Literal[
@@ -29,7 +29,7 @@ Words = Literal["heading", "text"]
 Kind = Parameter | Figure | Derived | Words
 
 _WORDS: Final = frozenset({"heading", "text"})
-#: Rows that are of a quantity.
+#: Rows that belong to a quantity of the table.
 _OF_QUANTITY: Final = frozenset(
     {
         "error", "median", "minimum", "maximum", "mean", "standard-deviation", "relative-scale-up",

@@ -113,7 +113,7 @@ class Store:
         return store
 
     def write_plan(self, plan: Mapping[str, object]) -> None:
-        """Keep what was asked for, with every default filled in."""
+        """Store the request with every default filled in."""
         self._write(PLAN, {"schema": PLAN_SCHEMA, **plan})
 
     def write_recipe(self, recipe: Mapping[str, object], digest: str) -> None:

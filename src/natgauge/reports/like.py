@@ -164,7 +164,7 @@ class _Shaped:
             return whole(self._columns.values[column])
         results = self._columns.at(column)
         if not results:
-            # Each quantity has a reason; the first one stands for all.
+            # Each quantity has a reason; the first one is printed for all.
             self._result(next(iter(self._table.quantities)), column)
         drawn = column + 1 in self._table.drawn
         if kind == "connections" and drawn:

@@ -193,7 +193,7 @@ def reserved(name: str, cores: Sequence[int], labs: Sequence[str]) -> Iterator[O
     with ExitStack() as held:
         for group in core_groups():
             if set(group) & set(cores):
-                # No lab's name has a dot.
+                # The lock cannot be that of a lab, because no lab's name has a dot.
                 lock = Lock(f"core.{group[0]}", f"core {format_cores(group)}")
                 lock.take()
                 held.callback(lock.release)

@@ -156,7 +156,7 @@ def _set(knob: TuningKnob, machine: TunedMachine, setting: FoundSetting, first: 
         why = refused or "it was taken for nothing, without a word"
         return TuningStep(knob.name, setting.key, "failed", f"still {setting.value}, not {setting.better}: {why}")
     if now is not None:
-        # Drivers round: what is there in the end is ours.
+        # Drivers round values, so the value that is read afterwards is the one that `tune` set.
         kept.take(Changed(knob.name, setting.key, first, now))
     return TuningStep(knob.name, setting.key, "set", f"{setting.value} -> {now}")
 

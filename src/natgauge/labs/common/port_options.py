@@ -11,7 +11,7 @@ from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.inputs.types import CoreList, Text
 
-#: More than any machine has.
+#: No machine has this many cores.
 _MOST_CORES: Final = 4096
 
 

@@ -13,7 +13,7 @@ from natgauge.errors import HostError, UsageError
 from natgauge.host import caches
 from natgauge.inputs.types import parse_cores
 
-#: What the way of working needs over there, by family of systems, and on Linux the Debian package that has it.
+#: Programs that natgauge needs on a remote machine, by family of systems, each with its Debian package on Linux.
 PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
     "Linux": {
         "ip": "iproute2",
@@ -89,7 +89,7 @@ class RemoteFacts:
 
 
 def common_script(programs: Iterable[str]) -> str:
-    """The beginning of what is asked on any system."""
+    """Return the beginning of the script that reads the facts of any system."""
     return f"""
 echo '{SECTION}user'; id -u
 echo '{SECTION}system'; uname -s

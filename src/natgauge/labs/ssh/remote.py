@@ -27,7 +27,7 @@ _LOCK: Final = f"{DIRECTORY}.lock"
 _CLOSING: Final = f"{DIRECTORY}.closing"
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-#: Beyond the snippet's own time: the way there, and bringing its output here.
+#: Seconds in addition to the snippet's own time limit, for the connection and the transfer of its output.
 _SLACK_SECONDS: Final = 5.0
 UNDO_SECONDS: Final = 120.0
 _ANSWER: Final = re.compile(r"^natgauge-answer (\d+) (\S*) (\S*)\n", re.MULTILINE)

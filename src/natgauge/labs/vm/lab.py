@@ -19,7 +19,7 @@ from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import Accelerator, Guest, Shape
 
 _TAPS: Final = ("ng0i", "ng0r")
-#: The guest's interfaces towards them.
+#: The guest's interfaces at the other ends of the taps.
 _INTERFACES: Final = ("eth0", "eth1")
 
 
@@ -64,7 +64,7 @@ class GuestLab(RemoteLab):
         self._wanted = accelerator
         self._accelerator: Accelerator = accelerator or "tcg"
         self._guest: Guest | None = None
-        # Known once it is up.
+        # If the user chose no accelerator, this is known only when the guest runs.
         self.emulated = self._accelerator == "tcg"
 
     def parameters(self) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ Better = Literal["higher", "lower"]
 
 @dataclass(frozen=True, slots=True)
 class Procedure(Generic[SettingsT]):
-    """A measurement that can be asked for by name. A module of `natgauge.procedures` that has a `PROCEDURE` adds one.
+    """The measurement of a metric. A module of `natgauge.procedures` that has a `PROCEDURE` adds one.
 
     Attributes:
         metric: its name, as on the command line.
@@ -76,7 +76,7 @@ class Procedure(Generic[SettingsT]):
         order: Order,
         four_tuples: int,
     ) -> SettingsT:
-        """The settings from what was asked for, and from the profile where nothing was.
+        """Return the settings: the user's choices, and values of the profile for all others.
 
         Args:
             choices: the metric's own settings by name.

@@ -140,7 +140,7 @@ def join(
 
     Args:
         singles: at least one, each of one repetition, in the order they were measured.
-        settings: with the repetitions that were asked for.
+        settings: settings with the requested number of repetitions.
         single: with which each one was measured.
         notes: notes of the whole measurement.
     """

@@ -57,7 +57,7 @@ def _check_most(name: str, seconds: float | None) -> None:
         positive(name, seconds, "seconds")
 
 
-#: For metrics with another default.
+#: Metrics with another default use this description for their own field.
 ABOUT_REPEAT: Final = described(
     "repetitions of the measurement; auto: until the confidence interval is narrow",
     "repetitions", _check_repeat, type=RepetitionCount(),

@@ -50,7 +50,7 @@ def _check_loads(name: str, text: str) -> None:
     shares(name, text)
 
 
-#: For metrics with another default.
+#: Metrics with another default use this description for their own field.
 ABOUT_LOADS: Final = described(
     "loads as shares of the throughput, such as 100%,50%,10%", check=_check_loads, type=Shares()
 )
@@ -166,7 +166,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
     def __init__(self, runner: TrialRunner, settings: DelaySettingsT, timing: Timing) -> None:
         super().__init__(runner, settings)
         self.timing = timing
-        #: At the present load.
+        #: Trials at the current load whose percentiles stalls moved.
         self._stalled: list[_Stalled] = []
         self.throughput = throughput_of(self, settings)
 

@@ -22,7 +22,7 @@ Reading = Literal["pseudorandom", "increasing"]
 RFC_TRIAL_SECONDS = 60.0
 LONGEST_TRIAL_SECONDS = 3600.0
 LEAST_FOREGROUND = 0.001
-#: For metrics with another default.
+#: Metrics with another default use this description for their own field.
 ABOUT_TRIAL_SECONDS: Final = described(
     "duration of phase 2", "s", partial(in_range, lowest=0.01, highest=LONGEST_TRIAL_SECONDS, unit="s")
 )

@@ -20,7 +20,7 @@ from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TIME
 
-#: The search for the throughput that the rates are shares of: finer than any share that is asked for.
+#: The search for the throughput that the rates are shares of: finer than any share that a user may set.
 THROUGHPUT_ERROR = SearchError(share=0.02)
 
 

@@ -301,7 +301,7 @@ class _Search:
         beyond = min((rate for rate in self._loads if rate > suspected.highest), default=0.0)
         if beyond >= NEAR * suspected.highest:
             return math.sqrt(suspected.highest * beyond)
-        # No farther down than it takes.
+        # The next load is no lower than the proof of a permanent loss needs.
         enough = BELOW * suspected.highest / SPAN
         down = suspected.lowest / FAR_DOWN
         return max(enough if down < enough < suspected.lowest else down, self._plan.floor)

@@ -21,7 +21,7 @@ from natgauge.words import Quantity
 MOST_CONNECTIONS: Final = 200_000
 #: Frames of one slice: no cable is timed with them, so the cost of the call itself must be small.
 FRAMES: Final = 512
-#: Blocks whose median is taken.
+#: Number of blocks; the rate follows from their median.
 BLOCKS: Final = 32
 
 

@@ -20,9 +20,9 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.queues import TRIAL_SECONDS
 
-#: The lag may be no more than this share of the error that was asked for.
+#: The lag may be no more than this share of the requested error.
 ERROR_SHARE: Final = 0.1
-#: A rate that may be too high by more than this share, and by more than the error asked for, is refused.
+#: A rate that may be too high by more than this share, and by more than the requested error, is refused.
 REFUSED_SHARE: Final = 0.05
 
 
