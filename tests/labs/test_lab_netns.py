@@ -30,6 +30,7 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import online_cpus, usable_cpus
 from natgauge.labs.common import cleanup, links, locks, namespaces
+from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.cable import CableLab
 from natgauge.labs.contract import Port
 from natgauge.labs.netns.lab import FRONT, NetnsLab
@@ -500,6 +501,26 @@ def test_a_wire_uses_ports_as_they_are(cable: CableLab) -> None:
         assert (told["link_speeds"], told["flow_control"]) == ([None, None], ["not known", "not known"])
         with pytest.raises(HostError, match=f"ng0i: in use by process {os.getpid()}"):
             _wire(cable, "ng0i", "ng0r").up()
+    with _wire(cable):
+        pass
+
+
+def test_a_wires_device_is_restarted_with_its_cores_each_time(cable: CableLab, tmp_path: Path) -> None:
+    first, second = (Port(name, cable.tester, None, "10.0.0.1") for name in ("ng0i", "ng0r"))
+
+    def wire(command: str) -> WireLab:
+        return WireLab(first, second, device_cores=4, boot=BootCommand("reboot command", command, 5.0, 0.0))
+
+    note = f"echo $NG_CORES >> {tmp_path}/cores"
+    for _ in range(2):
+        with wire(note) as lab:
+            told = lab.parameters()
+            assert (lab.device_cores.count, told["reboot_command"], told["boot_settle_seconds"]) == (4, note, 0.0)
+            assert told["boot_took_seconds"] >= 0
+    assert (tmp_path / "cores").read_text() == "4\n4\n"
+    with pytest.raises(HostError, match=r"^reboot command: 'false' failed: exit status 1"):
+        wire("false").up()
+    # The ports are free again.
     with _wire(cable):
         pass
 

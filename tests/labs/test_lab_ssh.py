@@ -137,6 +137,70 @@ def test_the_devices_cores_are_the_processors_online_and_no_others_are_promised(
     assert far.left() == []
 
 
+@contextmanager
+def processors(far: FarMachine, folder: Path) -> Iterator[str]:
+    """A boot command that lets the machine answer with $NG_CORES processors; a moment later, and after it was away."""
+    online = folder / "online"
+    mount = f"nsenter --target={far.holder.pid} --mount mount --bind {online} /sys/devices/system/cpu/online"
+    script = folder / "boot.sh"
+    # A machine that is booted knows nothing of the lab any more.
+    script.write_text(
+        f"rm -rf /var/run/natgauge-device*; pkill -KILL -P {far.sshd.pid}\n"
+        f'( sleep 1; echo "0-$((NG_CORES - 1))" > {online}; {mount} ) > /dev/null 2>&1 &\n'
+    )
+    try:
+        yield f"sh {script}"
+    finally:
+        away = ["nsenter", f"--target={far.holder.pid}", "--mount", "umount", "/sys/devices/system/cpu/online"]
+        subprocess.run(away, check=False, capture_output=True)
+
+
+def test_the_machine_is_booted_with_other_processors_than_it_has(far: FarMachine, tmp_path: Path) -> None:
+    online = os.sysconf("SC_NPROCESSORS_ONLN")
+    with processors(far, tmp_path) as command:
+        chosen: dict[str, Any] = {"device_cores": online + 1, "boot_command": command, "boot_settle_seconds": 0.1}
+        with lab_on(far, **chosen) as lab:
+            assert lab.device_cores.count == online + 1
+            told = lab.parameters()
+            assert (told["boot_command"], told["boot_settle_seconds"]) == (command, 0.1)
+            assert told["boot_took_seconds"] >= 1
+        # It has that number already.
+        with lab_on(far, **chosen) as lab:
+            assert lab.parameters()["boot_took_seconds"] is None
+    assert far.left() == []
+
+
+def test_a_machine_that_does_not_come_back_with_the_processors_is_given_up_in_one_line(far: FarMachine) -> None:
+    online = os.sysconf("SC_NPROCESSORS_ONLN")
+    wrong = rf"^boot command: the device was not back 1 s after 'true' began \(it has {online} processors online, not"
+    with pytest.raises(HostError, match=wrong):
+        lab_on(far, device_cores=online + 1, boot_command="true", boot_seconds=1.0).__enter__()
+    assert far.left() == []
+    assert own_labs() == []
+    with pytest.raises(UsageError, match=r"^boot command: the number of processors is missing; give --device-cores N"):
+        lab_on(far, boot_command="true")
+
+
+def test_the_machines_queues_are_recorded_set_and_restored(far: FarMachine) -> None:
+    def queues() -> str:
+        asked = ["ip", "netns", "exec", far.name, "ethtool", "-l", "far0"]
+        return subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+
+    before = queues()
+    with lab_on(far) as lab:
+        found = lab.parameters()
+        assert [bool(one) for one in found["device_queues"]] == [True, True]
+        # No driver of virtual cables has a flow hash to choose.
+        assert found["device_flow_hash"] == [None, None]
+        assert "tune_device" not in found
+    assert queues() == before
+    with lab_on(far, tune_device=True) as lab:
+        tuned = lab.parameters()
+        assert tuned["tune_device"]
+        assert "device_remarks" not in tuned, tuned["device_remarks"]
+    assert queues() == before
+
+
 def planned(far: FarMachine, dut: str = NAT, **others: Any) -> Bench:
     """A bench of the device over there."""
     return Bench(ask("connection-rate", dut, {**QUICK, **far.chosen, **others}).cell)

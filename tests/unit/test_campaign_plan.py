@@ -310,20 +310,27 @@ def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(
 
 WIRE: dict[str, Any] = {
     "lab": "wire", "initiator_port": "a", "initiator_gateway": "10.0.0.1", "responder_port": "b",
-    "responder_gateway": "198.19.0.1", "device_timeout": 30,
+    "responder_gateway": "198.19.0.1", "device_timeout": 30, "reboot_command": "boot $NG_CORES",
 }  # fmt: skip
 SSH: dict[str, Any] = {
-    "lab": "ssh", "ssh_host": "root@router", "device_inside": "x", "device_outside": "y", "initiator_port": "a",
+    "lab": "ssh", "boot_seconds": 60.0, "boot_command": "boot $NG_CORES", "ssh_host": "root@router",
+    "device_inside": "x", "device_outside": "y", "initiator_port": "a",
     "responder_port": "b",
 }  # fmt: skip
 
 
+#: A gateway whose knobs are left alone.
+ONE: dict[str, Any] = {"devices": ["nftables-nat44"], "device": {}, "measure": RIGHT["measure"][1:]}
+
+
 @pytest.mark.parametrize(
-    ("lab", "option"), [({"lab": "vm"}, "guest_cores"), (SSH, "device_cores")], ids=lambda value: str(value)[:12]
+    ("lab", "option"),
+    [({"lab": "vm"}, "guest_cores"), (SSH, "device_cores"), (WIRE, "device_cores")],
+    ids=lambda value: str(value)[:12],
 )
 def test_a_number_of_cores_is_that_of_the_device_wherever_it_is(lab: dict[str, Any], option: str) -> None:
     """It is not limited by the cores of the tester's machine."""
-    found = cells(lab=lab, series={"cores": [1, 48]}, devices=["nftables-nat44"], measure=RIGHT["measure"][1:])
+    found = cells(lab=lab, series={"cores": [1, 48]}, **ONE)
     assert [point.name for point in found] == ["nftables-nat44-cores-1", "nftables-nat44-cores-48"]
     assert [getattr(point.cell.kind_options, option) for point in found] == [1, 48]
 
@@ -334,11 +341,23 @@ def test_a_number_of_cores_is_that_of_the_device_wherever_it_is(lab: dict[str, A
         (SSH, "0-1", "series.cores[0]: cores: lab ssh has no such option, lab netns has; give --device-cores N, or"),
         ({**SSH, "device_cores": 2}, 2, "series.cores[0]: cores: device_cores gives the number of cores, too"),
         ({"lab": "vm"}, 65, "guest cores: 65 is outside of 1 to 64"),
+        ({**SSH, "boot_command": " "}, 2, "lab.boot_command: boot command: is empty; name a shell command, or leave"),
+        ({**SSH, "boot_seconds": 0.5}, 2, "lab.boot_seconds: boot seconds: 0.5 is outside of 1 to 86400 s"),
     ],
 )
 def test_cores_that_a_lab_cannot_give_are_refused(lab: dict[str, Any], cores: object, told: str) -> None:
     found = faults(lab=lab, series={"cores": [cores]}, measure=RIGHT["measure"][1:])
     assert any(told in fault for fault in found), found
+
+
+@pytest.mark.parametrize(("lab", "option"), [(WIRE, "reboot_command"), (SSH, "boot_command")])
+def test_several_numbers_of_cores_need_a_command_that_changes_them(lab: dict[str, Any], option: str) -> None:
+    """Each step would be measured on the same cores, and recorded with others."""
+    without = {name: value for name, value in lab.items() if name != option}
+    (fault,) = faults(lab=without, series={"cores": [1, 2]}, **ONE)
+    assert fault.startswith(f"x.toml: series.cores: several numbers of cores need lab.{option}, a command")
+    (point,) = cells(lab=without, series={"cores": [2]}, **ONE)
+    assert point.values == {"cores": 2}
 
 
 def test_a_plan_of_more_memory_than_there_is_says_so(

@@ -74,6 +74,18 @@ def test_a_series_over_cores_gives_the_published_rows() -> None:
     ]
 
 
+def test_a_device_on_another_machine_has_a_scale_up_and_a_queue_for_each_core() -> None:
+    series = [
+        result(
+            median, "throughput", "frames/s", placement="external", device_cores=cores, sender_cores=1,
+            device_queues=[f"combined {cores}"] * 2,
+        )
+        for cores, median in ((1, 100.0), (2, 180.0))
+    ]  # fmt: skip
+    assert values("relative scale-up", *series)[1:] == [0.9]
+    assert values(f"{PREVIOUS}cores", *series)[1:] == [1.8]
+
+
 def test_a_series_over_sessions_gives_the_published_row_and_the_degradation() -> None:
     """Paper table 7, held in results of ours."""
     medians = published("nat64-paper-table-7", "median", "throughput")

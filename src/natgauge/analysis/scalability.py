@@ -16,8 +16,9 @@ from natgauge.analysis.comparing import Difference, comparable
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import Result
 
-#: Parameters that a scale-up varies. A device on the senders' cores has the same number of cores as the senders.
-_CORES: Final = frozenset({"device_cores", "cores"})
+#: Parameters that a scale-up varies. A card has a queue for each core. A device on the senders' cores has the same
+#: number of cores as the senders.
+_CORES: Final = frozenset({"device_cores", "device_queues", "cores"})
 #: What the share of forwarding is about: all that belongs to the device.
 _DEVICE: Final = frozenset({"device"})
 #: Ranges grow with what is made of them.

@@ -15,6 +15,7 @@ from natgauge import toml_text
 from natgauge.campaigns import keys
 from natgauge.errors import LONGEST_VALUE, UsageError, did_you_mean, shortened
 from natgauge.inputs.input import Input
+from natgauge.labs import kinds
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.profiles import Profile
 
@@ -139,6 +140,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
     faults.extend(_contradictions(plan))
     faults.extend(_contradictions_of_points(plan))
     faults.extend(_unmeasured(plan))
+    faults.extend(_unchanged_cores(plan))
     if faults:
         raise PlanError(where, faults)
     devices = {name: _device(name, folder) for name in plan.devices}
@@ -294,6 +296,20 @@ def _unmeasured(plan: Plan) -> Iterator[str]:
         for at, point in enumerate(plan.point):
             if of_device and not any(is_of(measure, "points", point.get("name")) for measure in of_device):
                 yield f"point[{at}]: no measurement of {device!r} is of it; leave it out, or add it to measure.points"
+
+
+def _unchanged_cores(plan: Plan) -> Iterator[str]:
+    """Yield several numbers of cores in a lab without its command that changes the number."""
+    kind = kinds.kinds().get(str(plan.lab.get("lab", kinds.DEFAULT)))
+    if kind is None or not kind.cores_command or kind.cores_command in plan.lab:
+        return
+    for name in ("cores", kind.cores_option):
+        if len(plan.series.get(name, ())) > 1 or len({str(point.get(name)) for point in plan.point}) > 1:
+            part = "series" if name in plan.series else "point"
+            yield (
+                f"{part}.{name}: several numbers of cores need lab.{kind.cores_command}, a command that restarts the "
+                "device with $NG_CORES cores; without it each step would have the same cores"
+            )
 
 
 def is_of(measurement: Mapping[str, Any], what: str, name: object) -> bool:

@@ -89,11 +89,15 @@ class MeasureKeywords(TypedDict, total=False):
     responder_netns: str | None
     allow_addresses: bool | None
     device_cores: int | None
+    boot_seconds: float | None
+    boot_settle_seconds: float | None
     ssh_host: str | None
     ssh_config: str | None
     ssh_netns: str | None
     device_inside: str | None
     device_outside: str | None
+    boot_command: str | None
+    tune_device: bool | None
     guest_cores: int | None
     guest_memory: int | None
     guest_accelerator: Literal["kvm", "tcg"] | None
@@ -104,6 +108,7 @@ class MeasureKeywords(TypedDict, total=False):
     fresh_trials: Literal["new-tuples", "wait", "no-wait"] | None
     empty_command: str | None
     count_command: str | None
+    reboot_command: str | None
 
 
 class CompareKeywords(TypedDict, total=False):
@@ -142,11 +147,15 @@ class CompareKeywords(TypedDict, total=False):
     responder_netns: str | None
     allow_addresses: bool | None
     device_cores: int | None
+    boot_seconds: float | None
+    boot_settle_seconds: float | None
     ssh_host: str | None
     ssh_config: str | None
     ssh_netns: str | None
     device_inside: str | None
     device_outside: str | None
+    boot_command: str | None
+    tune_device: bool | None
     guest_cores: int | None
     guest_memory: int | None
     guest_accelerator: Literal["kvm", "tcg"] | None
@@ -157,5 +166,6 @@ class CompareKeywords(TypedDict, total=False):
     fresh_trials: Literal["new-tuples", "wait", "no-wait"] | None
     empty_command: str | None
     count_command: str | None
+    reboot_command: str | None
     lab: str | None
     grace_seconds: float | None

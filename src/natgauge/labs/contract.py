@@ -342,6 +342,8 @@ class Kind(Generic[OptionsT]):
         shares_core: whether a device can work on the sender's core, and the user chooses its placement.
         cores_option: option that takes the number of the device's cores, which a plan's `cores = N` sets; empty = the
             option `cores`, which takes a list of this machine's cores.
+        cores_command: option with the command that changes the number of the device's cores, without which a series of
+            several numbers is refused; empty = the lab changes it itself.
         can_be_kept: whether `natgauge lab up` makes labs of this kind, which `Lab.keep` then keeps up.
         undo: undoes what the kind's labs recorded as "remote"; None = they record nothing of this kind. It takes the
             lab's directory, the settings in its register and the recorded items in the order in which they are to be
@@ -354,5 +356,6 @@ class Kind(Generic[OptionsT]):
     quick: bool = False
     shares_core: bool = False
     cores_option: str = ""
+    cores_command: str = ""
     can_be_kept: bool = False
     undo: Callable[[Path, Mapping[str, Any], Sequence[Mapping[str, str]]], list[str]] | None = None

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from natgauge.measurer import Verdict
-from natgauge.notes import Note
+from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, Summary, summarize
 from natgauge.records import doubts
 from natgauge.records.measurement import FRAME_RATES, SHARE_OF_LINK, FigureSummary, Repetition, Result
@@ -46,15 +46,17 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         figures=figures,
         repetitions=tuple(_repetition(measurement) for measurement in measured.measurements),
         parameters=parameters,
-        notes=(*measured.notes, *_port_remarks(parameters)),
+        notes=(*measured.notes, *_remarks(parameters)),
         results=folder,
     )
 
 
-def _port_remarks(parameters: Parameters) -> tuple[Note, ...]:
-    """Return the lab's remarks on the tester's ports as notes."""
-    remarks = parameters.get("port_remarks")
-    return tuple(Note("tester", str(remark)) for remark in remarks) if isinstance(remarks, list) else ()
+def _remarks(parameters: Parameters) -> Iterator[Note]:
+    """Yield the lab's remarks on the tester's ports and on the device's machine as notes."""
+    words: tuple[tuple[str, NoteWord], ...] = (("port_remarks", "tester"), ("device_remarks", "device"))
+    for name, word in words:
+        remarks = parameters.get(name)
+        yield from (Note(word, str(remark)) for remark in remarks) if isinstance(remarks, list) else ()
 
 
 def summary_of(values: Sequence[float]) -> FigureSummary:

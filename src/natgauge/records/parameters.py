@@ -97,6 +97,12 @@ _FACTS: Final = (
     _shown_only("theoretical_maximum", "theoretical maximum of the link", "place", "frames/s"),
     Description("device_kernel", "kernel of the device's machine", group="place"),
     Description("device_cpu", "CPU of the device's machine", group="place"),
+    Description("device_governor", "governor of the device's machine", group="place"),
+    Description("device_queues", "queues of the device's interfaces", group="place"),
+    Description("device_flow_hash", "flow hash of the device's interfaces (RSS)", group="place"),
+    # Sentences for the result's notes, as `port_remarks`.
+    _shown_only("device_remarks", "remarks on the device's machine", "place"),
+    _shown_only("boot_took_seconds", "time of the device's restart", "place", "s"),
     Description("emulated", "emulated device", group="place"),
     # The list of cores is reported; only their number moves a figure, because the idlest core changes from run to run.
     Description("sender_cores", "sender cores", group="place"),

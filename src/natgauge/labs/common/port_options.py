@@ -10,9 +10,11 @@ from typing import Final
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.inputs.types import CoreList, Text
+from natgauge.labs.common.boot import BootCommand
 
 #: No machine has this many cores.
 _MOST_CORES: Final = 4096
+_DAY_SECONDS: Final = 86_400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +44,8 @@ class PortOptions(SenderOptions):
         responder_netns: namespace that holds the port; None = the caller's own.
         allow_addresses: the ports may carry IP addresses.
         device_cores: number of cores of the device, 1 to 4096; None = as the lab finds it.
+        boot_seconds: longest time for the device to come back after a command that restarts it, 1 to 86400.
+        boot_settle_seconds: pause after the device has come back, 0 to 86400.
     """
 
     initiator_port: str | None = field(
@@ -70,3 +74,37 @@ class PortOptions(SenderOptions):
             default="ssh: the processors online; wire: not known",
         ),
     )
+    boot_seconds: float = field(
+        default=600.0,
+        metadata=described(
+            "Longest time for the device to come back after the command that restarts it",
+            "s",
+            partial(in_range, lowest=1, highest=_DAY_SECONDS, unit="s"),
+            label="time limit of the device's restart",
+            moves_figures=False,
+        ),
+    )
+    boot_settle_seconds: float = field(
+        default=30.0,
+        metadata=described(
+            "Pause after the device has come back",
+            "s",
+            partial(in_range, lowest=0, highest=_DAY_SECONDS, unit="s"),
+            label="pause after the device's restart",
+            moves_figures=False,
+        ),
+    )
+
+    def boot(self, name: str, command: str | None) -> BootCommand | None:
+        """Return a command that restarts the device, with these times; None without a command.
+
+        Args:
+            name: name of the option with the command, for messages.
+            command: the command.
+
+        Raises:
+            UsageError: the command is empty.
+        """
+        if command is None:
+            return None
+        return BootCommand(name, command, self.boot_seconds, self.boot_settle_seconds).checked()

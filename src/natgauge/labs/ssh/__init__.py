@@ -28,6 +28,8 @@ class SshOptions(PortOptions):
         ssh_netns: local namespace from which the machine is reached; None = the caller's own.
         device_inside: the machine's interface towards the Initiator.
         device_outside: the machine's interface towards the Responder.
+        boot_command: shell command on the tester's host that boots the machine with $NG_CORES processors.
+        tune_device: queues, flow hash and governor of the machine are set for measuring, and restored afterwards.
     """
 
     ssh_host: str | None = field(
@@ -56,6 +58,24 @@ class SshOptions(PortOptions):
         default=None,
         metadata=described(
             "Interface of the device's machine towards the Responder", type=Text("IFACE"), moves_figures=False
+        ),
+    )
+    boot_command: str | None = field(
+        default=None,
+        metadata=described(
+            "Shell command on this host that boots the device's machine with $NG_CORES processors",
+            type=Text("CMD"),
+            label="command that boots the device's machine",
+            moves_figures=False,
+        ),
+    )
+    tune_device: bool = field(
+        default=False,
+        metadata=described(
+            "Set queues, flow hash and governor of the device's machine for measuring, and restore them afterwards",
+            label="tuned device",
+            # The settings themselves are recorded.
+            moves_figures=False,
         ),
     )
 
@@ -93,6 +113,8 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
         sender_cpus=options.sender_cores,
         allow_addresses=options.allow_addresses,
         device_cores=options.device_cores,
+        boot=options.boot("boot command", options.boot_command),
+        tune_device=options.tune_device,
     )
 
 
@@ -116,5 +138,6 @@ KIND = Kind(
     options=SshOptions,
     plan=plan,
     cores_option="device_cores",
+    cores_command="boot_command",
     undo=undo,
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import secrets
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,17 +15,19 @@ from typing import Any, ClassVar, Final, Self
 from natgauge.core_work import WorkByCore
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.types import format_cores
+from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.links import neighbour_limits, read_drops
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register
 from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, Ground, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.labs.ssh import bsd, facts, work
+from natgauge.labs.ssh import bsd, facts, tuning, work
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import Layout, layout, private_directory
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import CONTROL, SshHost
 from natgauge.labs.ssh.remote import Remote
+from natgauge.labs.ssh.tuning import Snapshot
 from natgauge.labs.wire.lab import GRACE_SECONDS, WireLab
 from natgauge.words import Placement
 
@@ -64,6 +66,8 @@ class RemoteLab:
         sender_cpus: Sequence[int] | None = None,
         allow_addresses: bool = False,
         device_cores: int | None = None,
+        boot: BootCommand | None = None,
+        tune_device: bool = False,
     ) -> None:
         """Plan the lab; nothing is looked at before the `with` block but the ports' MTU.
 
@@ -76,6 +80,8 @@ class RemoteLab:
             sender_cpus: cores of the tester's senders; default: the first usable one.
             allow_addresses: whether the tester's ports may carry IP addresses, see `WireLab`.
             device_cores: number of processors that the machine must have online; None = any number.
+            boot: boots the machine with `device_cores` processors if it has another number online.
+            tune_device: whether queues, flow hash and governor of the machine are set for measuring.
 
         Raises:
             UsageError: a name, core, port or host is wrong.
@@ -136,7 +142,15 @@ class RemoteLab:
         )
         self.devices: Sequence[Device] = self._homes
         self._ways = ways("Linux")
+        if boot is not None and device_cores is None:
+            raise UsageError("boot command: the number of processors is missing; give --device-cores N, too")
         self._wanted_cores = device_cores
+        self._boot = boot
+        self._tunes = tune_device
+        #: Settings of the machine that decide which core works on a frame, and what could not be set.
+        self._device_settings: Mapping[str, object] = {}
+        self._device_remarks: tuple[str, ...] = ()
+        self._boot_seconds: float | None = None
         self._facts: RemoteFacts | None = None
         self._register: Register | None = None
 
@@ -164,7 +178,10 @@ class RemoteLab:
         kernel = "" if facts is None else facts.kernel if facts.system == "Linux" else f"{facts.system} {facts.kernel}"
         known = {} if facts is None else {"device_kernel": kernel, "device_cpu": facts.cpu or None}
         ports = {name: value for name, value in self._ports.parameters().items() if name != "fresh_trials"}
-        return {**ports, **known}
+        boot = {} if self._boot is None else {**self._boot.parameters(), "boot_took_seconds": self._boot_seconds}
+        tuned = {"tune_device": True} if self._tunes else {}
+        remarks = {"device_remarks": list(self._device_remarks)} if self._device_remarks else {}
+        return {**ports, **known, **boot, **self._device_settings, **tuned, **remarks}
 
     def up(self) -> Self:
         """Take ports and machine, and lay the devices there; when that fails half way, it is undone.
@@ -178,6 +195,7 @@ class RemoteLab:
             register.record("directory", path=str(register.directory))
             register.directory.mkdir(exist_ok=True)
             self._prepare(register)
+            self._boot_machine()
             self._ports.take()
             self._lay()
             self._ports.await_carrier(_CARRIER_SECONDS)
@@ -195,6 +213,41 @@ class RemoteLab:
     def _prepare(self, register: Register) -> None:
         """Make what must exist before the machine is reached."""
 
+    def _boot_machine(self) -> None:
+        """Boot the machine if it has another number of processors online than the devices shall have.
+
+        The machine is taken before, so that no other natgauge uses it. A reboot ends that, and `_lay` takes it again.
+
+        Raises:
+            HostError: the machine cannot be reached or is in use, the command fails, or the machine is not back.
+        """
+        wanted, boot = self._wanted_cores, self._boot
+        if boot is None or len(self._look().cpus) == wanted:
+            return
+        self._remember(":", f"let go of {self.host}")
+        self._remote.take()
+        self._boot_seconds = boot.run(wanted, self._other_processors)
+
+    def _other_processors(self) -> str:
+        """Return why the machine is not back with the wanted processors; empty when it is."""
+        # A connection from before the reboot would only be noticed as lost after a while.
+        self._remote.close()
+        try:
+            online = len(self._look().cpus)
+        except (BrokenError, HostError) as error:
+            return str(error)
+        return "" if online == self._wanted_cores else f"it has {online} processors online, not {self._wanted_cores}"
+
+    def _look(self) -> RemoteFacts:
+        """Read the facts of the machine.
+
+        Raises:
+            BrokenError: it cannot be looked at.
+            HostError: it cannot be reached.
+        """
+        self._ways = ways(self._remote.ask("uname -s").strip())
+        return self._ways.read(self._remote.ask(self._ways.script(self._layout.interfaces)))
+
     def _remember(self, undo: str, says: str) -> None:
         """Write down what undoes something over there."""
         if self._register is not None:
@@ -203,9 +256,7 @@ class RemoteLab:
     def _lay(self) -> None:
         """Look at the machine, take it, and make the devices."""
         laid = self._layout
-        system = self._remote.ask("uname -s").strip()
-        self._ways = ways(system)
-        facts = self._ways.read(self._remote.ask(self._ways.script(laid.interfaces)))
+        facts = self._look()
         refuse_unfit(facts, f"ssh host {self.host}", laid.interfaces, self._ports.ground.mtu, laid.names)
         self._refuse_other_cores(facts)
         self._facts = facts
@@ -214,9 +265,10 @@ class RemoteLab:
             home.environment = {**home.environment, "NG_CPUS": format_cores(facts.cpus or (0,))}
             if not facts.namespaces:
                 home.netns = None
+        self._read_settings(facts)
         self._remember(self._ways.undo(laid, facts), f"gave back {' and '.join(laid.interfaces)} of {self.host}")
         self._make(facts)
-        self._remote.forgotten = lambda: self._make(facts)
+        self._remote.forgotten = lambda: self._make_again(facts)
         self._raise_neighbour_limits()
 
     def _refuse_other_cores(self, facts: RemoteFacts) -> None:
@@ -224,8 +276,43 @@ class RemoteLab:
             there = f"{len(facts.cpus)} online" if facts.cpus else "a number that it does not report"
             raise UsageError(
                 f"device cores: {self._wanted_cores} asked for, ssh host {self.host} has {there}; leave it out, or "
-                "limit the processors of that machine first"
+                "give --boot-command, which boots that machine with $NG_CORES processors"
             )
+
+    def _make_again(self, facts: RemoteFacts) -> None:
+        """Make the devices on a machine that was rebooted."""
+        self._read_settings(facts)
+        self._make(facts)
+
+    def _read_settings(self, facts: RemoteFacts) -> None:
+        """Read the settings of the machine that decide which core works on a frame; set them before, if asked for.
+
+        Raises:
+            HostError: the machine cannot be reached or is in use.
+            UsageError: its settings cannot be set.
+        """
+        if facts.system != "Linux":
+            if self._tunes:
+                raise UsageError(
+                    f"tune device: ssh host {self.host} runs {facts.system}; only Linux is tuned, leave it out"
+                )
+            return
+        interfaces = self._layout.interfaces
+        found = Snapshot.read(self._remote.ask(tuning.script(interfaces)))
+        if self._tunes:
+            self._device_remarks = tuple(self._tune(found))
+            found = Snapshot.read(self._remote.ask(tuning.script(interfaces)))
+        self._device_settings = found.values(interfaces)
+
+    def _tune(self, found: Snapshot) -> Iterator[str]:
+        """Set what is not set for measuring; yield what the machine refused."""
+        self._remember(":", f"let go of {self.host}")
+        self._remote.take()
+        for change in found.changes(self._layout.interfaces):
+            self._remember(change.undo, f"restored {change.what} on {self.host}")
+            result = self._remote.run(change.set, 60.0)
+            if result.status:
+                yield f"{change.what} could not be set on {self.host}: {result.said or f'exit status {result.status}'}"
 
     def _make(self, facts: RemoteFacts) -> None:
         self._remote.take()

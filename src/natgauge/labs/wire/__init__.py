@@ -36,6 +36,8 @@ class WireOptions(PortOptions):
         fresh_trials: see `ExternalDevice`.
         empty_command: see `ExternalDevice`.
         count_command: see `ExternalDevice`.
+        reboot_command: shell command on the tester's host that restarts the device, with $NG_CORES cores if
+            `device_cores` is given. It ends when the device is ready again.
     """
 
     initiator_gateway: str | None = field(
@@ -83,6 +85,15 @@ class WireOptions(PortOptions):
             moves_figures=False,
         ),
     )
+    reboot_command: str | None = field(
+        default=None,
+        metadata=described(
+            "Shell command on this host that restarts the device, with $NG_CORES cores, and ends when it is ready",
+            type=Text("CMD"),
+            label="command that restarts the device",
+            moves_figures=False,
+        ),
+    )
 
 
 def plan(name: str, options: WireOptions, need: LabNeeds) -> WireLab:
@@ -104,6 +115,7 @@ def plan(name: str, options: WireOptions, need: LabNeeds) -> WireLab:
         pool=None if options.pool is None else _pool(options.pool, need.families[1]),
         external=_external(options),
         device_cores=options.device_cores,
+        boot=options.boot("reboot command", options.reboot_command),
     )
 
 
@@ -157,4 +169,5 @@ KIND = Kind(
     options=WireOptions,
     plan=plan,
     cores_option="device_cores",
+    cores_command="reboot_command",
 )

@@ -16,6 +16,7 @@ from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.host.tuning.ports import settings_of
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide
+from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.links import drop_counters
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.namespaces import exists, inside
@@ -60,6 +61,7 @@ class WireLab:
         pool: Addresses | None = None,
         external: ExternalDevice | None = None,
         device_cores: int | None = None,
+        boot: BootCommand | None = None,
     ) -> None:
         """Choose the ports; they are looked at by the `with` block.
 
@@ -74,6 +76,7 @@ class WireLab:
             pool: outside addresses of the device; None = not known.
             external: the user's statements about the device's table.
             device_cores: number of the device's cores, as the user states it; None = not stated.
+            boot: restarts the device with that number of cores each time the lab is entered.
 
         Raises:
             UsageError: both ports are the same one, a port's gateway is missing, or a core cannot be used.
@@ -94,6 +97,8 @@ class WireLab:
         self.sender_cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
         self.external: ExternalDevice | None = external or ExternalDevice()
         self.device_cores = DeviceCores(device_cores)
+        self._boot = boot
+        self._boot_seconds: float | None = None
         self._pool = pool
         self._families = families
         self._allow_addresses = allow_addresses
@@ -132,18 +137,33 @@ class WireLab:
             **({"allow_addresses": True} if self._allow_addresses else {}),
             **({"port_remarks": list(self.remarks)} if self.remarks else {}),
             **known,
+            **({} if self._boot is None else {**self._boot.parameters(), "boot_took_seconds": self._boot_seconds}),
         }
 
     def up(self) -> Self:
-        """Examine and lock both ports.
+        """Examine and lock both ports, and restart the device if there is a command for it.
 
         Raises:
-            HostError: a port cannot be used (down, without XDP, in use by another process), or a capability is missing.
+            HostError: a port cannot be used (down, without XDP, in use by another process), a capability is missing, or
+                the device does not restart.
             UsageError: a port does not exist, has the default route or an IP address.
         """
         self.take()
+        try:
+            if self._boot is not None:
+                self._boot_seconds = self._boot.run(self.device_cores.count, self._without_carrier)
+        except BaseException:
+            self.down()
+            raise
         self.await_carrier(0.0)
         return self
+
+    def _without_carrier(self) -> str:
+        """Return the first port whose link is not up, in words; empty when both are."""
+        for port in (self.initiator, self.responder):
+            if not inside(port.netns, lambda port=port: _has_carrier(port.interface)):  # type: ignore[misc]
+                return f"interface {port.interface} has no carrier"
+        return ""
 
     def take(self) -> None:
         """Lock both ports and check that they can be used once their links are up.

@@ -31,7 +31,6 @@ _WITH_CONNECTIONS: Final = frozenset(
         "destination_address_count", "destination_port_count", "most_seconds",
     }
 )  # fmt: skip
-_WITH_CORES: Final = frozenset({"device_cores", "cores", "sender_cores"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class _Against:
     log: bool
 
 
-_CORES: Final = _Against("device cores", "device_cores", _WITH_CORES, log=False)
+_CORES: Final = _Against("device cores", "device_cores", scalability.varied_with("device_cores"), log=False)
 _CONNECTIONS: Final = _Against("connections", "connections", _WITH_CONNECTIONS, log=True)
 _Kind = TypeVar("_Kind")
 

@@ -23,7 +23,7 @@ _LETTERS: Final = {
     "L4 bytes 2 & 3": "n",
     "Discard": "r",
 }
-_FLOWS: Final = ("udp4", "udp6")
+FLOWS: Final = ("udp4", "udp6")
 
 
 class FlowHash(OfPorts):
@@ -36,7 +36,7 @@ class FlowHash(OfPorts):
 
     def keys(self, port: str) -> Sequence[str]:
         """Return a key for each version of IP."""
-        return [f"{port} {flow}" for flow in _FLOWS]
+        return [f"{port} {flow}" for flow in FLOWS]
 
     def better(self, _machine: TunedMachine, _key: str, value: str) -> str:
         """Return the fields for measurements: addresses and ports."""

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's command that starts a device anew with a number of cores, and the wait until the device has settled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, Any, Final
+
+from natgauge.errors import HostError, UsageError
+from natgauge.labs.common.shell import run_shell
+
+#: Variable of the command's environment with the number of cores.
+CORES_VARIABLE: Final = "NG_CORES"
+#: Pause between two looks at a device that boots.
+_LOOK_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class BootCommand:
+    """A shell command on the tester's host, and its times.
+
+    Attributes:
+        name: name of the option with the command, for messages.
+        command: the command; it finds the number of cores in `CORES_VARIABLE`.
+        seconds: longest time from the start of the command until the device is back, > 0.
+        settle_seconds: pause before the device is used, >= 0.
+    """
+
+    name: str
+    command: str
+    seconds: float
+    settle_seconds: float
+
+    def checked(self) -> BootCommand:
+        """Return this command after a check.
+
+        Raises:
+            UsageError: the command is empty.
+        """
+        if not self.command.strip():
+            raise UsageError(f"{self.name}: is empty; name a shell command, or leave it out")
+        return self
+
+    def run(self, cores: int | None, is_back: Callable[[], str] = lambda: "") -> float:
+        """Run the command, wait until the device is back, and let it settle.
+
+        Args:
+            cores: number of cores of the device; None = as many as it has.
+            is_back: returns an empty text when the device is back, and otherwise why not; it is called repeatedly.
+
+        Returns:
+            Seconds from the start of the command until the device was back, without the time to settle.
+
+        Raises:
+            HostError: the command fails, or the device is not back in time.
+        """
+        begun = time.monotonic()
+        self._run_command(cores)
+        while reason := is_back():
+            if time.monotonic() - begun >= self.seconds:
+                raise HostError(
+                    f"{self.name}: the device was not back {self.seconds:g} s after {self.command!r} began ({reason}); "
+                    "see to it by hand, or give it more --boot-seconds"
+                )
+            time.sleep(_LOOK_SECONDS)
+        needed = time.monotonic() - begun
+        time.sleep(self.settle_seconds)
+        return needed
+
+    def parameters(self) -> dict[str, Any]:
+        """The command and the time to settle, by the names of the options."""
+        return {self.name.replace(" ", "_"): self.command, "boot_settle_seconds": self.settle_seconds}
+
+    def _run_command(self, cores: int | None) -> None:
+        environment = {**os.environ, **({} if cores is None else {CORES_VARIABLE: str(cores)})}
+
+        def start(out: IO[bytes], err: IO[bytes]) -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                ["/bin/sh", "-c", self.command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=environment,
+                start_new_session=True,
+            )
+
+        result = run_shell(start, self.seconds)
+        if result is None:
+            raise HostError(
+                f"{self.name}: {self.command!r} did not end within {self.seconds:g} s; see to it, or give it more "
+                "--boot-seconds"
+            )
+        if result.status:
+            raise HostError(f"{self.name}: {self.command!r} failed: {result.said or f'exit status {result.status}'}")

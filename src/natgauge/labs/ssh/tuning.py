@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the device's machine that decide which core works on a frame: queues, flow hash, governor.
+
+The knobs are those of `natgauge host tune`. Here they read the output of one script and write shell text, so that the
+lab runs both on the other machine.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from natgauge.host.tuning.contract import TunedMachine, TuningKnob
+from natgauge.host.tuning.knobs.flow_hash import FLOWS, FlowHash
+from natgauge.host.tuning.knobs.governor import Governor
+from natgauge.host.tuning.knobs.queues import Queues
+from natgauge.labs.ssh.facts import SECTION, sections_of
+
+#: Name of the parameter in results, and the knob; queues before what belongs to each queue.
+KNOBS: Final[Mapping[str, TuningKnob]] = {
+    "device_governor": Governor(),
+    "device_queues": Queues(),
+    "device_flow_hash": FlowHash(),
+}
+_FILES: Final = (
+    "/sys/devices/system/cpu/online /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor "
+    "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_available_governors"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting to change.
+
+    Attributes:
+        what: the setting and both values in words.
+        set: shell text that sets it.
+        undo: shell text that restores it; it succeeds where the setting is gone.
+    """
+
+    what: str
+    set: str
+    undo: str
+
+
+def script(interfaces: Sequence[str]) -> str:
+    """Return shell text that prints what `Snapshot.read` reads; what a machine lacks is left out."""
+    text = [
+        f'for file in {_FILES}; do [ ! -r "$file" ] || {{ echo "{SECTION}file $file"; cat "$file"; }}; done',
+    ]
+    for name in interfaces:
+        asked = (("-l", name), *(("-n", name, "rx-flow-hash", flow) for flow in FLOWS))
+        text += [f"echo '{SECTION}{shlex.join(one)}'; ethtool {shlex.join(one)} 2> /dev/null" for one in asked]
+    return "\n".join([*text, ":"])
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(TunedMachine):
+    """The settings of a machine at one time.
+
+    Attributes:
+        sections: lines of the script's output by their heading.
+    """
+
+    sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: str) -> Snapshot:
+        """Parse the output of the script."""
+        return cls(sections=sections_of(text))
+
+    def text(self, path: str) -> str | None:
+        """Return a file's text; None = the machine does not have it."""
+        lines = self.sections.get(f"file {path}")
+        return None if lines is None else "\n".join(lines).strip()
+
+    def ask(self, *arguments: str) -> str | None:
+        """Return the output of ethtool; None = the driver has no such setting."""
+        return "\n".join(self.sections.get(shlex.join(arguments), ())) or None
+
+    def values(self, interfaces: Sequence[str]) -> dict[str, object]:
+        """Return the settings by the names of `KNOBS`; None where the machine does not report one."""
+        governors = {one.value for one in KNOBS["device_governor"].find(self, ()) if one.value is not None}
+        return {
+            "device_governor": ", ".join(sorted(governors)) or None,
+            **{
+                name: [self._of_port(name, port) for port in interfaces]
+                for name in ("device_queues", "device_flow_hash")
+            },
+        }
+
+    def _of_port(self, name: str, port: str) -> str | None:
+        return ", ".join(one.value for one in KNOBS[name].find(self, [port]) if one.value) or None
+
+    def changes(self, interfaces: Sequence[str]) -> Iterator[Change]:
+        """Yield every setting with a better value for measurements."""
+        for knob in KNOBS.values():
+            for one in knob.find(self, interfaces):
+                if one.value is not None and one.better is not None:
+                    yield Change(
+                        f"{knob.name} of {one.key} from {one.value} to {one.better}",
+                        _as_shell(knob, one.key, one.better),
+                        _as_shell(knob, one.key, one.value),
+                    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ShellText(TunedMachine):
+    """A machine of which nothing is changed: each change becomes a line of shell text."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def write(self, path: str, value: str) -> None:
+        """Add a line that writes a file, if it is there."""
+        quoted = shlex.quote(path)
+        self.lines.append(f"[ ! -e {quoted} ] || echo {shlex.quote(value)} > {quoted}")
+
+    def tell(self, *arguments: str) -> None:
+        """Add a line that runs ethtool, if the interface is there."""
+        interface = shlex.quote(arguments[1])
+        self.lines.append(f"! ip link show {interface} > /dev/null 2>&1 || ethtool {shlex.join(arguments)}")
+
+
+def _as_shell(knob: TuningKnob, key: str, value: str) -> str:
+    text = _ShellText()
+    knob.put(text, key, value)
+    return "\n".join(text.lines)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's command that starts a device anew: run with the number of cores, waited for, and given up in one line."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from natgauge.errors import HostError, UsageError
+from natgauge.labs.common import boot
+from natgauge.labs.common.boot import BootCommand
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device is looked at without a pause."""
+    monkeypatch.setattr(boot, "_LOOK_SECONDS", 0.01)
+
+
+def command(text: str, seconds: float = 20.0, settle: float = 0.0) -> BootCommand:
+    return BootCommand("boot command", text, seconds, settle).checked()
+
+
+@pytest.mark.parametrize(("cores", "told"), [(4, "4"), (None, "none")])
+def test_the_command_is_told_the_number_of_cores(tmp_path: Path, cores: int | None, told: str) -> None:
+    command(f'printf "${{NG_CORES:-none}}" > {tmp_path}/cores').run(cores)
+    assert (tmp_path / "cores").read_text() == told
+
+
+def test_the_device_is_waited_for_and_then_left_alone() -> None:
+    looks = iter(["it does not answer", "it has 8 processors online, not 4", ""])
+    begun = time.monotonic()
+    needed = command("true", settle=0.2).run(4, lambda: next(looks))
+    assert next(looks, None) is None
+    # The time to settle is no part of what the device needed.
+    assert needed <= time.monotonic() - begun - 0.2
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "told"),
+    [
+        ("sleep 60", 0.1, r"boot command: 'sleep 60' did not end within 0\.1 s; see to it, or give it more"),
+        ("echo no power >&2; exit 3", 9.0, r"boot command: 'echo no power >&2; exit 3' failed: no power$"),
+        ("exit 3", 9.0, r"boot command: 'exit 3' failed: exit status 3$"),
+        ("true", 0.1, r"not back 0\.1 s after 'true' began \(it is silent\); see to it by hand, or give it more"),
+    ],
+)
+def test_a_device_that_does_not_come_back_ends_in_one_line(text: str, seconds: float, told: str) -> None:
+    with pytest.raises(HostError, match=told) as refused:
+        command(text, seconds).run(2, lambda: "it is silent")
+    assert "\n" not in str(refused.value)
+
+
+def test_an_empty_command_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^boot command: is empty"):
+        command("  ")
