@@ -293,13 +293,13 @@ static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, c
 static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struct schedule *schedule, const int side)
 {
 	struct flow flow = {};
-	__u64 taken = schedule->made + schedule->skipped, number, stamp;
+	__u64 taken = schedule->made + schedule->skipped, at = schedule->first + taken, number, stamp;
 	__u32 stream = s->stream[side];
 
 	if (!due(s, schedule))
 		return XDP_DROP;
 	schedule_next(schedule, taken + 1);
-	number = taken * s->senders + s->number;
+	number = at * s->senders + s->number;
 	stamp = s->start_ns + s->now_ns;
 	flow.tag.sequence = schedule->made;
 	flow.tag.kind = stream | s->number << STREAM_BITS;
@@ -312,7 +312,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 		return send(ctx, schedule, side, &plan.background[side], &flow);
 	}
 	if (stream != PHASE1)
-		prefetch(s, taken, side);
+		prefetch(s, at, side);
 	if (side == RESPONDER) {
 		if (!responder_flow(&flow, number)) {
 			schedule->skipped++;

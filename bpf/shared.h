@@ -200,6 +200,7 @@ struct floor_ports {
 
 /* One direction's schedule of one sender. */
 struct schedule {
+	__u64 first;  /* frames of earlier periods */
 	__u64 frames; /* that this sender has to send */
 	__u64 made;
 	__u64 skipped;	  /* frames not sent, because no stored connection was found for them */

@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_stall_in_which_no_more_than_a_batch_was_due_makes_no_burst() {
-        let flow = Flow { side: 0, stream: 0, frames: 1, rate: 32_000.0, step: None };
+        let flow = Flow { side: 0, stream: 0, first: 0, frames: 1, rate: 32_000.0, step: None };
         let faster = Flow { step: Some(Step { frames: 1, rate: 64_000.0 }), ..flow };
         let stall = |ms: u64| Stall { from_ns: 5 * MS, to_ns: (5 + ms) * MS };
         assert!(!makes_burst(&stall(2), &[flow], 1, 64) && makes_burst(&stall(3), &[flow], 1, 64));

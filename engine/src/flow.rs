@@ -8,6 +8,8 @@ pub struct Flow {
     pub side: usize,
     /// Stream of its frames.
     pub stream: usize,
+    /// Frames of earlier periods, of each sender; they decide which connections follow.
+    pub first: u64,
     /// Frames of all senders together.
     pub frames: u64,
     /// Frames/s of all senders together.
@@ -65,7 +67,7 @@ mod tests {
 
     #[test]
     fn frames_due_before_a_time_follow_a_step_of_the_rate() {
-        let flow = Flow { side: 0, stream: 0, frames: 1_000, rate: 10_000.0, step: None };
+        let flow = Flow { side: 0, stream: 0, first: 0, frames: 1_000, rate: 10_000.0, step: None };
         let stepped = Flow { step: Some(Step { frames: 500, rate: 5_000.0 }), ..flow };
         let at = |flow: Flow, ms: u64| flow.due_before((ms * MS) as f64);
         assert_eq!([0, 1, 50, 100, 500].map(|ms| at(flow, ms)), [0, 10, 500, 1_000, 1_000]);

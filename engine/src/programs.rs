@@ -11,7 +11,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
 
 use crate::failure::{Failure, Outcome};
 use crate::port::{why_not_attached, Port};
-use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, SIDES, SIGNS, STREAMS};
+use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, PHASE2, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
 use crate::tester::{types, TesterSkel, TesterSkelBuilder};
 use crate::{neighbour, netns};
@@ -280,6 +280,16 @@ impl<'obj> Programs<'obj> {
             .receivers
             .update_percpu(&0_u32.to_ne_bytes(), &empty, MapFlags::ANY)
             .map_err(|error| Failure::Broke(format!("receivers: {error:#}")))
+    }
+
+    /// Forget the arrivals of phase 2, before its frames are numbered from 0 again.
+    pub fn clear_windows(&self, senders: usize) -> Outcome<()> {
+        let empty = vec![0; size_of::<types::window>()];
+        for key in (0..senders).flat_map(|sender| PHASE2.map(|stream| (sender * STREAMS + stream) as u32)) {
+            let cleared = self.skel.maps.windows.update(&key.to_ne_bytes(), &empty, MapFlags::ANY);
+            cleared.map_err(|error| Failure::Broke(format!("windows: {error:#}")))?;
+        }
+        Ok(())
     }
 
     /// The receivers' counts.

@@ -248,9 +248,13 @@ pub struct Progress {
     pub intended_frames: u64,
     pub made_frames: u64,
     pub received_frames: u64,
+    /// Result of a period of phase 2 that has ended and is not the last: counts, ports and CPUs of this period alone,
+    /// and phase 1 of the trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period: Option<Box<TrialResult>>,
 }
 
-/// The result of a trial.
+/// The result of a trial; with several periods of phase 2, that of the last one.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialResult {

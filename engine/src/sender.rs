@@ -66,6 +66,7 @@ pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow], catch
         let share = |frames: u64| frames / senders + u64::from(number < frames % senders);
         let interval = |rate: f64| (1e9 * fine / rate * senders as f64).round() as u64;
         let schedule = &mut state.schedule[flow.side];
+        schedule.first = flow.first;
         schedule.frames = share(flow.intended());
         schedule.interval = interval(flow.rate);
         schedule.next_due = (flow.due_ns(number) * fine).round() as u64;
@@ -131,7 +132,7 @@ mod tests {
     use crate::flow::Step;
     use crate::shared::{INITIATOR, PHASE1};
 
-    const FLOW: Flow = Flow { side: INITIATOR, stream: PHASE1, frames: 1000, rate: 1e6, step: None };
+    const FLOW: Flow = Flow { side: INITIATOR, stream: PHASE1, first: 0, frames: 1000, rate: 1e6, step: None };
     const STEP: Step = Step { frames: 500, rate: 5e5 };
 
     /// Due time of each frame, in us, computed like `schedule_next` in bpf/generate.h.

@@ -13,8 +13,8 @@ use crate::failure::{Failure, Outcome};
 use crate::flow::{Flow, Step};
 use crate::host::{self, ClockSteps, Stall, Stalls, Watcher};
 use crate::plan;
-use crate::port;
-use crate::programs::{Offered, Programs};
+use crate::port::{self, Drops, Port};
+use crate::programs::{Offered, Programs, Received};
 use crate::receiver_time::Timing;
 use crate::report::{Line, PhaseName, Progress, TrialResult};
 use crate::request::{self, Request};
@@ -59,6 +59,19 @@ struct Trial<'a> {
     first_frame_ns: Option<u64>,
     steps: ClockSteps,
     records: Vec<SenderRecord>,
+    ports: &'a [Port; SIDES],
+    table_octets: u64,
+    /// CPUs to watch that do not send.
+    watched: Vec<usize>,
+    before: Before,
+}
+
+/// Counters at the start of a period, which its counts do not include.
+struct Before {
+    received: Received,
+    offered: [Offered; SIDES],
+    drops: [Drops; SIDES],
+    stolen: Vec<u64>,
 }
 
 /// Print one line on standard output.
@@ -84,11 +97,6 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
     programs.attach(&ports)?;
     selftest::run(&programs, &ports, cpus)?;
     programs.clear_received()?;
-    let drops_before = [ports[INITIATOR].drops()?, ports[RESPONDER].drops()?];
-    let stolen: Vec<u64> = cpus.iter().chain(&request.watch_cpus).map(|&cpu| host::stolen_ns(cpu)).collect();
-    let watched: Vec<usize> = request.watch_cpus.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
-    let watchers: Vec<Watcher> = watched.into_iter().map(|cpu| Watcher::start(cpu, request.watch_stall_ns)).collect();
-    let records = cpus.iter().map(|_| SenderRecord::default()).collect();
     let mut trial = Trial {
         request,
         programs: &programs,
@@ -96,37 +104,85 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
         began_ns,
         first_frame_ns: None,
         steps: ClockSteps::new(),
-        records,
+        records: no_records(request),
+        ports: &ports,
+        table_octets,
+        watched: request.watch_cpus.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect(),
+        before: Before::now(request, &programs, &ports)?,
     };
     let timing = request.record_receiver_time.then(|| Timing::start(&programs)).transpose()?;
-    let phases = trial.phases();
-    let watched: Vec<(usize, Stalls)> = watchers.into_iter().map(|watcher| (watcher.cpu, watcher.finish())).collect();
-    let (phase1, phase2) = phases?;
+    let counted = trial.periods()?;
     let receiver_time = timing.map(|timing| timing.finish(&programs)).transpose()?;
-    let counted = trial.result(&ports, table_octets, drops_before, &stolen, &watched, phase1.as_ref(), phase2.as_ref());
     Ok(TrialResult { receiver_time, ..counted })
 }
 
+fn no_records(request: &Request) -> Vec<SenderRecord> {
+    request.senders.cpus.iter().map(|_| SenderRecord::default()).collect()
+}
+
+impl Before {
+    fn now(request: &Request, programs: &Programs, ports: &[Port; SIDES]) -> Outcome<Self> {
+        let cpus = request.senders.cpus.iter().chain(&request.watch_cpus);
+        Ok(Self {
+            received: programs.received(),
+            offered: programs.offered(),
+            drops: [ports[INITIATOR].drops()?, ports[RESPONDER].drops()?],
+            stolen: cpus.map(|&cpu| host::stolen_ns(cpu)).collect(),
+        })
+    }
+}
+
 impl Trial<'_> {
-    fn phases(&mut self) -> Outcome<(Option<Phase>, Option<Phase>)> {
-        let request = self.request;
-        let mut first = None;
-        if let Some(phase1) = &request.phase1 {
-            let (frames, rate) = (request.connections, phase1.rate);
-            let flow = Flow { side: INITIATOR, stream: PHASE1, frames, rate, step: None };
-            let catch_up = self.catch_up(phase1.catch_up_percent);
-            first = Some(self.phase(PhaseName::Phase1, vec![flow], catch_up, phase1.grace_ms)?);
+    /// Run phase 1 and all periods of phase 2. The results of all periods but the last are printed as progress.
+    fn periods(&mut self) -> Outcome<TrialResult> {
+        let mut watchers = self.watch();
+        let phase1 = self.phase1()?;
+        let last = self.request.phase2.as_ref().map_or(1, |phase2| phase2.periods) - 1;
+        for period in 0..last {
+            let phase2 = self.phase2(period)?;
+            let result = self.result(&finish(watchers), phase1.as_ref(), phase2.as_ref());
+            self.progress(PhaseName::Phase2, phase2.as_ref().map_or(&[], |phase| &phase.flows), Some(result));
+            self.before = Before::now(self.request, self.programs, self.ports)?;
+            (self.records, self.steps) = (no_records(self.request), ClockSteps::new());
+            watchers = self.watch();
         }
-        let Some(phase2) = &request.phase2 else { return Ok((first, None)) };
-        self.wait_gap(Duration::from_millis(request.gap_ms))?;
+        let phase2 = self.phase2(last)?;
+        Ok(self.result(&finish(watchers), phase1.as_ref(), phase2.as_ref()))
+    }
+
+    fn watch(&self) -> Vec<Watcher> {
+        self.watched.iter().map(|&cpu| Watcher::start(cpu, self.request.watch_stall_ns)).collect()
+    }
+
+    fn phase1(&mut self) -> Outcome<Option<Phase>> {
+        let Some(phase1) = &self.request.phase1 else { return Ok(None) };
+        let (frames, rate) = (self.request.connections, phase1.rate);
+        let flow = Flow { side: INITIATOR, stream: PHASE1, first: 0, frames, rate, step: None };
+        let catch_up = self.catch_up(phase1.catch_up_percent);
+        self.phase(PhaseName::Phase1, vec![flow], catch_up, phase1.grace_ms).map(Some)
+    }
+
+    /// One period of phase 2, numbered from 0, after the gap. Connections continue where the period before ended.
+    fn phase2(&mut self, period: u64) -> Outcome<Option<Phase>> {
+        let Some(phase2) = &self.request.phase2 else { return Ok(None) };
+        self.wait_gap(Duration::from_millis(self.request.gap_ms))?;
+        if period > 0 {
+            self.programs.clear_windows(self.request.senders.cpus.len())?;
+        }
+        let senders = self.request.senders.cpus.len() as u64;
         let flow = |request::Stream { side, rate, frames, .. }| {
             let step = phase2.step.as_ref();
             let step = step.map(|step| Step { frames: step.frames(rate), rate: rate * step.share });
-            Flow { side, stream: PHASE2[side], frames, rate, step }
+            let flow = Flow { side, stream: PHASE2[side], first: 0, frames, rate, step };
+            Flow { first: period * flow.intended().div_ceil(senders), ..flow }
         };
         let flows = phase2.streams().map(flow).collect();
-        let second = self.phase(PhaseName::Phase2, flows, self.catch_up(phase2.catch_up_percent), phase2.grace_ms)?;
-        Ok((first, Some(second)))
+        self.phase(PhaseName::Phase2, flows, self.catch_up(phase2.catch_up_percent), phase2.grace_ms).map(Some)
+    }
+
+    /// Counts of the receivers in this period.
+    fn received(&self) -> Received {
+        self.programs.received().since(&self.before.received)
     }
 
     fn catch_up(&self, percent: Option<u64>) -> CatchUp {
@@ -155,7 +211,7 @@ impl Trial<'_> {
             .map(|(number, &cpu)| Sender::start(number, cpu, programs.generator(), octets, batch, programs.control))
             .collect();
         // At once, because readers time events of the phase from this line.
-        self.progress(name, &flows);
+        self.progress(name, &flows, None);
         self.wait(name, running, &flows)?;
         let senders = self.collect(start, &flows, catch_up);
         let offered = programs.offered();
@@ -183,7 +239,7 @@ impl Trial<'_> {
             }
             if Instant::now() >= next {
                 next += PROGRESS_INTERVAL;
-                self.progress(name, flows);
+                self.progress(name, flows, None);
             }
         }
         for (record, sender) in self.records.iter_mut().zip(running) {
@@ -204,14 +260,15 @@ impl Trial<'_> {
         }
     }
 
-    fn progress(&self, phase: PhaseName, flows: &[Flow]) {
-        let received = self.programs.received();
+    fn progress(&self, phase: PhaseName, flows: &[Flow], period: Option<TrialResult>) {
+        let received = self.received();
         print(&Line::Progress(Progress {
             phase,
             seconds: self.began.elapsed().as_secs_f64(),
             intended_frames: flows.iter().map(Flow::intended).sum(),
             made_frames: self.programs.senders().iter().flat_map(|sender| sender.schedule).map(|part| part.made).sum(),
             received_frames: flows.iter().map(|flow| received.tally[flow.stream].received).sum(),
+            period: period.map(Box::new),
         }));
     }
 
@@ -250,7 +307,7 @@ impl Trial<'_> {
         while began.elapsed() < longest {
             self.check_limits()?;
             self.steps.check();
-            let received = self.programs.received();
+            let received = self.received();
             let all = flows.iter().all(|flow| received.tally[flow.stream].received >= offered[flow.side].accepted);
             if all && began.elapsed() >= shortest {
                 break;
@@ -269,6 +326,10 @@ impl Trial<'_> {
         }
         Ok(())
     }
+}
+
+fn finish(watchers: Vec<Watcher>) -> Vec<(usize, Stalls)> {
+    watchers.into_iter().map(|watcher| (watcher.cpu, watcher.finish())).collect()
 }
 
 fn difference(after: Offered, before: Offered) -> Offered {

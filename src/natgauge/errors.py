@@ -69,6 +69,17 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names)}"
 
 
+class EndedBySignal(BaseException):
+    """A signal that asks us to end, raised so that everything made is undone on the way out.
+
+    No KeyboardInterrupt: click would turn that into an exception of its own and lose the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
 class NatgaugeError(Exception):
     """Base of all errors that are shown to the user as one line.
 

@@ -8,6 +8,7 @@ tests use simulated gateways.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -65,6 +66,7 @@ class Ability(StrEnum):
     COSTS = "timing the frames of a device that works on the sender's core"
     QUERIES = "DNS queries and their answers"
     REAL_SERVER = "a place for a real server behind the device (such as `--lab netns` has)"
+    PERIODS = "trials of many periods over the same connections"
     BACKGROUND = "native IPv6 in addition to the frames under test"
 
 
@@ -87,6 +89,7 @@ class Phase2Plan:
         reading_order: how the Responder reads its state table (RFC 9693 section 4.10); "once" sends exactly one
             frame per stored connection (validation, RFC 9693 section 4.6).
         step: second part, directly after `seconds`; None = there is none (`Ability.RATE_STEP`).
+        periods: number of times that phase 2 is run, over the same connections; above 1 only for `Measurer.periods`.
     """
 
     initiator_rate: float
@@ -94,6 +97,7 @@ class Phase2Plan:
     seconds: float
     reading_order: ReadingOrder = "pseudorandom"
     step: RateStep | None = None
+    periods: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +337,21 @@ class CountAt:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Period:
+    """One of several runs of phase 2 over the same connections.
+
+    Attributes:
+        outcome: outcome of a trial with this phase 2 alone; its `table_count` is the device's own count at the end.
+        seconds: end of the period, in seconds since the first period began.
+        free_octets: available memory of the device's machine at the end; None = not known.
+    """
+
+    outcome: TrialOutcome
+    seconds: float
+    free_octets: int | None = None
+
+
 class Measurer(ABC):
     """Performs trials for a procedure.
 
@@ -364,6 +383,25 @@ class Measurer(ABC):
         Raises:
             NatgaugeError: the trial could not be run (the host or lab failed).
         """
+
+    def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
+        """Run one trial with several periods of phase 2; an error of the device's controls does not end it.
+
+        Args:
+            plan: plan of the trial.
+            heard: called with each period as it ends; returns whether the trial goes on.
+
+        Raises:
+            UsageError: this measurer lacks `Ability.PERIODS`.
+            NatgaugeError: the trial could not be run.
+        """
+        del plan, heard
+        raise _unable(Ability.PERIODS)
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether the user may end a trial of several periods early; False = it is repeated in another session."""
+        return False
 
     def empty_timed(self) -> TearDown:
         """Empty the device's table with one command, and time the command (RFC 9693 section 4.8).

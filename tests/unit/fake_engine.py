@@ -87,6 +87,9 @@ class FakeEngine:
         if request.record_receiver_time:
             answer["receiver_time"] = self.receiver_time
         phases = {"phase1": phase1, "phase2": phase2}
+        for number in range(1, (request.phase2 and request.phase2.periods) or 1):
+            tell(_period({**answer, **phases, "wall_ns": number * 1_100_000_000}))
+            answer["wall_ns"] = (number + 1) * 1_100_000_000
         self.answered.set()
         return TrialResult.model_validate({**answer, **{name: one for name, one in phases.items() if one}})
 
@@ -163,6 +166,11 @@ def _sending(phase2: Phase2, stream: InitiatorStream) -> tuple[int, float]:
 def _began(phase: str) -> Progress:
     counts = {"intended_frames": 0, "made_frames": 0, "received_frames": 0}
     return Progress.model_validate({"event": "progress", "phase": phase, "seconds": 0.0, **counts})
+
+
+def _period(result: dict[str, Any]) -> Progress:
+    period = {name: value for name, value in result.items() if name != "event"}
+    return Progress.model_validate({**_began("phase2").model_dump(), "period": period})
 
 
 def quiet(_progress: Progress) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Counts, Delays, Direction, Measurer, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, Counts, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
 from natgauge.paired.slices import CostBlock, CostPlan, CostRound
 from natgauge.procedures.kit.result.delay_statistics import recorded
 from natgauge.procedures.kit.time_budget import nominal_seconds
@@ -23,6 +23,8 @@ from natgauge.words import Placement, Quantity
 MOST_TIMED = 2000
 #: How long the receiver still waits for frames after the last was sent, in seconds.
 GRACE_SECONDS = 0.3
+#: Between two periods of a trial.
+PERIOD_PAUSE_SECONDS = 0.1
 #: What plain forwarding and the tester itself need for a frame, in ns.
 FORWARDING_NS, TESTER_NS = 700.0, 300.0
 #: A stall that explains any loss of a trial of a few seconds.
@@ -66,6 +68,10 @@ class Gateway(Measurer):
         faults: what is wrong with the frames of the next rounds of slices.
         breaks_in_slices: whether no round of slices can be run.
         ring: what the tester knows of the queue before the device.
+        ages: is called before each period of a trial with the gateway and the period's number, from 0; it changes the
+            gateway, or raises what ends the trial.
+        free_octets: available memory of its machine; None = not known.
+        may_be_cut: whether the user may end a trial of several periods.
     """
 
     establishes: float = 1e6
@@ -103,6 +109,9 @@ class Gateway(Measurer):
     breaks_in_slices: bool = False
     rounds: list[CostPlan] = field(default_factory=list)
     ring: int | None = None
+    ages: Callable[[Gateway, int], None] | None = None
+    free_octets: int | None = None
+    may_be_cut: bool = True
 
     def __post_init__(self) -> None:
         """Seed the random choices."""
@@ -140,6 +149,26 @@ class Gateway(Measurer):
         self.plans.append(plan)
         self.outcomes.append(outcome)
         return outcome
+
+    def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
+        """Many trials in no time, with a pause of a tenth of a second after each."""
+        if Ability.PERIODS not in self.abilities or plan.phase2 is None:
+            return super().periods(plan, heard)
+        single = replace(plan, phase2=replace(plan.phase2, periods=1))
+        found: list[Period] = []
+        for number in range(plan.phase2.periods):
+            if self.ages is not None:
+                self.ages(self, number)
+            end = (number + 1) * plan.phase2.seconds + number * PERIOD_PAUSE_SECONDS
+            # The procedure judges the count, not the verdict on a period.
+            said, self.counts = self.counts, None
+            outcome = self.measure(single)
+            outcome = outcome if said is None else replace(outcome, table_count=said)
+            self.counts = said
+            found.append(Period(outcome, end, self.free_octets))
+            if not heard(found[-1]):
+                break
+        return tuple(found)
 
     def costs(self, plan: CostPlan) -> CostRound:
         """A round of slices in no time, on a host whose speed changes from block to block."""

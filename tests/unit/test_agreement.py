@@ -63,6 +63,10 @@ RIGHT = [
     },
     {**EXAMPLE, "phase2": {"responder": {"rate": 1000.0, "frames": EXAMPLE["connections"], "reading_order": "once"}}},
     {
+        **{name: value for name, value in EXAMPLE.items() if name != "record_delays"},
+        "phase2": {"initiator": STREAM, "periods": 3},
+    },
+    {
         **EXAMPLE,
         "frame": {"size": 114, "side": "responder", "query": "aaaa"},
         "phase2": {"initiator": STREAM},

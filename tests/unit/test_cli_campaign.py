@@ -13,8 +13,8 @@ import pytest
 from tests.unit.campaigning import PLAN, Benches, Dies, Killed, journal_dies, quick_disk
 
 from natgauge.campaigns import campaign
-from natgauge.cli import _EndedBySignal, run
-from natgauge.errors import BrokenError
+from natgauge.cli import run
+from natgauge.errors import BrokenError, EndedBySignal
 
 __all__ = ["quick_disk"]
 
@@ -53,7 +53,7 @@ def test_a_signal_names_the_way_on_and_nothing_is_repeated(
     benches: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     benches.killed = Dies(5)
-    monkeypatch.setattr(Killed, "__new__", lambda *_: _EndedBySignal(signal.SIGINT))
+    monkeypatch.setattr(Killed, "__new__", lambda *_: EndedBySignal(signal.SIGINT))
     assert run(["run", "small.toml", "--out", "here"]) == 130
     assert "continue with: natgauge run small.toml --out here --resume" in capsys.readouterr().err
     assert run(["run", "small.toml", "--out", "here"]) == 2

@@ -110,6 +110,10 @@ class FakeTable:
             return self.engine.requests[-1].connections
         return self.held
 
+    def free_octets(self) -> int:
+        """A gigabyte."""
+        return 1 << 30
+
     def faults(self) -> Mapping[str, int]:
         """Grows by two with every trial."""
         return {"insert_failed": 2 * len(self.engine.requests), "drop": 0}

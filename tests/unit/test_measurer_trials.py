@@ -19,7 +19,7 @@ from natgauge.bench.traffic import make_plan
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses
-from natgauge.measurer import Direction, Phase2Plan, RateStep, TrialPlan, Verdict
+from natgauge.measurer import Direction, Period, Phase2Plan, RateStep, TrialPlan, Verdict
 from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput
 from natgauge.trials import AddressRange, Phase2, Progress, TrialRequest, TrialResult
 
@@ -84,7 +84,7 @@ class Played(FakeTable):
 
 def measurer(engine: FakeEngine, device: Any = None, **others: Any) -> LabMeasurer:
     return LabMeasurer(
-        place=FakeLab(),
+        place=others.pop("place", FakeLab()),
         device=device,
         traffic=others.pop("traffic", TRAFFIC),
         settings=others.pop("settings", SETTINGS),
@@ -510,3 +510,80 @@ def test_a_stateless_throughput_is_searched_without_any_phase_1() -> None:
     result = throughput.PROCEDURE.measure(measurer(engine, settings=ROUTER), settings)
     assert result.summary.median == pytest.approx(300_000, rel=0.012)
     assert all(request.stateless and request.phase1 is None for request in engine.requests)
+
+
+# Many periods over the same connections
+
+MANY = replace(PLAN, phase2=replace(BOTH, periods=3))
+
+
+def test_periods_are_one_request_and_each_is_a_trial_with_count_and_memory() -> None:
+    engine, kept = FakeEngine(), Recorder()
+    heard: list[Period] = []
+    subject = measurer(engine, FakeTable(engine), recorder=kept)
+
+    def hear(period: Period) -> bool:
+        heard.append(period)
+        return True
+
+    found = subject.periods(MANY, hear)
+    (request,) = engine.requests
+    assert phase2_of(engine).periods == 3
+    assert request.limits is not None
+    # Phase 1, and three times the gap, half a second and the grace; twice that, and a minute.
+    assert request.limits.seconds == pytest.approx(60 + 2 * (2 + 0.25 + 3 * (0.1 + 0.5 + 0.25)))
+    assert found == tuple(heard)
+    assert [period.seconds for period in found] == pytest.approx([0.5, 1.6, 2.7])
+    for period in found:
+        assert (period.outcome.verdict, period.outcome.table_count, period.free_octets) == ("PASS", 1000, 1 << 30)
+        assert (period.outcome.phase2[UP].offered, period.outcome.phase1.offered) == (1000, 1000)
+    assert [trial["request"] is None for trial in kept.trials] == [False, True, True]
+    assert subject.number == 1
+    subject.measure(PLAN)
+    assert phase2_of(engine).periods is None
+
+
+def test_a_period_with_loss_fails_and_one_that_a_stall_spoiled_is_invalid() -> None:
+    def verdicts(**engine: Any) -> set[str]:
+        subject = measurer(FakeEngine(lost=7, **engine), place=Isolated())
+        return {period.outcome.verdict for period in subject.periods(MANY, lambda _period: True)}
+
+    assert verdicts(lost_in_stalls=0) == {"FAIL"}
+    assert verdicts(lost_in_stalls=7) == {"INVALID"}
+
+
+def test_a_caller_that_has_heard_enough_ends_the_trial() -> None:
+    assert len(measurer(FakeEngine()).periods(MANY, lambda _period: False)) == 1
+
+
+def test_a_device_that_does_not_answer_between_periods_has_no_count_then() -> None:
+    engine = FakeEngine()
+    table = FakeTable(engine)
+
+    def die(_period: Period) -> bool:
+        table.dead = True
+        return True
+
+    found = measurer(engine, table).periods(MANY, die)
+    assert [(one.outcome.table_count, one.free_octets) for one in found] == [
+        (1000, 1 << 30),
+        (None, None),
+        (None, None),
+    ]
+    assert [one.outcome.asked_again for one in found] == [0, 1, 1]
+    assert {one.outcome.verdict for one in found} == {Verdict.PASS}
+
+
+def test_periods_in_which_a_connection_may_be_forgotten_are_refused() -> None:
+    # 1,000 connections share 5,000 frames/s: 30 mean intervals between the frames of a connection are 6 s.
+    subject = measurer(FakeEngine(), settings=replace(SETTINGS, udp_timeout=6))
+    text = r"^UDP timeout: 5000 frames/s may leave one of 1000 connections without a frame for 6 s, but the device forg"
+    with pytest.raises(UsageError, match=text):
+        subject.periods(MANY, lambda _period: True)
+    subject = measurer(FakeEngine(), settings=replace(SETTINGS, udp_timeout=7))
+    assert len(subject.periods(MANY, lambda _period: True)) == 3
+
+
+def test_a_trial_without_phase_2_has_no_periods() -> None:
+    with pytest.raises(UsageError, match=r"^periods: the trial has no phase 2$"):
+        measurer(FakeEngine()).periods(replace(PLAN, phase2=None), lambda _period: True)

@@ -211,6 +211,9 @@ BOTH_KNOW = {
     "phase2.responder.reading_order: increasing: a stateless trial has no state table to read: leave it out": changed(
         STATELESS, ("phase2.responder.reading_order", "increasing")
     ),
+    "phase2.periods: above 1: several periods have counts only: leave out the other records": changed(
+        EXAMPLE, ("phase2.periods", 2), ("record_loss_times", True)
+    ),
     "phase2.step: {}: reading order once leaves nothing to send after a step": changed(
         EXAMPLE, ("phase2.responder", ONCE), ("phase2.step", STEP)
     ),

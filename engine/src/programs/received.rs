@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counts of the receivers, summed over all CPUs.
 
-use crate::shared::{SIDES, STREAMS};
+use crate::shared::{BOTH, PHASE2, SIDES, STREAMS};
 use crate::tester::types;
 
 /// Sums over all CPUs.
@@ -21,6 +21,33 @@ pub struct Received {
     pub remapped: u64,
     /// Queries whose response could not be written.
     pub unanswered: u64,
+}
+
+impl Received {
+    /// Counts since an earlier reading; of phase 1 and of connections learned, all.
+    pub fn since(mut self, before: &Self) -> Self {
+        for (total, earlier) in PHASE2.map(|stream| (stream, &before.tally[stream])) {
+            let tally = &mut self.tally[total];
+            tally.received -= earlier.received;
+            tally.duplicates -= earlier.duplicates;
+            tally.reordered -= earlier.reordered;
+            tally.late -= earlier.late;
+            tally.damaged -= earlier.damaged;
+            tally.untranslated -= earlier.untranslated;
+            tally.mistranslated -= earlier.mistranslated;
+            tally.background -= earlier.background;
+            tally.queries -= earlier.queries;
+            tally.wrong_responses -= earlier.wrong_responses;
+        }
+        for side in BOTH {
+            self.foreign[side] -= before.foreign[side];
+            self.damaged_unmarked[side] -= before.damaged_unmarked[side];
+            self.neighbour_replies[side] -= before.neighbour_replies[side];
+        }
+        self.remapped -= before.remapped;
+        self.unanswered -= before.unanswered;
+        self
+    }
 }
 
 /// Add the counts of one CPU.

@@ -223,6 +223,13 @@ pub struct Phase2 {
     #[serde(default, with = "Whole::<LEAST_CATCH_UP, MOST_CATCH_UP>")]
     pub catch_up_percent: Option<u64>,
     pub step: Option<Step>,
+    /// Times that phase 2 is run, one after the other, after a gap each, over the same connections.
+    #[serde(default = "once", with = "Whole::<1, 10_000_000>")]
+    pub periods: u64,
+}
+
+fn once() -> u64 {
+    1
 }
 
 fn two_seconds() -> u64 {
@@ -284,7 +291,7 @@ fn five_milliseconds() -> u64 {
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// The trial is aborted after this time.
-    #[serde(default, with = "Positive::<86_400>")]
+    #[serde(default, with = "Positive::<2_000_000>")]
     pub seconds: Option<f64>,
 }
 

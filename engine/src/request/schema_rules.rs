@@ -20,7 +20,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 18] = [
+pub const SCHEMA_RULES: [Rule; 19] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -107,6 +107,21 @@ pub const SCHEMA_RULES: [Rule; 18] = [
         broken: |request| {
             let phase2 = request.phase2.as_ref()?;
             (phase2.step.is_some() && phase2.reads_once()).then_some("{}")
+        },
+    },
+    Rule {
+        field: "phase2.periods",
+        text: "several periods have counts only: leave out the other records",
+        schema: || {
+            let records = ["record_delays", "record_loss_times", "record_receiver_time"];
+            let wanted = |name: &str| json!({"properties": {name: {"const": true}}, "required": [name]});
+            let any: Vec<Value> = records.into_iter().map(wanted).collect();
+            json!({"if": {"anyOf": any}, "then": at("phase2.periods", json!({"const": 1}))})
+        },
+        broken: |request| {
+            let several = request.phase2.as_ref()?.periods > 1;
+            let recorded = request.record_delays || request.record_loss_times || request.record_receiver_time;
+            (several && recorded).then_some("above 1")
         },
     },
     Rule {

@@ -14,30 +14,28 @@ use crate::report::{
 };
 use crate::request::FCS;
 use crate::shared::{
-    DELAY_SUB_BITS, INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, SIDES,
+    BOTH, DELAY_SUB_BITS, INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER,
 };
 use crate::tester::types;
-use crate::trial::{Phase, Trial};
+use crate::trial::{difference, Phase, Trial};
 
 /// Stalls listed individually per CPU.
 const LONGEST_STALLS: usize = 64;
 
 impl Trial<'_> {
-    #[allow(clippy::too_many_arguments, reason = "each is one source of the result")]
+    /// The result of this period; its phase 1 is the trial's.
     pub(super) fn result(
-        mut self,
-        ports: &[Port; SIDES],
-        table_octets: u64,
-        drops: [Drops; SIDES],
-        stolen: &[u64],
+        &mut self,
         watched: &[(usize, Stalls)],
         phase1: Option<&Phase>,
         phase2: Option<&Phase>,
     ) -> TrialResult {
         self.steps.check();
-        let received = self.programs.received();
-        let request = self.request;
+        let received = self.received();
+        let (request, ports) = (self.request, self.ports);
         let offered = self.programs.offered();
+        let offered = BOTH.map(|side| difference(offered[side], self.before.offered[side]));
+        let drops = self.before.drops;
         let octets = request.octets();
         let disturbed = self.disturbed_times(watched);
         let of = |phase: &Phase, stream| self.counts(phase, stream, &received, disturbed.as_ref());
@@ -53,14 +51,14 @@ impl Trial<'_> {
                 connections: request.connections,
                 stored: received.stored,
                 remapped: received.remapped,
-                octets: table_octets,
+                octets: self.table_octets,
             },
             ports: Ports {
                 initiator: port_report(INITIATOR, &ports[INITIATOR], &received, offered[INITIATOR], drops[INITIATOR]),
                 responder: port_report(RESPONDER, &ports[RESPONDER], &received, offered[RESPONDER], drops[RESPONDER]),
             },
             receiver_time: None,
-            cpus: self.cpus(stolen, watched, [phase1, phase2].map(|phase| phase.map(|phase| phase.start_ns))),
+            cpus: self.cpus(watched, [phase1, phase2].map(|phase| phase.map(|phase| phase.start_ns))),
             clock: Clock { source: host::clock_source(), steps: self.steps.steps },
             start_to_first_frame_ns: self.first_frame_ns.unwrap_or(0),
             wall_ns: self.began.elapsed().as_nanos() as u64,
@@ -77,11 +75,11 @@ impl Trial<'_> {
         known.then(|| DisturbedTimes::new(bursts.chain(watched.flat_map(|stalls| &stalls.each))))
     }
 
-    fn cpus(&self, stolen: &[u64], watched: &[(usize, Stalls)], starts: [Option<u64>; 2]) -> Vec<Cpu> {
+    fn cpus(&self, watched: &[(usize, Stalls)], starts: [Option<u64>; 2]) -> Vec<Cpu> {
         let request = self.request;
         let stolen_of = |cpu: usize| {
             let at = request.senders.cpus.iter().chain(&request.watch_cpus).position(|&other| other == cpu);
-            host::stolen_ns(cpu) - at.and_then(|at| stolen.get(at)).copied().unwrap_or(0)
+            host::stolen_ns(cpu) - at.and_then(|at| self.before.stolen.get(at)).copied().unwrap_or(0)
         };
         let senders = request.senders.cpus.iter().zip(&self.records);
         let senders = senders.map(|(&cpu, record)| (cpu, Role::Sender, &record.stalls, Some(record.waited_ns)));

@@ -89,6 +89,10 @@ class ExternalControls:
             raise BrokenError(f"count command: printed {said[:60]!r} instead of one whole number")
         return int(said)
 
+    def free_octets(self) -> int | None:
+        """None: no command of the user reports it."""
+        return None
+
     def strays(self) -> Mapping[str, int]:
         """Empty: not known for an external device."""
         return {}

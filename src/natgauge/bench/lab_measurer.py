@@ -28,6 +28,8 @@ from natgauge.measurer import (
     Delays,
     Direction,
     Measurer,
+    Period,
+    Phase2Plan,
     TearDown,
     TrialOutcome,
     TrialPlan,
@@ -54,12 +56,15 @@ TESTER_ABILITIES: Final = frozenset(
         Ability.TAGGED_DELAYS,
         Ability.STATELESS,
         Ability.QUERIES,
+        Ability.PERIODS,
     }
 )
 #: Further abilities with a device that natgauge controls.
 DEVICE_ABILITIES: Final = frozenset(
     {Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART, Ability.RESTART_IN_TRIAL}
 )
+#: A connection gets no frame for this many times the mean interval between its frames with a probability of 1e-13.
+IDLE_DRAWS: Final = 30.0
 #: Number of consecutive trials with silent controls after which a device that forwards is given up.
 MOST_SILENT: Final = 5
 #: Seconds before each further check whether a device that cannot be restarted has recovered: it may boot by itself.
@@ -199,6 +204,57 @@ class LabMeasurer(Measurer):
         self.recorder.add_trial(record_of(plan, outcome, trial.raw, placement=placement, began=began, seconds=seconds))
         self._count_silence(outcome, trial.device_error)
         return outcome
+
+    @property
+    def may_be_cut(self) -> bool:
+        """True: no other session repeats the trial."""
+        return True
+
+    def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
+        """Run one trial with several periods of phase 2, and record each period as a trial.
+
+        Raises:
+            UsageError: the device would forget connections, or the trial has no phase 2 or is stateless and the device
+                is not.
+            NatgaugeError: the trial could not be run.
+        """
+        if plan.phase2 is None:
+            raise UsageError("periods: the trial has no phase 2")
+        self._refuse_long(self.request(replace(plan, phase2=replace(plan.phase2, periods=1))))
+        self._refuse_forgetful(plan, plan.phase2)
+        if self.collapsed:
+            self.restart()
+        self.number += 1
+        periods: list[Period] = []
+        length, first_ns = plan.phase2.seconds, 0
+        began = time.time()
+
+        def seconds_of(result: TrialResult) -> float:
+            nonlocal first_ns
+            first_ns = first_ns or result.wall_ns or 0
+            return length + ((result.wall_ns or 0) - first_ns) / 1e9
+
+        def ended(raw: RawTrial) -> None:
+            nonlocal began
+            outcome = self._with_failures(self._judged(_established(raw), plan))
+            outcome = replace(outcome, table_count=raw.count_after)
+            self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
+            now = time.time()
+            record = record_of(
+                plan, outcome, raw, placement=self.place.placement, began=began, seconds=now - began
+            )
+            # The request is the same for all periods.
+            self.recorder.add_trial(record if not periods else {**record, "request": None})
+            began = now
+            self.asking.begin()
+            periods.append(Period(outcome, seconds_of(raw.result), raw.free_octets))
+            if not heard(periods[-1]):
+                raise _EnoughError
+
+        self.asking.begin()
+        with suppress(_EnoughError):
+            self._trial_run().perform_periods(self.request(plan), plan.settle_seconds, ended)
+        return tuple(periods)
 
     def _tried(self, request: TrialRequest, plan: TrialPlan) -> _Trial:
         """Recover a collapsed device, run the trial, and judge it.
@@ -479,7 +535,10 @@ class LabMeasurer(Measurer):
 
     def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> RawTrial:
         """Run a trial, as `TrialRun.perform` does."""
-        run = TrialRun(
+        return self._trial_run().perform(request, restart_at, settle)
+
+    def _trial_run(self) -> TrialRun:
+        return TrialRun(
             self.place,
             self.device,
             self.server,
@@ -489,7 +548,6 @@ class LabMeasurer(Measurer):
             self.own_drops,
             self.sleep,
         )
-        return run.perform(request, restart_at, settle)
 
     def _run(self, request: TrialRequest, progress: Callable[[Progress], None]) -> TrialResult:
         return self.runner(request, progress, longest_seconds(request) + SLACK_SECONDS)
@@ -503,6 +561,25 @@ class LabMeasurer(Measurer):
                 f"{request.nominal_seconds:.1f} s, but the device forgets connections after {timeout} s; give it a "
                 "longer time-out (--udp-timeout; on a wire by its own means) or fewer connections"
             )
+
+    def _refuse_forgetful(self, plan: TrialPlan, phase2: Phase2Plan) -> None:
+        """Refuse a trial of many periods in which a connection may get no frame for the device's time-out.
+
+        Phase 2 draws connections at random: a connection gets no frame for `IDLE_DRAWS` * N / rate with a probability
+        of exp(-`IDLE_DRAWS`).
+        """
+        timeout, rate = self.settings.udp_timeout, phase2.initiator_rate + phase2.responder_rate
+        idle = IDLE_DRAWS * plan.connections / rate
+        if timeout is not None and not plan.stateless and idle >= timeout:
+            raise UsageError(
+                f"UDP timeout: {rate:.0f} frames/s may leave one of {plan.connections} connections without a frame for "
+                f"{idle:.0f} s, but the device forgets connections after {timeout} s; give it a longer time-out "
+                "(--udp-timeout; on a wire by its own means), fewer connections or more load"
+            )
+
+
+class _EnoughError(Exception):
+    """The caller of a trial of several periods has heard enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,6 +595,15 @@ class _Trial:
     outcome: TrialOutcome
     raw: RawTrial | None = None
     device_error: str = ""
+
+
+def _established(raw: RawTrial) -> RawTrial:
+    """The raw trial with a count that agrees with phase 1.
+
+    The procedure compares the count of each period with those of the other periods.
+    """
+    count = None if raw.count_after is None else raw.result.state_table.stored
+    return replace(raw, count_after=count, device_error=None)
 
 
 def _last_phase(result: TrialResult) -> dict[Direction | None, StreamCounts]:

@@ -55,6 +55,9 @@ class DeviceControl(Protocol):
     def count(self) -> int | None:
         """Number of connections in the table; None where the device does not report it."""
 
+    def free_octets(self) -> int | None:
+        """Octets of available memory of the device's machine; None where it is not known."""
+
     def strays(self) -> Mapping[str, int]:
         """Number of connections by name of the stateless part that holds them; only values above 0."""
 

@@ -35,6 +35,7 @@ class RawTrial:
         core_work: work of each core of the devices during the trial; empty = not known.
         octets_per_connection: memory of a connection in the kernel of the device's machine; None = not known.
         server_refused: queries that a real server did not answer as it should, by cause; empty without a server.
+        free_octets: available memory of the device's machine after a period; None = not read.
     """
 
     request: TrialRequest
@@ -52,6 +53,7 @@ class RawTrial:
     core_work: WorkByCore = field(default_factory=dict)
     octets_per_connection: float | None = None
     server_refused: Mapping[str, int] = field(default_factory=dict)
+    free_octets: int | None = None
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -54,7 +54,7 @@ def shortened(plan: TrialPlan) -> TrialPlan:
     """Return a plan with the same frames and rates, at most `LONGEST_PHASE_SECONDS` per phase, without a restart."""
     phase2 = plan.phase2
     if phase2 is not None:
-        phase2 = replace(phase2, seconds=min(phase2.seconds, LONGEST_PHASE_SECONDS), step=None)
+        phase2 = replace(phase2, seconds=min(phase2.seconds, LONGEST_PHASE_SECONDS), step=None, periods=1)
     connections = plan.connections
     if not plan.stateless:
         connections = min(connections, max(1, round(plan.phase1_rate * LONGEST_PHASE_SECONDS)))

@@ -17,7 +17,7 @@ from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.lab_measurer import LabMeasurer, Recorder
 from natgauge.bench.planned import Planned
 from natgauge.labs import kinds
-from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, TearDown, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, Period, TearDown, TrialOutcome, TrialPlan
 from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.procedures.kit.result.results import MeasurementResult
 
@@ -178,6 +178,15 @@ class Renewed(Measurer):
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run one trial on the present bench."""
         return self._live.measure(plan)
+
+    def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
+        """Run one trial with several periods on the present bench."""
+        return self._live.periods(plan, heard)
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether the user may end a trial of several periods early."""
+        return self._live.may_be_cut
 
     def empty_timed(self) -> TearDown:
         """Empty the table of the present device."""

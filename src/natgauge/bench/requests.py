@@ -35,6 +35,8 @@ from natgauge.words import Family
 
 #: Seconds, in addition to twice its nominal length, after which a trial is aborted.
 SLACK_SECONDS: Final = 60.0
+#: Longest trial of the engine.
+LONGEST_SECONDS: Final = 2_000_000.0
 _GAP_MS: Final = 100
 #: Foreground and background frames alternate in a pattern no longer than this.
 _MOST_MIXED: Final = 1000
@@ -179,8 +181,8 @@ class Requests:
 
 
 def longest_seconds(request: TrialRequest) -> float:
-    """Return the seconds after which the engine aborts a trial; at most a day."""
-    return min(86_400.0, request.nominal_seconds * 2 + SLACK_SECONDS)
+    """Return the seconds after which the engine aborts a trial; at most `LONGEST_SECONDS`."""
+    return min(LONGEST_SECONDS, request.nominal_seconds * 2 + SLACK_SECONDS)
 
 
 def _range(addresses: Addresses) -> AddressRange:
@@ -206,6 +208,7 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) ->
         )
     step = None if phase2.step is None else Step(share=phase2.step.share, seconds=phase2.step.seconds)
     return Phase2(
+        periods=phase2.periods if phase2.periods > 1 else None,
         initiator=initiator,
         responder=responder,
         grace_ms=grace_ms,

@@ -113,6 +113,64 @@ class TrialRun:
             restart=restart,
         )
 
+    def perform_periods(self, request: TrialRequest, settle: float, ended: Callable[[RawTrial], None]) -> None:
+        """Empty the device's table and run a trial of several periods.
+
+        The counters of device and lab are read in the pause after each period. A device that does not answer does not
+        end the trial: its count and memory are then not known.
+
+        Args:
+            request: request of the engine.
+            settle: pause before the trial, in s, with an empty table.
+            ended: called with each period as a trial of its own; an exception that it raises ends the trial.
+
+        Raises:
+            SilentControlsError: the device's controls did not answer before the trial.
+            NatgaugeError: the trial could not be run.
+        """
+        count_before = emptied(self.device, self.asking)
+        if settle:
+            self.sleep(settle)
+        dropped, work = self._dropped(), self.place.core_work()
+
+        def period(result: TrialResult) -> None:
+            nonlocal dropped, work
+            before, dropped = dropped, self._dropped()
+            work_before, work = work, self.place.core_work()
+            count, free_octets, error = self._resources()
+            ended(
+                RawTrial(
+                    request=request,
+                    result=result,
+                    count_before=count_before,
+                    count_after=count,
+                    dropped_before=before,
+                    dropped_after=dropped,
+                    faults={},
+                    core_work=since(work_before, work),
+                    device_error=error,
+                    free_octets=free_octets,
+                )
+            )
+
+        def report(progress: Progress) -> None:
+            if progress.period is None:
+                self.progress(progress)
+            else:
+                period(progress.period.as_trial)
+
+        period(self.run(request, report))
+
+    def _resources(self) -> tuple[int | None, int | None, str | None]:
+        """Return the device's count, the available memory of its machine, and the error of its controls."""
+        if self.device is None:
+            return None, None, None
+        try:
+            return self.device.count(), self.device.free_octets(), ""
+        except NatgaugeError as error:
+            self.asking.failures.append(str(error))
+            return None, None, str(error)
+
     def _run_restarting(self, request: TrialRequest, seconds: float) -> tuple[TrialResult, Restart, str]:
         """Run a trial with a restart; the last value is the error of a device that did not become ready again."""
         if self.device is None:

@@ -7,14 +7,14 @@ Real devices are faster or slower, and INVALID trials are repeated, so a campaig
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from natgauge.bench.far_side import ALONE_SECONDS
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.duts.limits import choose, octets_needed
-from natgauge.errors import NatgaugeError
+from natgauge.errors import NatgaugeError, UsageError
 from natgauge.measurer import (
     Ability,
     CountAt,
@@ -22,6 +22,7 @@ from natgauge.measurer import (
     Delays,
     Direction,
     Measurer,
+    Period,
     Restart,
     TearDown,
     TrialOutcome,
@@ -42,6 +43,8 @@ _HIGHEST: Final = 4_000_000.0
 #: waiting for late frames, emptying the table), and of each cell run (making a lab, starting a device).
 PHASE_SECONDS: Final = 0.25
 CELL_RUN_SECONDS: Final = 1.5
+#: Pause between two periods of a trial: the gap of 100 ms, and the wait for the last frames.
+PERIOD_PAUSE_SECONDS: Final = 0.12
 #: Octets of the tester's state table per connection, by the family that the Responder sees.
 _OCTETS: Final[Mapping[Family, int]] = {"ipv4": 8, "ipv6": 24}
 
@@ -278,6 +281,18 @@ class _Assumed(Measurer):
             limited_by=None if failed is None else "device",
             failed_phase=failed,
         )
+
+    def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
+        if plan.phase2 is None:
+            raise UsageError("periods: the trial has no phase 2")
+        number, length = plan.phase2.periods, plan.phase2.seconds
+        outcome = self.measure(replace(plan, phase2=replace(plan.phase2, periods=1)))
+        self.trials += number - 1
+        self.seconds += (number - 1) * (length + PERIOD_PAUSE_SECONDS)
+        found = tuple(Period(outcome, (at + 1) * length + at * PERIOD_PAUSE_SECONDS) for at in range(number))
+        for period in found:
+            heard(period)
+        return found
 
     def empty_timed(self) -> TearDown:
         held, self._connections = self._connections, 0

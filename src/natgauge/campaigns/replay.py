@@ -17,12 +17,24 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, TearDown, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import (
+    Ability,
+    CountAt,
+    Delays,
+    Direction,
+    Measurer,
+    Period,
+    TearDown,
+    TrialOutcome,
+    TrialPlan,
+    Verdict,
+)
 from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.records.store import plain
 
 _ANSWERS: Final[Mapping[str, Any]] = {
     "measure": TrialOutcome,
+    "periods": tuple[Period, ...],
     "empty_timed": TearDown,
     "watch_count": tuple[CountAt, ...],
     "restart": None,
@@ -132,6 +144,21 @@ class ReplayingMeasurer(Measurer):
         outcome: TrialOutcome = self._ask("measure", lambda live: live.measure(plan), plan)
         self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
         return outcome
+
+    def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
+        """Run one trial with several periods, or replay all of its periods."""
+        replayed = self.replaying
+        found: tuple[Period, ...] = self._ask("periods", lambda live: live.periods(plan, heard), plan)
+        for period in found if replayed else ():
+            heard(period)
+        if any(period.outcome.verdict is Verdict.PASS for period in found):
+            self.passed = plan
+        return found
+
+    @property
+    def may_be_cut(self) -> bool:
+        """False: a campaign that is resumed runs the whole trial again."""
+        return False
 
     def empty_timed(self) -> TearDown:
         """Empty the device's table, or replay its duration."""

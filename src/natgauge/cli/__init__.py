@@ -22,7 +22,7 @@ import click
 import cloup
 
 from natgauge.cli.help import epilog
-from natgauge.errors import NatgaugeError, fault, shortened
+from natgauge.errors import EndedBySignal, NatgaugeError, fault, shortened
 
 #: Heading of the help -> subcommands, each the function `command` in the module of the same name.
 SECTIONS: Final = {
@@ -85,17 +85,6 @@ def app() -> None:
     """Measure NAT gateways the way RFC 9693 and RFC 8219 prescribe."""
 
 
-class _EndedBySignal(BaseException):
-    """A signal that asks us to end, raised so that everything made is undone on the way out.
-
-    No KeyboardInterrupt: click would turn that into an exception of its own and lose the signal.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
-
-
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -103,7 +92,7 @@ def _raise_on_signal(number: int, _frame: FrameType | None) -> None:
     """The first signal begins the undoing, a second one must not break that off half way, a third one may."""
     for each in _SIGNALS:
         signal.signal(each, _warn_on_signal)
-    raise _EndedBySignal(number)
+    raise EndedBySignal(number)
 
 
 def _warn_on_signal(_number: int, _frame: FrameType | None) -> None:
@@ -135,7 +124,7 @@ def _run(arguments: Sequence[str]) -> int:
         return _refused(error)
     except NatgaugeError as error:
         return _complain(str(error), error.exit_status)
-    except _EndedBySignal as error:
+    except EndedBySignal as error:
         return _complain(f"ended by {signal.Signals(error.number).name}; everything is undone", 128 + error.number)
     except click.Abort:
         return _complain("ended by SIGINT; everything is undone", 130)

@@ -76,6 +76,8 @@ class ProgressDisplay:
         self._now = event
         if event.outcome is None:
             self._show("starting")
+        elif event.period and event.outcome.verdict is Verdict.PASS:
+            self._show("passed")
         else:
             self._console.print(_line(event, event.outcome))
 
@@ -90,7 +92,10 @@ class ProgressDisplay:
 
 
 def _number(event: Event) -> str:
-    return f"{event.metric} {event.repetition}/{event.repetitions} trial {event.trial}:"
+    trial = f"{event.metric} {event.repetition}/{event.repetitions} trial {event.trial}"
+    if event.plan.phase2 is None or event.plan.phase2.periods == 1:
+        return f"{trial}:"
+    return f"{trial}, period {event.period} of {event.plan.phase2.periods}:"
 
 
 def _line(event: Event, outcome: TrialOutcome) -> Text:

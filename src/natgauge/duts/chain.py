@@ -101,6 +101,14 @@ class Chain:
         """
         return self.holder.count()
 
+    def free_octets(self) -> int:
+        """Return the available memory of the machine that holds the connections, in octets.
+
+        Raises:
+            HostError: the machine does not report it.
+        """
+        return self.holder.device.machine.free_octets()
+
     def strays(self) -> dict[str, int]:
         """Return the connections in gateways that must hold none, by the device's name; only where there are any.
 

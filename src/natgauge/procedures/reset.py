@@ -20,14 +20,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import in_range, share_in
+from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Counts, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
-from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.measure.throughput_shares import ABOUT_LOAD, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
@@ -58,10 +58,7 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
             partial(in_range, lowest=0.1, highest=3600, unit="s"),
         ),
     )
-    load: float = field(
-        default=0.5,
-        metadata=described("load, as a share of the throughput", "share", partial(share_in, lowest=0.01, highest=1)),
-    )
+    load: float = field(default=0.5, metadata=ABOUT_LOAD)
 
     def __post_init__(self) -> None:
         """Refuse contradictory settings."""

@@ -140,13 +140,17 @@ class Step(AgreementPart):
 
 
 class Phase2(AgreementPart):
-    """Phase 2 (RFC 9693 section 4.7); a side that is absent is silent. `catch_up_percent` as in phase 1."""
+    """Phase 2 (RFC 9693 section 4.7); a side that is absent is silent. `catch_up_percent` as in phase 1.
+
+    `periods`: how often phase 2 is run, one period after the other, over the same connections; None = once.
+    """
 
     initiator: InitiatorStream | None = None
     responder: ResponderStream | None = None
     grace_ms: int | None = None
     catch_up_percent: int | None = None
     step: Step | None = None
+    periods: int | None = None
 
 
 class Background(AgreementPart):
@@ -219,16 +223,17 @@ class TrialRequest(AgreementPart):
 
     @property
     def nominal_seconds(self) -> float:
-        """Duration of an undisturbed trial in s: both phases, the gap, and the waits for last frames."""
-        seconds = (self.gap_ms or 0) / 1e3
+        """Duration of an undisturbed trial in s: phase 1, the periods of phase 2, gaps, and waits for last frames."""
+        gap, seconds = (self.gap_ms or 0) / 1e3, 0.0
         if self.phase1 is not None:
             seconds += _sending(self.connections, self.phase1.rate) + (self.phase1.grace_ms or 0) / 1e3
-        if self.phase2 is not None:
-            streams = [s for s in (self.phase2.initiator, self.phase2.responder) if s is not None]
-            seconds += max((_sending(s.frames, s.rate) for s in streams), default=0.0)
-            seconds += (self.phase2.grace_ms or 0) / 1e3
-            seconds += self.phase2.step.seconds if self.phase2.step is not None else 0.0
-        return seconds
+        if self.phase2 is None:
+            return seconds + gap
+        streams = [s for s in (self.phase2.initiator, self.phase2.responder) if s is not None]
+        period = max((_sending(s.frames, s.rate) for s in streams), default=0.0)
+        period += (self.phase2.grace_ms or 0) / 1e3
+        period += self.phase2.step.seconds if self.phase2.step is not None else 0.0
+        return seconds + (self.phase2.periods or 1) * (gap + period)
 
 
 def _sending(frames: int, rate: float) -> float:
@@ -386,21 +391,9 @@ class FrameSizes(AgreementPart):
     responder_octets: Count
 
 
-class Progress(AgreementPart):
-    """Progress of a running trial."""
+class PeriodResult(AgreementPart):
+    """Raw counts of one period of phase 2, and of phase 1. A stateless trial has no `phase1`."""
 
-    event: Literal["progress"]
-    phase: Literal["phase1", "gap", "phase2"]
-    seconds: float
-    intended_frames: Count
-    made_frames: Count
-    received_frames: Count
-
-
-class TrialResult(AgreementPart):
-    """Raw counts of one trial, with nothing derived. A stateless trial has no `phase1`."""
-
-    event: Literal["result"]
     version: Literal[1]
     engine: str
     mark: Count
@@ -415,6 +408,33 @@ class TrialResult(AgreementPart):
     start_to_first_frame_ns: Count | None = None
     wall_ns: Count | None = None
     frame: FrameSizes | None = None
+
+    @property
+    def as_trial(self) -> TrialResult:
+        """The result of a trial with this period alone."""
+        return TrialResult(event="result", **dict(self))
+
+
+class TrialResult(PeriodResult):
+    """Raw counts of one trial, with nothing derived; with several periods of phase 2, those of the last one."""
+
+    event: Literal["result"]
+
+
+class Progress(AgreementPart):
+    """Progress of a running trial.
+
+    `period`: result of a period of phase 2 that has ended and is not the last. Its counts, ports and CPUs are of this
+    period alone, and its phase 1 is that of the trial.
+    """
+
+    event: Literal["progress"]
+    phase: Literal["phase1", "gap", "phase2"]
+    seconds: float
+    intended_frames: Count
+    made_frames: Count
+    received_frames: Count
+    period: PeriodResult | None = None
 
 
 def phase1_of(result: TrialResult) -> StreamCounts:

@@ -34,6 +34,7 @@ class Event:
         seconds_left: estimate for the rest of the measurement; None while no estimate is possible.
         most_seconds: time limit of the measurement, including the measurements that it needs; None = no limit.
         most_seconds_left: rest of this time limit.
+        period: number of the period that has ended, from 1, in a trial of several; 0 = the event is of a whole trial.
     """
 
     metric: str
@@ -47,6 +48,7 @@ class Event:
     seconds_left: float | None = None
     most_seconds: float | None = None
     most_seconds_left: float | None = None
+    period: int = 0
 
 
 EventHandler = Callable[[Event], None]

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from natgauge.errors import BrokenError
-from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
+from natgauge.errors import BrokenError, EndedBySignal
+from natgauge.measurer import Measurer, Period, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.events import Bounds, Event, EventHandler, ignore
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
@@ -37,6 +37,7 @@ class TrialRunner:
         budget: time limit of all trials together.
         begins: called before each repetition with its number, from 1.
         first: results that were measured first and that the rates of this measurement depend on.
+        interrupted: whether the user has ended a trial of several periods: no other trial may begin.
     """
 
     measurer: Measurer
@@ -47,6 +48,7 @@ class TrialRunner:
     budget: TimeBudget = field(default_factory=TimeBudget)
     begins: Callable[[int], None] = unheard
     first: list[MeasurementResult] = field(default_factory=list)
+    interrupted: bool = False
     repetition: int = 1
     trials: int = 0
     attempts: list[Attempt] = field(default_factory=list)
@@ -54,7 +56,14 @@ class TrialRunner:
     _trials_of_repetition: list[int] = field(default_factory=list)
 
     def start_repetition(self, number: int) -> None:
-        """Count what follows to this repetition (from 1)."""
+        """Count what follows to this repetition (from 1).
+
+        Raises:
+            BrokenError: the user has ended the measurement.
+            NatgaugeError: the repetition cannot begin.
+        """
+        if self.interrupted:
+            raise BrokenError("the user ended the measurement")
         if number > 1:
             self._trials_of_repetition.append(self.trials - sum(self._trials_of_repetition))
             self.attempts = []
@@ -98,6 +107,47 @@ class TrialRunner:
         self.observe(self._event(plan, load, bounds, judged(outcome)))
         refuse_contradiction(self.metric, plan, outcome)
         return outcome
+
+    def run_periods(self, plan: TrialPlan, load: float, go_on: Callable[[TrialOutcome], bool]) -> list[Period]:
+        """Run one trial with several periods of phase 2, each of which counts as a trial.
+
+        Where the user ends the trial (Ctrl-C), the periods so far are the answer, and `interrupted` is true.
+
+        Args:
+            plan: plan of the trial.
+            load: load of the trial.
+            go_on: called with the outcome of each period; false ends the trial.
+
+        Raises:
+            TimeUpError: it does not fit into the time that is left; it was not begun.
+            NatgaugeError: as the measurer does.
+        """
+        self.budget.allow(plan)
+        periods: list[Period] = []
+        number = 1 if plan.phase2 is None else plan.phase2.periods
+        begin = self.clock()
+
+        def event(outcome: TrialOutcome | None) -> Event:
+            done = len(periods)
+            left = (number - done) * (self.clock() - begin) / done if done else None
+            known = self._event(plan, load, Bounds(), outcome)
+            return replace(known, period=done, seconds_left=left)
+
+        def heard(period: Period) -> bool:
+            periods.append(period)
+            self.trials += 1
+            self.attempts.append(Attempt(load, short=False, outcome=period.outcome))
+            self.observe(event(period.outcome))
+            return go_on(period.outcome)
+
+        self.observe(event(None))
+        try:
+            self.measurer.periods(plan, heard)
+        except (KeyboardInterrupt, EndedBySignal):
+            if not periods or not self.measurer.may_be_cut:
+                raise
+            self.interrupted = True
+        return periods
 
     @property
     def trials_text(self) -> str:

@@ -67,6 +67,14 @@ ABOUT_REPEAT: Final = described(
 ABOUT_LOSS_TOLERANCE: Final = described(
     "largest share of lost frames in a passing trial", "share", partial(share_in, lowest=0.0, highest=0.5)
 )
+ABOUT_MOST_SECONDS: Final = described(
+    "longest time of the measurement; it then ends with the results so far; 0 = unlimited",
+    "s",
+    _check_most,
+    # The result says so where the time was used up.
+    label="longest time",
+    moves_figures=False,
+)
 ABOUT_FRAME_TIMEOUT: Final = described(
     "delay above which a frame counts as lost",
     "s",
@@ -146,17 +154,7 @@ class TrialSettings:
         ),
     )
 
-    most_seconds: float | None = field(
-        default=MOST_SECONDS,
-        metadata=described(
-            "longest time of the measurement; it then ends with the results so far; 0 = unlimited",
-            "s",
-            _check_most,
-            # The result says so where the time was used up.
-            label="longest time",
-            moves_figures=False,
-        ),
-    )
+    most_seconds: float | None = field(default=MOST_SECONDS, metadata=ABOUT_MOST_SECONDS)
 
     def __post_init__(self) -> None:
         """Refuse every value that its field's check refuses; a metric adds what contradicts itself."""

@@ -82,7 +82,8 @@ def nominal_seconds(plan: TrialPlan) -> float:
     before = plan.settle_seconds + (0.0 if plan.stateless else plan.connections / plan.phase1_rate)
     if plan.phase2 is None:
         return before
-    return before + plan.phase2.seconds + (plan.phase2.step.seconds if plan.phase2.step else 0.0)
+    period = plan.phase2.seconds + (plan.phase2.step.seconds if plan.phase2.step else 0.0)
+    return before + plan.phase2.periods * period
 
 
 def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpError) -> Note:

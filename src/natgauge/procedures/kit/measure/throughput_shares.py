@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from natgauge.errors import BrokenError
-from natgauge.inputs.checks import positive
+from natgauge.inputs.checks import positive, share_in
 from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
 from natgauge.notes import Note
@@ -22,6 +22,10 @@ from natgauge.procedures.kit.time_budget import TIME
 
 #: The search for the throughput that the rates are shares of: finer than any share that a user may set.
 THROUGHPUT_ERROR = SearchError(share=0.02)
+
+
+#: For metrics with a single load.
+ABOUT_LOAD: Final = described("load, as a share of the throughput", "share", partial(share_in, lowest=0.01, highest=1))
 
 
 @dataclass(frozen=True, kw_only=True)
