@@ -6,7 +6,7 @@ use std::mem::{offset_of, MaybeUninit};
 use std::net::IpAddr;
 
 use natgauge_engine::flow::Flow;
-use natgauge_engine::shared::{PHASE1, PHASE2_RESPONDER, RESPONDER, TAG_OCTETS};
+use natgauge_engine::shared::{PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, TAG_OCTETS};
 use natgauge_engine::tester::types;
 
 use crate::frame::{self, v4, v6, Udp};
@@ -127,6 +127,27 @@ fn long_frames_carry_counting_octets_with_right_checksums() {
             assert_eq!(frame, &expected(frame, 20, udp), "{size} octets");
         }
     }
+}
+
+#[test]
+fn a_period_continues_with_the_connections_after_those_of_the_period_before_and_numbers_its_frames_from_zero() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[]));
+    let period = |first, frames| loaded.generate(&[Flow { first, ..flow(PHASE2_INITIATOR, frames) }]);
+    let tuples = |frames: &[Vec<u8>]| frames.iter().map(|frame| frame[26..38].to_vec()).collect::<Vec<_>>();
+    let (whole, one, two) = (period(0, 20), period(0, 10), period(10, 10));
+    assert_eq!(tuples(&whole), [tuples(&one), tuples(&two)].concat());
+    assert_ne!(tuples(&one), tuples(&two));
+    let before = loaded.programs.received();
+    let count = |frames: &[Vec<u8>]| {
+        frames.iter().for_each(|frame| drop(loaded.receive(RESPONDER, frame)));
+        let tally = loaded.programs.received().since(&before).tally[PHASE2_INITIATOR];
+        (tally.received, tally.duplicates, tally.mistranslated)
+    };
+    let first = count(&one);
+    loaded.programs.clear_windows(1).unwrap();
+    let both = count(&two);
+    assert_eq!((both.0 + both.2, both.1), (2 * (first.0 + first.2), 0));
 }
 
 fn tuples(order: &str, seed: u64, sources: &str, frames: u64) -> Vec<(Vec<u8>, (u16, u16))> {

@@ -50,7 +50,7 @@ pub const NAT64: &[(&str, &str)] = &[
 /// A stream as fast as it goes.
 pub const fn flow(stream: usize, frames: u64) -> Flow {
     let side = if stream == PHASE2_RESPONDER { RESPONDER } else { INITIATOR };
-    Flow { side, stream, frames, rate: 1e9, step: None }
+    Flow { side, stream, first: 0, frames, rate: 1e9, step: None }
 }
 
 /// One frame in; verdict, frame out and ns per run.

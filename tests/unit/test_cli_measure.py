@@ -28,7 +28,8 @@ from natgauge.inputs.question import Cell, Question
 from natgauge.inputs.types import SearchError
 from natgauge.labs import netns
 from natgauge.measurements.measure import Answer, answer
-from natgauge.procedures import throughput
+from natgauge.measurer import Ability
+from natgauge.procedures import stability, throughput
 from natgauge.procedures.kit.events import Event
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
@@ -136,6 +137,19 @@ def test_on_a_terminal_a_live_line_shows_trial_rate_counts_bounds_and_time_left(
     for part in ("throughput 1/1 trial", "each way", "phase 2 1.5 s", "2,000 of 3,000", "received 1,999", "between"):
         assert part in text
     assert "taking the lab down" in text
+
+
+def test_of_many_periods_those_with_another_verdict_than_the_one_before_are_lines_with_their_numbers() -> None:
+    console = Console(width=400)
+    gateway = Gateway(abilities=frozenset({Ability.PERIODS}), loses_in=frozenset({2, 3}))
+    settings = stability.StabilitySettings(
+        connections=1000, placement="isolated", connection_rate=1e6, throughput_rate=1e6, hours=6 / 3600
+    )
+    with console.capture() as shown, ProgressDisplay(console) as display:
+        stability.PROCEDURE.measure(gateway, settings, display.event)
+    failed, passed = shown.get().splitlines()
+    assert failed.startswith("stability 1/1 trial 3, period 3 of 6: FAIL      500,000 frames/s each way for 1 s")
+    assert passed.startswith("stability 1/1 trial 5, period 5 of 6: PASS")
 
 
 @pytest.mark.parametrize(("error", "status"), [(HostError("no XDP"), 3), (BrokenError("gone"), 4)])

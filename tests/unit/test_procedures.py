@@ -35,6 +35,7 @@ def test_the_metrics_of_this_release_are_there() -> None:
         "pdv",
         "reset",
         "resolution-rate",
+        "stability",
         "system-recovery",
         "table-capacity",
         "tear-down-rate",

@@ -21,6 +21,7 @@ from natgauge.procedures.kit.time_budget import nominal_seconds
 
 READERS = [
     "throughput", "frame-loss", "latency", "pdv", "ipdv", "back-to-back", "system-recovery", "reset",
+    "stability",
 ]  # fmt: skip
 
 

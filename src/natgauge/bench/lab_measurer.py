@@ -240,9 +240,7 @@ class LabMeasurer(Measurer):
             outcome = replace(outcome, table_count=raw.count_after)
             self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
             now = time.time()
-            record = record_of(
-                plan, outcome, raw, placement=self.place.placement, began=began, seconds=now - began
-            )
+            record = record_of(plan, outcome, raw, placement=self.place.placement, began=began, seconds=now - began)
             # The request is the same for all periods.
             self.recorder.add_trial(record if not periods else {**record, "request": None})
             began = now

@@ -31,6 +31,8 @@ class ProgressDisplay:
         self._live: Live | None = None
         self._now: Event | None = None
         self._stages: list[str] = []
+        # Verdict on the period before: of many periods only those with another one are lines.
+        self._period = Verdict.PASS
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -75,10 +77,12 @@ class ProgressDisplay:
             )
         self._now = event
         if event.outcome is None:
+            self._period = Verdict.PASS
             self._show("starting")
-        elif event.period and event.outcome.verdict is Verdict.PASS:
-            self._show("passed")
+        elif event.period and event.outcome.verdict is self._period:
+            self._show(self._period)
         else:
+            self._period = event.outcome.verdict
             self._console.print(_line(event, event.outcome))
 
     def _show(self, where: str) -> None:

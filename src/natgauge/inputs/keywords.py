@@ -48,6 +48,7 @@ class MeasureKeywords(TypedDict, total=False):
     load: float | str | None
     query: Literal["a", "aaaa"] | None
     far_side: str | None
+    hours: float | None
     overload: float | None
     after_seconds: float | None
     safe_connections: int | None

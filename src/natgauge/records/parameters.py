@@ -56,6 +56,7 @@ _BELOW_TESTER: Final = frozenset(
     {
         "connection-rate", "validated-connection-rate", "throughput", "latency", "pdv", "ipdv", "reset",
         "resolution-rate", "tear-down-rate", "expiry", "table-capacity", "enumeration-orders", "cost",
+        "stability",
     }
 )  # fmt: skip
 

@@ -35,6 +35,7 @@ from natgauge.procedures.kit.measure.draws import expected_connections
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
 from natgauge.records.measurement import Result
+from natgauge.statistics.trend import FALSE_ALARM
 from natgauge.trial_evidence import STALL_BOUND_SECONDS
 
 
@@ -140,6 +141,13 @@ def not_forwarded_percent_at(percent: float) -> Read:
         return float(row["shortfall_percent"] or 0.0)
 
     return read
+
+
+def trend(evidence: Evidence) -> str:
+    """Of the loss of a stability's periods."""
+    figures = evidence.measured.figures
+    found = figures["lost_percent_p"].median <= FALSE_ALARM
+    return "rises" if found and figures["lost_percent_tau"].median > 0 else "none"
 
 
 def frames(read: Callable[[Counts], int]) -> Read:
@@ -539,6 +547,8 @@ BURSTING = (
 # Devices that come back
 
 MEDIUM, PENALTY_MS, QUEUE, OVERLOAD = 20_000, 300, 2000, 1.2
+#: Frames of phase 2 that a device forwards before it stops: three and a half periods.
+LASTING = 7000
 #: Linux counts the age of a set's elements in ticks of 1 to 10 ms.
 TICK_MS = 10.0
 #: A frame is late that waited longer in the queue, which shrinks by what leaves and does not come.
@@ -587,6 +597,22 @@ RECOVERING = (
             "overload": OVERLOAD,
             "frame_timeout_seconds": LONGEST_WAIT_SECONDS,
         },
+    ),
+    Row(
+        "stability",
+        Ruled(
+            words=f"forwards {LASTING:,} frames of phase 2, then none",
+            # The frames of phase 1 take tokens, too.
+            rules=f"limit rate over 1/second burst {LASTING + 500} packets drop",
+            placement="isolated",
+        ),
+        "stability",
+        (
+            Look("failed periods", "", figure("failed_periods"), 7.0),
+            Look("worst period", "%", figure("worst_shortfall_percent"), 100.0, both(0.1), "a token a second"),
+            Look("trend of the loss", "", trend, "rises"),
+        ),
+        {**UPWARD, "throughput_rate": 20_000.0, "trial_seconds": 0.2, "hours": 2 / 3600},
     ),
     Row(
         "reset",

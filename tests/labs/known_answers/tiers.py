@@ -15,6 +15,7 @@ COUNTED: Final = frozenset(
         "loss of every 50th frame",
         "duplicates",
         "reordering",
+        "stability",
         "damage",
         "leak",
         "mistranslation",

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stability: does a device still forward every frame after hours at a constant load?
+
+No RFC defines it. The connections are established once. Then phase 2 runs in many short periods, one after the other,
+and each period is judged as a trial of its own. A period is INVALID, and does not count, if a stall of the tester's or
+the device's cores explains its loss. The value is the share of failed periods.
+
+Each period also has the device's own count of connections and the available memory of its machine. Each of these
+quantities is tested for a trend over time (see `natgauge.statistics.trend`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, NamedTuple
+
+from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.checks import in_range
+from natgauge.inputs.input import described
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Ability, Counts, Period, TrialOutcome, TrialPlan, Verdict
+from natgauge.notes import Note
+from natgauge.procedures.kit.measure.held_connections import HeldConnections
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings
+from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
+from natgauge.procedures.kit.measure.throughput_shares import ABOUT_LOAD, ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.result.frame_counts import lost_share, shortfall, worst
+from natgauge.procedures.kit.result.results import Attempt, Measurement, Row
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import ABOUT_MOST_SECONDS, ABOUT_REPEAT, Repeat
+from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.statistics.trend import mann_kendall
+
+METRIC = "stability"
+UNIT = "%"
+#: The result has a row for each period.
+MOST_PERIODS: Final = 200_000
+#: Longest pause between two periods without loss, in seconds; it only decides how many periods fit into a time limit.
+PAUSE_SECONDS: Final = 0.2
+#: A smaller change of the available memory is not reported as a trend: other programs of the machine use it, too.
+LEAST_MEMORY_CHANGE: Final = 0.01
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
+    """Settings of the stability; `trial_seconds` is the length of a period.
+
+    Attributes:
+        hours: hours of traffic, without the pauses between periods; 0.0001 to 168.
+        load: rate as a share of the throughput, 0.01 to 1.
+    """
+
+    repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
+    trial_seconds: float = field(default=1.0, metadata=ABOUT_TRIAL_SECONDS)
+    most_seconds: float | None = field(default=None, metadata=ABOUT_MOST_SECONDS)
+    hours: float = field(
+        default=1.0,
+        metadata=described(
+            "hours of traffic, without pauses", "h", partial(in_range, lowest=0.0001, highest=168, unit="h")
+        ),
+    )
+    load: float = field(default=0.5, metadata=ABOUT_LOAD)
+
+    def __post_init__(self) -> None:
+        """Refuse more periods than a result may have rows."""
+        super().__post_init__()
+        if self.periods > MOST_PERIODS:
+            raise UsageError(
+                f"hours: {self.hours:g} h are {self.periods} periods of {self.trial_seconds:g} s, more than "
+                f"{MOST_PERIODS}; give more --trial-seconds"
+            )
+
+    @property
+    def periods(self) -> int:
+        """Number of periods, at least 1."""
+        return max(1, round(self.hours * 3600 / self.trial_seconds))
+
+    def needs(self) -> frozenset[Ability]:
+        """Many periods over the same connections."""
+        return super().needs() | {Ability.PERIODS}
+
+    def notes(self) -> list[Note]:
+        """None: no RFC wants a length of the periods."""
+        return []
+
+    def periods_plan(self, phase1_rate: float, rate: float, periods: int) -> TrialPlan:
+        """One trial with all periods."""
+        plan = self.plan(phase1_rate, rate, self.trial_seconds)
+        return replace(plan, phase2=replace(self.phase2(rate, self.trial_seconds), periods=periods))
+
+
+class _Quantity(NamedTuple):
+    """A quantity that is tested for a trend.
+
+    Attributes:
+        name: name of its column in the series, and of its figures.
+        text: name in notes.
+        unit: unit in notes.
+        always: whether INVALID periods say something about it, too.
+    """
+
+    name: str
+    text: str
+    unit: str
+    always: bool = False
+
+
+_QUANTITIES: Final = (
+    _Quantity("lost_percent", "the share of lost frames", "%"),
+    _Quantity("late_frames", "the number of late frames", "frames a period"),
+    _Quantity("lag_ms", "the lag at the end of a period", "ms"),
+    _Quantity("connections", "the device's own count", "connections", always=True),
+    _Quantity("free_mib", "the available memory of the device's machine", "MiB", always=True),
+)
+
+
+class _Stability(HeldConnections[StabilitySettings]):
+    """The share of failed periods in %."""
+
+    def __init__(self, runner: TrialRunner, settings: StabilitySettings) -> None:
+        super().__init__(runner, settings)
+        self.rate = throughput_of(self, settings) * settings.load
+
+    def once(self, _known: float | None) -> Measurement:
+        periods = self._periods()
+        self._attempts += [Attempt(self.rate, short=False, outcome=one.outcome) for one in periods]
+        counted = [one for one in periods if one.outcome.verdict is not Verdict.INVALID]
+        if not counted:
+            raise BrokenError(
+                f"{METRIC}: all {len(periods)} periods were INVALID, the last one because of "
+                f"{periods[-1].outcome.reason}"
+            )
+        failed = [one for one in counted if one.outcome.verdict is not Verdict.PASS]
+        rows = [_row(one, lag=self.settings.placement == "shared") for one in periods]
+        figures = {
+            "periods": float(len(periods)),
+            "failed_periods": float(len(failed)),
+            "invalid_periods": float(len(periods) - len(counted)),
+            "lost_percent": _lost_percent(counted),
+        }
+        notes = [*_failures(failed, figures), *self._counts(periods), *self._trends(rows, figures)]
+        if len(periods) < self.settings.periods and self.runner.interrupted:
+            text = f"the user ended the trial after {len(periods)} of {self.settings.periods} periods"
+            notes.append(Note("ended early", text))
+        return self.measurement(100 * len(failed) / len(counted), figures=figures, notes=notes, series=rows)
+
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
+        text = f"{self.rate:.0f} frames/s in each direction, in periods of {self.settings.trial_seconds:g} s"
+        return [Note("method", text)]
+
+    def _periods(self) -> list[Period]:
+        """Run the trial; where phase 1 did not establish the connections, it ends after one period and begins again.
+
+        Raises:
+            BrokenError: phase 1 cannot establish the connections.
+            TimeUpError: no period fits into the time that is left.
+        """
+        settings = self.settings
+        for _ in range(settings.invalid_repeats + 1):
+            plan = settings.periods_plan(self.preparation.rate, self.rate, self._number())
+            periods = self.runner.run_periods(plan, self.rate, self._are_established)
+            first = self.preparation.judge(periods[0].outcome)
+            if self._are_established(first):
+                return periods
+            self._attempts.append(Attempt(self.rate, short=False, outcome=first))
+            if self.preparation.hopeless or self.runner.interrupted:
+                break
+        raise BrokenError(f"{METRIC}: phase 1 could not establish the connections: {first.reason}")
+
+    def _are_established(self, outcome: TrialOutcome) -> bool:
+        """Whether phase 1 established the connections."""
+        phase1, tolerance = outcome.phase1, self.settings.loss_tolerance
+        return outcome.failed_phase != 1 and phase1.received >= (1 - tolerance) * phase1.intended
+
+    def _number(self) -> int:
+        """Number of periods that fit into the time that is left.
+
+        Raises:
+            TimeUpError: none fits.
+        """
+        left, settings = self.runner.budget.left, self.settings
+        if left is None:
+            return settings.periods
+        fitting = int(left / (settings.trial_seconds + PAUSE_SECONDS))
+        if not fitting:
+            raise TimeUpError(f"{left:.1f} s are left, a period takes {settings.trial_seconds:g} s")
+        if fitting < settings.periods:
+            text = f"{fitting} of {settings.periods} periods fitted into the time"
+            self.repetition_notes.append(Note("time used up", text))
+        return min(fitting, settings.periods)
+
+    def _counts(self, periods: Sequence[Period]) -> list[Note]:
+        """Return a note on connections that the device forgot, or opened beyond those of phase 1."""
+        counts = [one.outcome.table_count for one in periods if one.outcome.table_count is not None]
+        stored = periods[0].outcome.stored
+        if not counts or self.settings.stateless or min(counts) == max(counts) == stored:
+            return []
+        text = f"the device's own count was {min(counts)} to {max(counts)}, phase 1 established {stored} connections"
+        return [Note("device", text)]
+
+    def _trends(self, rows: Sequence[Row], figures: dict[str, float]) -> list[Note]:
+        """Add the figures of each quantity's trend, and return notes on those that are significant."""
+        notes = []
+        for quantity in _QUANTITIES:
+            kept = [row for row in rows if quantity.always or row["verdict"] != Verdict.INVALID]
+            values = [value for row in kept if isinstance(value := row.get(quantity.name), int | float)]
+            found = mann_kendall(values)
+            if found is None:
+                continue
+            change = found.slope * len(values)
+            figures[f"{quantity.name}_tau"] = found.tau
+            figures[f"{quantity.name}_p"] = found.probability
+            figures[f"{quantity.name}_change"] = change
+            if found.is_significant and abs(change) >= self._least_change(quantity.name, values):
+                text = (
+                    f"{quantity.text} {'rose' if found.tau > 0 else 'fell'} with time, by {abs(change):.3g} "
+                    f"{quantity.unit} in all (Mann-Kendall test: tau {found.tau:.2f}, p {found.probability:.2g})"
+                )
+                notes.append(Note("device", text, value=change))
+        return notes
+
+    def _least_change(self, name: str, values: Sequence[float]) -> float:
+        """Least change of a quantity over the trial that a note reports."""
+        least: Mapping[str, float] = {
+            "lag_ms": 1000 * max(LAG_SHARE * self.settings.trial_seconds, LEAST_LAG_SECONDS),
+            "free_mib": LEAST_MEMORY_CHANGE * max(values),
+        }
+        return least.get(name, 0.0)
+
+
+def _lost_percent(periods: Sequence[Period]) -> float:
+    """Share of the frames of all directions that was lost and not excused, in %."""
+    outcomes = [one.outcome for one in periods]
+    offered = sum(counts.offered for outcome in outcomes for counts in outcome.phase2.values())
+    lost = sum(counts.lost for outcome in outcomes for counts in outcome.phase2.values())
+    excused = sum(sum(outcome.excused_by_direction.values()) for outcome in outcomes)
+    return 100 * (lost - excused) / offered if offered else 0.0
+
+
+def _worst_percent(outcome: TrialOutcome, share: Callable[[Counts, int], float]) -> float:
+    """A share of the worse direction, without excused frames, in %."""
+    excused = outcome.excused_by_direction
+    shares = {direction: share(counts, excused.get(direction, 0)) for direction, counts in outcome.phase2.items()}
+    return 100 * worst(shares)
+
+
+def _failures(failed: Sequence[Period], figures: dict[str, float]) -> list[Note]:
+    """Add the figures of the first failure and of the worst period, and return notes on them."""
+    if not failed:
+        return []
+    missing = [_worst_percent(one.outcome, shortfall) for one in failed]
+    first, least = failed[0], failed[missing.index(max(missing))]
+    figures["first_failure_seconds"] = first.seconds
+    figures["worst_shortfall_percent"], figures["worst_seconds"] = max(missing), least.seconds
+    text = (
+        f"the first failed period ended after {first.seconds:.1f} s ({first.outcome.reason}); the worst one after "
+        f"{least.seconds:.1f} s ({least.outcome.reason})"
+    )
+    return [Note("device", text, len(failed))]
+
+
+def _row(period: Period, *, lag: bool) -> Row:
+    """Return the row of a period; `lag`: an overloaded device makes the tester late, and loses nothing."""
+    outcome, streams = period.outcome, period.outcome.phase2.values()
+    row: dict[str, float | str | None] = {
+        "seconds": round(period.seconds, 3),
+        "verdict": str(outcome.verdict),
+        "lost_frames": float(sum(counts.lost for counts in streams)),
+        "lost_percent": _worst_percent(outcome, lost_share),
+        "late_frames": float(sum(counts.late for counts in streams)),
+    }
+    if lag:
+        row["lag_ms"] = max(max(one.final_lag_seconds, one.settled_lag_seconds or 0.0) for one in streams) * 1000
+    row["connections"] = None if outcome.table_count is None else float(outcome.table_count)
+    row["free_mib"] = None if period.free_octets is None else round(period.free_octets / _MIB, 3)
+    return row
+
+
+PROCEDURE = Procedure(
+    metric=METRIC,
+    unit=UNIT,
+    better="lower",
+    summary="share of failed periods in hours of constant load",
+    source="RFC 9693 section 4.7, again and again",
+    settings=StabilitySettings,
+    start=_Stability,
+    profiles={
+        "quick": {"trial_seconds": 1.0, "most_seconds": None, "hours": 0.005},
+        "standard": {"trial_seconds": 1.0, "most_seconds": None, "repeat": 1},
+        "rfc": {"trial_seconds": 1.0, "repeat": 1, "hours": 24.0},
+    },
+)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stability against simulated gateways that stay the same, deteriorate, lose now and then, forget and leak."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.campaigns.replay import RecordedCall, ReplayingMeasurer
+from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Ability
+from natgauge.procedures import stability
+from natgauge.procedures.kit.events import Event
+from natgauge.procedures.kit.result.results import MeasurementResult
+
+N = 1000
+#: 100 periods of 1 s at half of the throughput.
+HUNDRED: Mapping[str, Any] = {"hours": 100 / 3600, "throughput_rate": 1e6, "connection_rate": 1e6}
+
+
+def measure(
+    ages: Callable[[Gateway, int], None] | None = None, observe: Callable[[Event], None] | None = None, **given: Any
+) -> MeasurementResult:
+    known = {name: given.pop(name) for name in tuple(given) if name in SETTINGS}
+    gateway = Gateway(ages=ages, abilities=frozenset({Ability.PERIODS}), **given)
+    settings = stability.StabilitySettings(connections=N, placement=gateway.placement, **{**HUNDRED, **known})
+    return stability.PROCEDURE.measure(gateway, settings, observe or (lambda _event: None))
+
+
+SETTINGS = {"hours", "repeat", "most_seconds", "load", "trial_seconds", "throughput_rate", "connection_rate"}
+
+
+def notes(result: MeasurementResult) -> str:
+    return "\n".join(f"{note.word}: {note.text}" for note in result.notes)
+
+
+def figures(result: MeasurementResult) -> Any:
+    return result.measurements[0].figures
+
+
+def slower(gateway: Gateway, period: int) -> None:
+    """Lose 1 % of the first capacity a period."""
+    gateway.forwards = 1e6 * (1 - period / 100)
+
+
+def test_a_device_that_stays_the_same_fails_in_no_period() -> None:
+    result = measure()
+    assert (result.summary.median, result.unit) == (0, "%")
+    assert figures(result) == {"periods": 100, "failed_periods": 0, "invalid_periods": 0, "lost_percent": 0}
+    rows = result.measurements[0].series
+    assert [row["seconds"] for row in rows[:2]] == [1.0, 2.1]
+    assert {(row["verdict"], row["lost_frames"], row["connections"]) for row in rows} == {("PASS", 0.0, float(N))}
+    assert "500000 frames/s in each direction, in periods of 1 s" in notes(result)
+
+
+def test_a_device_that_deteriorates_is_found_with_its_first_failure_its_worst_period_and_a_trend() -> None:
+    result = measure(slower)
+    # Its capacity is below 500,000 frames/s from the 52nd period on.
+    assert result.summary.median == 49
+    found = figures(result)
+    assert found["first_failure_seconds"] == pytest.approx(52 + 5.1)
+    assert (found["worst_shortfall_percent"], found["worst_seconds"]) == (pytest.approx(98), pytest.approx(100 + 9.9))
+    assert found["lost_percent_p"] < 1e-6
+    assert "device: the share of lost frames rose with time" in notes(result)
+    assert "device: the first failed period ended after 57.1 s (phase 2 from the Initiator: 10000 of 500000" in (
+        notes(result)
+    )
+
+
+def test_in_placement_shared_a_device_that_deteriorates_is_late() -> None:
+    result = measure(slower, placement="shared")
+    assert result.summary.median == 49
+    assert figures(result)["lost_percent"] == 0
+    assert figures(result)["worst_shortfall_percent"] == pytest.approx(98)
+    assert "device: the lag at the end of a period rose with time" in notes(result)
+
+
+def test_sporadic_loss_is_no_trend() -> None:
+    result = measure(loses_in=frozenset({20, 70}))
+    assert result.summary.median == 2
+    assert figures(result)["first_failure_seconds"] == pytest.approx(21 + 2.0)
+    assert "with time" not in notes(result)
+
+
+def test_a_period_that_a_stall_spoiled_does_not_count() -> None:
+    result = measure(disturbed=0.3)
+    assert result.summary.median == 0
+    invalid = figures(result)["invalid_periods"]
+    assert 10 < invalid < 50
+    assert result.trials["INVALID"] == invalid
+    assert f"{invalid:.0f} were INVALID and not counted" in notes(result)
+
+
+def test_where_stalls_spoiled_all_periods_nothing_is_said_of_the_device() -> None:
+    with pytest.raises(BrokenError, match=r"^stability: all 100 periods were INVALID, the last one because of phase 2"):
+        measure(disturbed=1.0)
+
+
+def test_a_device_that_forgets_connections_is_found_although_it_loses_nothing() -> None:
+    result = measure(lambda gateway, period: setattr(gateway, "counts", N - period))
+    assert result.summary.median == 0
+    assert "device: the device's own count was 901 to 1000, phase 1 established 1000 connections" in notes(result)
+    assert "device: the device's own count fell with time, by " in notes(result)
+
+
+@pytest.mark.parametrize(("leak", "told"), [(1 << 20, True), (1 << 10, False)])
+def test_a_leak_of_memory_is_told_from_a_hundredth_of_what_was_available(leak: int, *, told: bool) -> None:
+    result = measure(lambda gateway, period: setattr(gateway, "free_octets", (1 << 30) - period * leak))
+    assert ("the available memory of the device's machine fell with time, by" in notes(result)) is told
+    assert figures(result)["free_mib_change"] == pytest.approx(-100 * leak / (1 << 20), rel=0.1)
+
+
+def test_a_device_that_tells_neither_count_nor_memory_is_measured() -> None:
+    result = measure(knows_count=False)
+    assert {row["connections"] for row in result.measurements[0].series} == {None}
+
+
+def interrupted(_gateway: Gateway, period: int) -> None:
+    if period == 30:
+        raise KeyboardInterrupt
+
+
+def test_the_user_may_end_the_trial_and_gets_the_periods_so_far_and_no_further_repetition() -> None:
+    result = measure(interrupted, repeat=3)
+    assert (len(result.measurements), figures(result)["periods"]) == (1, 30)
+    assert "ended early: the user ended the trial after 30 of 100 periods" in notes(result)
+    assert "ended early: repetitions after 1 of 3 at most: the user ended the measurement" in notes(result)
+
+
+def test_a_campaign_that_can_go_on_is_ended_without_a_part_of_a_trial() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        measure(interrupted, may_be_cut=False)
+
+
+def test_a_trial_in_the_journal_is_replayed_period_by_period() -> None:
+    def replaying(known: list[RecordedCall], keep: Callable[[RecordedCall], None], **given: Any) -> MeasurementResult:
+        gateway = Gateway(abilities=frozenset({Ability.PERIODS}), **given)
+        measurer = ReplayingMeasurer(known, gateway, highest_rate=1e6, abilities=gateway.abilities, keep=keep)
+        settings = stability.StabilitySettings(connections=N, placement="isolated", **HUNDRED)
+        result = stability.PROCEDURE.measure(measurer, settings)
+        assert bool(gateway.plans) is not bool(known)
+        return result
+
+    calls: list[RecordedCall] = []
+    first = replaying([], calls.append, ages=slower, free_octets=1 << 30)
+    assert [call.call for call in calls] == ["periods"]
+    assert replaying(calls, calls.append) == first
+
+
+def test_a_phase_1_that_was_too_fast_begins_again_more_slowly() -> None:
+    result = measure(establishes=2e5)
+    assert figures(result)["periods"] == 100
+    assert result.trials["INVALID"] == 2
+    with pytest.raises(BrokenError, match="stability: phase 1 could not establish the connections: phase 2 was not"):
+        measure(establishes=1e3)
+
+
+def test_a_time_limit_leaves_periods_out() -> None:
+    result = measure(most_seconds=60.5)
+    assert figures(result)["periods"] == 50
+    assert "time used up: 50 of 100 periods fitted into the time" in notes(result)
+    with pytest.raises(BrokenError, match=r"0\.5 s are left, a period takes 1 s; give more --most-seconds"):
+        measure(most_seconds=0.5)
+
+
+def test_each_period_is_an_event_with_its_number_and_the_time_that_is_left() -> None:
+    events: list[Event] = []
+    measure(observe=events.append)
+    assert [event.period for event in events] == list(range(101))
+    assert events[0].outcome is None
+    assert events[-1].seconds_left == 0
+
+
+def test_more_periods_than_a_result_has_rows_are_refused() -> None:
+    text = r"^hours: 168 h are 604800 periods of 1 s, more than 200000; give more --trial-seconds$"
+    with pytest.raises(UsageError, match=text):
+        stability.StabilitySettings(connections=N, placement="shared", hours=168.0)
+    assert stability.StabilitySettings(connections=N, placement="shared", hours=168.0, trial_seconds=10.0).periods == (
+        60_480
+    )
+
+
+@pytest.mark.parametrize(("name", "value", "said"), [("hours", 0, "hours: 0 is outside of"), ("load", 0, "load: 0%")])
+def test_wrong_settings_are_refused(name: str, value: float, said: str) -> None:
+    wrong: dict[str, Any] = {name: value}
+    with pytest.raises(UsageError, match=said):
+        stability.StabilitySettings(connections=N, placement="shared", **wrong)
