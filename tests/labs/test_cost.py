@@ -93,6 +93,7 @@ def test_the_first_trial_is_near_its_end_where_slices_tell_where_to_begin(tmp_pa
     ("dut", "more", "words"),
     [
         ("tayga-nat64", {"placement": "shared"}, "tayga-nat64: .*processes of its own"),
+        ("jool-nat64", {"lab": "vm"}, "jool-nat64: placement external: the device does not work in the sender's"),
         (
             "nftables-nat44",
             {"placement": "isolated"},

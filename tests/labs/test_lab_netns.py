@@ -251,7 +251,8 @@ def test_a_gateway_may_load_programs_of_its_own(lab: NetnsLab, tmp_path: Path) -
     """Tc, which looks for where programs are pinned, loaded none on hosts that have that mounted."""
     with mounted_bpffs():
         _run(lab, "tc qdisc add dev $NG_OUTSIDE clsact")
-        _run(lab, f"tc filter add dev $NG_OUTSIDE egress bpf da obj {program(tmp_path, 0)} sec tc")
+        busy = program(tmp_path, "busy", LOOPS=0)
+        _run(lab, f"tc filter add dev $NG_OUTSIDE egress bpf da obj {busy} sec tc")
         assert "busy" in _run(lab, "tc filter show dev $NG_OUTSIDE egress")
         _run(lab, "tc qdisc del dev $NG_OUTSIDE clsact")
         assert _run(lab, "stat -f -c %T /sys/fs/bpf") == "bpf_fs\n"

@@ -192,7 +192,9 @@ class Gateway(Measurer):
             return cost * speed * math.exp(self._random.gauss(0, self.slice_noise))
 
         device = slice_of(ns[quantity] * self.slower_in_slices)
-        return CostBlock(quantity, device, *(() if alone else (slice_of(FORWARDING_NS), slice_of(TESTER_NS))))
+        if alone:
+            return CostBlock(quantity, device)
+        return CostBlock(quantity, device, (slice_of(FORWARDING_NS),), (slice_of(TESTER_NS),))
 
     def _delays(self, plan: TrialPlan, counts: Counts) -> Delays:
         """Of the first frames; a direction's delays are the more often repeated, the more frames it has."""

@@ -30,6 +30,7 @@ COSTS = {
     "iptables-nat44": 2200.0,
     "map-e": 2800.0,
     "ds-lite": 3400.0,
+    "jool-nat64": 4000.0,
     "plain": 800.0,
     "cable": 0.0,
 }
@@ -274,6 +275,27 @@ def test_settings_of_one_gateway_have_a_cable_and_forwarding_of_their_own(engine
     assert run(["compare", "nftables-nat44", "nftables-nat44:connections=50000", "--connections", "20000"]) == 0
     connections = [one.trial.connections for one in engine.rounds[0].contestants]
     assert connections == [20_000, 50_000, 20_000, 20_000, 50_000, 20_000, 50_000]
+
+
+def test_between_two_families_there_is_a_cable_and_forwarding_of_each(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", "jool-nat64", "jool-nat64", "--connections", "20000", "--quantities", "up", "--json"]) == 0
+    contestants = engine.rounds[0].contestants
+    families = [(one.trial.initiator.family, one.trial.responder.family) for one in contestants]
+    within = [("ipv6", "ipv6"), ("ipv4", "ipv4")]
+    assert families == [("ipv6", "ipv4")] * 3 + within * 2
+    assert [one.trial.frame.size for one in contestants[3:]] == [84, 64] * 2
+    document = json.loads(capsys.readouterr().out)
+    assert document["estimates"][0]["ratio_to_forwarding"] == pytest.approx(4000 / 800, rel=0.02)
+
+
+def test_a_nat64_next_to_a_nat44_has_references_of_its_own(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["compare", "nftables-nat44", "jool-nat64", "--connections", "20000", "--quantities", "up"]
+    assert run([*asked, "--unlike", "--json"]) == 0
+    # The baseline's cable and plain forwarding are those of the NAT64's IPv4 side.
+    assert [one.trial.responder.family for one in engine.rounds[0].contestants[3:]] == ["ipv4", "ipv6", "ipv4", "ipv6"]
+    assert json.loads(capsys.readouterr().out)["estimates"][0]["ratio"] == pytest.approx(2, rel=0.02)
 
 
 @pytest.mark.parametrize(("limit", "status", "words"), [("3%", 10, "Answer: more"), ("30%", 0, "Answer: not more")])

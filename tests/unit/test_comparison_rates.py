@@ -369,6 +369,12 @@ def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(
             {"by": "slices"},
             "cores: by slices all gateways run on one core",
         ),
+        (
+            ("nftables-nat44", "nftables-nat44:grace_seconds=1"),
+            {},
+            "nftables-nat44:grace_seconds=1: grace_seconds: by slices nothing waits for late frames",
+        ),
+        (("jool-nat64", "nftables-nat44"), {}, "nftables-nat44: is of kind nat44 ipv4 .* they do different work"),
         (("nftables-nat44", "nftables-nat44"), {"by": "rates", "core": 1}, "core: 1 is for slices"),
         (("nftables-nat44:lab=wire", "nftables-nat44"), {}, "initiator-port is missing"),
         (("nftables-nat44:lab=moon", "nftables-nat44"), {}, "lab: 'moon' is unknown"),

@@ -28,9 +28,9 @@ TESTER, FORWARDING = 300.0, 800.0
 #: Positions in the simulated rounds.
 BASELINE, OTHER, TWIN, PLAIN, CABLE = range(5)
 PLACES = [
-    RoundPlace("a", BASELINE, CABLE, PLAIN),
-    RoundPlace("b", OTHER, CABLE, PLAIN),
-    RoundPlace("a (A/A control)", TWIN, CABLE, PLAIN),
+    RoundPlace("a", (BASELINE,), (CABLE,), (PLAIN,)),
+    RoundPlace("b", (OTHER,), (CABLE,), (PLAIN,)),
+    RoundPlace("a (A/A control)", (TWIN,), (CABLE,), (PLAIN,)),
 ]
 FRAMES = 512
 FIRST = BySlices.first_analysis
@@ -302,9 +302,50 @@ def test_the_testers_own_cost_is_taken_off_before_the_ratio() -> None:
 
 
 def test_a_block_with_no_work_above_the_testers_says_what_it_can() -> None:
-    assert ratio(10, 5, 5, 5) == math.inf
-    assert ratio(5, 10, 5, 5) == 0.0
-    assert ratio(4, 4, 5, 5) is None
+    assert ratio(5, 0) == math.inf
+    assert ratio(0, 5) == 0.0
+    assert ratio(-1, 5) == -0.2
+    assert ratio(-1, -1) is None
+
+
+#: Between IPv6 and IPv4: baseline, other, A/A control, plain forwarding and a cable of each family.
+MIXED = [
+    RoundPlace("a", (0,), (5, 6), (3, 4)),
+    RoundPlace("b", (1,), (5, 6), (3, 4)),
+    RoundPlace("a (A/A control)", (2,), (5, 6), (3, 4)),
+]
+
+
+@pytest.mark.parametrize("truth", [0.5, 0.9, 1.1, 3.0])
+@pytest.mark.parametrize("tester", [60.0, 70.0, 80.0])
+def test_between_two_families_the_interval_holds_the_truth_wherever_the_testers_own_work_lies(
+    truth: float, tester: float
+) -> None:
+    """A cable of IPv6 takes 80 ns, of IPv4 60 ns; no cable says what the tester itself takes from one to the other."""
+    ratios = PairedRatios(MIXED, ["up"])
+    times = (400 + tester, 400 * truth + tester, 400 + tester, 300 + 80, 200 + 60, 80, 60)
+    for _ in range(3):
+        ratios.add([BlockWork("up", times)] * 20)
+    found, control = estimates_of(ratios, GOAL, 0.05)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.ratio is not None
+    assert found.low <= truth <= found.high
+    assert found.ratio == pytest.approx(truth, rel=0.05)
+    # Both ends of the range are the same for both, so that equal gateways have no interval at all.
+    assert (control.ratio, control.half_width) == (1.0, 0.0)
+    assert found.ratio_to_forwarding == pytest.approx((400 * truth + tester - 70) / 250)
+    assert (ratios.tester("up"), ratios.forwarding("up")) == (70, 250)
+
+
+def test_a_gateway_between_two_families_next_to_one_within_one_has_its_own_cables() -> None:
+    """The tester's own work is known for the baseline, so that only the other's moves the interval."""
+    ratios = PairedRatios([RoundPlace("a", (0,), (3,), (2,)), RoundPlace("b", (1,), (3, 4), (2, 2))], ["up"])
+    for _ in range(3):
+        ratios.add([BlockWork("up", (460, 870, 260, 60, 80))] * 20)
+    found = ratios.estimate(ratios.places[1], "up", 0.05)
+    assert found is not None
+    assert (found.lower, found.value, found.upper) == pytest.approx((790 / 400, 800 / 400, 810 / 400))
 
 
 def test_a_void_round_says_nothing_of_its_gateway_nor_of_any_without_baseline_or_cable() -> None:

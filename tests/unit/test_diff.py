@@ -140,9 +140,14 @@ def test_zeros_have_a_difference_and_no_ratio() -> None:
     assert contrast(none, some).value == 2.5
 
 
-def test_a_time_that_the_host_made_longer_is_an_upper_bound() -> None:
-    common: dict[str, Any] = {"metric": "reset", "unit": "ms"}
-    bound = result(FIRST, limited_by="host", **common)
+@pytest.mark.parametrize(
+    ("limited_by", "metric", "unit"), [("host", "reset", "ms"), ("tester", "cost", "x forwarding")]
+)
+def test_a_time_or_cost_that_something_else_made_larger_is_an_upper_bound(
+    limited_by: str, metric: str, unit: str
+) -> None:
+    common: dict[str, Any] = {"metric": metric, "unit": unit}
+    bound = result(FIRST, limited_by=limited_by, **common)
     assert outcome(bound, result(times(2.0), **common)) == "worse"
     assert outcome(bound, result(times(0.5), **common)) == "cannot tell"
     assert outcome(result(times(2.0), **common), bound) == "better"

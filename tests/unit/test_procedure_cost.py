@@ -104,21 +104,71 @@ class OneRoundWithoutWork(Gateway):
         return replace(found, blocks=tuple(map(self._without_work, found.blocks)))
 
     def _without_work(self, block: CostBlock) -> CostBlock:
-        assert block.tester is not None
         if self.place == "device":
-            return replace(block, device=block.tester)
+            return replace(block, device=block.tester[0])
         return replace(block, forwarding=block.tester)
 
 
-@pytest.mark.parametrize("place", ["device", "forwarding"])
-def test_a_round_without_work_above_the_testers_own_has_no_cost_and_that_is_one_line(place: str) -> None:
+def test_a_round_in_which_forwarding_has_no_work_above_the_testers_own_has_no_cost_and_that_is_one_line() -> None:
     device = OneRoundWithoutWork(placement="shared", abilities=COSTS, establishes=4e5, forwards=5e5)
-    device.place = place
+    device.place = "forwarding"
     with pytest.raises(
-        BrokenError, match=r"^cost: new: in a round the device or plain forwarding shows no work above the tester's own"
+        BrokenError, match=r"^cost: new: in a round plain forwarding shows no work above the tester's own"
     ) as caught:
         measured(device, repeat=1)
     assert "\n" not in str(caught.value)
+
+
+def test_a_round_in_which_the_device_has_none_gives_a_bound() -> None:
+    device = OneRoundWithoutWork(placement="shared", abilities=COSTS, establishes=4e5, forwards=5e5)
+    found = measured(device, repeat=1)
+    assert found.limited_by == "tester"
+    assert found.figures["both_ratio_low"].median == 0.0
+    assert (
+        found.figures["both_ratio_high"].median
+        == found.summary.median
+        > found.figures["both_ratio_to_forwarding"].median
+    )
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_device_as_cheap_as_the_cable_costs_at_most_what_noise_hides(seed: int) -> None:
+    rate = 1e9 / TESTER_NS
+    found = measured(gateway(establishes=rate, forwards=rate, forwards_down=rate, seed=seed), quantities="up", repeat=1)
+    # Slices differ by 5 %, so a median of many blocks by far less than a tenth of plain forwarding.
+    assert 0 < found.summary.median < 0.1
+    assert (found.limited_by, found.figures["up_ratio_low"].median) == ("tester", 0.0)
+    (note,) = (note.text for note in found.notes if "does not show above the tester's own" in note.text)
+    assert f"at most {found.summary.median:.3g} times that of plain forwarding" in note
+
+
+class BetweenFamilies(Gateway):
+    """Between IPv6 and IPv4: it has plain forwarding and a cable of each, 200 ns apart."""
+
+    def costs(self, plan: CostPlan) -> CostRound:
+        """A round of slices."""
+        found = super().costs(plan)
+        return replace(found, blocks=tuple(map(self._of_two, found.blocks)))
+
+    def _of_two(self, block: CostBlock) -> CostBlock:
+        def both(one: float) -> tuple[float, float]:
+            return one + 100, one - 100
+
+        return replace(block, forwarding=both(*block.forwarding), tester=both(*block.tester))
+
+
+def test_between_two_families_forwarding_is_the_mean_and_the_interval_holds_either_cable() -> None:
+    device = BetweenFamilies(placement="shared", abilities=COSTS, forwards=5e5, slice_noise=0.0)
+    found = measured(device, quantities="up", repeat=1)
+    forwarding, own = FORWARDING_NS - TESTER_NS, 2000.0 - TESTER_NS
+    figures = {name: summary.median for name, summary in found.figures.items()}
+    assert figures["up_ratio_to_forwarding"] == pytest.approx(own / forwarding)
+    assert (figures["up_ratio_low"], figures["up_ratio_high"]) == pytest.approx(
+        ((own - 100) / forwarding, (own + 100) / forwarding)
+    )
+    assert (figures["up_ns"], figures["up_tester_ns"]) == pytest.approx((own, TESTER_NS))
+    assert figures["up_forwarding_ns"] == pytest.approx(forwarding)
+    assert any(note.text.startswith("no cable carries frames between two address families") for note in found.notes)
 
 
 def test_few_connections_leave_new_ones_out_and_say_so() -> None:

@@ -202,7 +202,7 @@ def test_a_result_without_doubts_has_none() -> None:
         ([100.0, 106.0, 100.0], {}, "wide spread", "6.0%"),
         ([100.0, 93.0, 100.0], {}, "wide spread", "7.0%"),
         ([0.0, 0.0, 5.0], {}, "wide spread", "median"),
-        ([100.0, 100.0], {"limited_by": "tester"}, "tester limited", "may do more"),
+        ([100.0, 100.0], {"limited_by": "tester"}, "tester limited", "may do better"),
         ([100.0, 100.0], {"limited_by": "host"}, "host limited", "this host"),
         ([100.0, 100.0], {"trials": {"INVALID": 4}}, "INVALID trials", "8 of 18"),
     ],

@@ -38,7 +38,7 @@ def test_every_option_of_the_traffic_and_every_field_of_the_frame_is_judged_here
 @pytest.mark.parametrize("options", [{}, FRAME_OPTIONS])
 def test_plain_forwarding_and_cable_get_the_gateways_frames(dut: str, family: Family, options: dict[str, Any]) -> None:
     bench = Bench(ask("throughput", dut, {"connections": 1000, **options}).cell)
-    frames = bench.timed_frames
+    (frames,) = bench.timed_frames
     forwarding = Bench(forwarding_of(frames, {}))
     cable = over_cable(frames, CableLab("unused"), 0).trial
     own = [each.traffic.frame((family, family)) for each in (bench, forwarding)]
@@ -48,3 +48,19 @@ def test_plain_forwarding_and_cable_get_the_gateways_frames(dut: str, family: Fa
     assert gateways["size"] == options.get("frame_size", 64 if family == "ipv4" else 84)
     assert {cable.initiator.family, cable.responder.family} == {forwarding.address_plan.inside.family} == {family}
     assert cable.connections == forwarding.traffic.connections == bench.traffic.connections == 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes"), [({}, (84, 64)), ({"frame_size": 300, "frame_side": "responder"}, (320, 300))]
+)
+def test_between_two_families_each_has_plain_forwarding_and_a_cable(
+    options: dict[str, Any], sizes: tuple[int, int]
+) -> None:
+    bench = Bench(ask("throughput", "jool-nat64", {"connections": 1000, **options}).cell)
+    assert [(frames.family, frames.octets) for frames in bench.timed_frames] == [("ipv6", sizes[0]), ("ipv4", sizes[1])]
+    octets = bench.traffic.frame(("ipv6", "ipv4"))
+    for frames in bench.timed_frames:
+        # The payload is that of the gateway's frames.
+        assert bench.octets_on(frames.family) == over_cable(frames, CableLab("unused"), 0).trial.frame.size
+        assert Bench(forwarding_of(frames, {})).octets_on(frames.family) == frames.octets
+    assert octets.size in sizes

@@ -86,11 +86,11 @@ def better(metric: str) -> Better | None:
 def _span(repetition: Repetition, result: Result) -> _Span:
     """Return the range of a repetition. The value of a search is its lower bound.
 
-    A repetition that the device did not limit has no upper bound. For times the directions are reversed: a time that
-    the host lengthened has no lower bound. The tester limits no times.
+    A repetition that the device did not limit has no upper bound. For times and costs the directions are reversed: a
+    time that the host lengthened, and a cost that the tester's own work hides, have no lower bound.
     """
     if better(result.metric) == "lower":
-        return _Span(0.0 if repetition.limited_by == "host" else repetition.value, repetition.value)
+        return _Span(0.0 if repetition.limited_by in ("host", "tester") else repetition.value, repetition.value)
     if repetition.limited_by in _NO_DEVICE and (repetition.limited_by != "time" or repetition.upper is None):
         return _Span(repetition.value, math.inf)
     return _Span(

@@ -322,19 +322,18 @@ class Bench:
         return reasons_not_timed(self.recipe.name, self.recipe, self.lab.placement, self.lab.sender_cpus)
 
     @property
-    def timed_frames(self) -> TimedFrames:
-        """Properties of the frames that plain forwarding and a cable need to get the same frames."""
-        family = self.address_plan.inside.family
-        return TimedFrames(family, self.octets_on(family), self.traffic.connections)
+    def timed_frames(self) -> tuple[TimedFrames, ...]:
+        """Properties of the frames of each address family, for which plain forwarding and a cable are timed."""
+        families = dict.fromkeys((self.address_plan.inside.family, self.address_plan.outside.family))
+        return tuple(TimedFrames(family, self.octets_on(family), self.traffic.connections) for family in families)
 
     def _rounds_of_slices(self) -> SliceRounds | None:
         """Rounds that time the device's frames, made once for all procedures; None = they cannot be timed here."""
         if self._reasons_not_timed():
             return None
         if self._slice_rounds is None:
-            frames = self.timed_frames
             cpu = self.lab.sender_cpus[0]
-            self._slice_rounds = CostRounds(frames, cpu, lambda name: self._plain_forwarding(frames, name), self._made)
+            self._slice_rounds = CostRounds(self.timed_frames, cpu, self._plain_forwarding, self._made)
         return self._slice_rounds
 
     def _plain_forwarding(self, frames: TimedFrames, lab_name: str) -> LabMeasurer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds that time a device's frames next to plain forwarding and a cable, both made for the first round."""
+"""Rounds that time a device's frames next to plain forwarding and cables, which are made for the first round."""
 
 from __future__ import annotations
 
@@ -16,28 +16,32 @@ from natgauge.bench.timed_gateway import TimedGateway
 from natgauge.host.sampling import Sampling, Stack
 from natgauge.labs.common.cable import CableLab
 from natgauge.paired.slices import CostBlock, CostPlan, CostRound, HotSpot
+from natgauge.words import Quantity
 
 
 class CostRounds:
-    """Rounds of a device, plain forwarding and a cable; both references have labs of their own on the device's core."""
+    """Rounds of a device, plain forwarding and cables; the references have labs of their own on the device's core."""
 
     def __init__(
-        self, frames: TimedFrames, cpu: int, start_forwarding: Callable[[str], LabMeasurer], made: ExitStack
+        self,
+        frames: Sequence[TimedFrames],
+        cpu: int,
+        start_forwarding: Callable[[TimedFrames, str], LabMeasurer],
+        made: ExitStack,
     ) -> None:
         """Plan the rounds; the labs are made for the first round.
 
         Args:
-            frames: that are sent through the device.
+            frames: that are sent through the device, of each address family.
             cpu: core on which the tester and all devices work.
-            start_forwarding: starts plain forwarding in a lab of this name.
+            start_forwarding: starts plain forwarding of such frames in a lab of this name.
             made: removes the labs at its end.
         """
         self._frames = frames
         self._cpu = cpu
         self._start_forwarding = start_forwarding
         self._made = made
-        self._cable: CableLab | None = None
-        self._forwarding: LabMeasurer | None = None
+        self._references: list[tuple[LabMeasurer, CableLab]] = []
 
     def round(self, measurer: LabMeasurer, plan: CostPlan) -> CostRound:
         """Perform one round of slices through this measurer's device, and record it.
@@ -52,9 +56,10 @@ class CostRounds:
             measurer.sleep(plan.settle_seconds)
         cables = []
         if not plan.alone:
-            forwarding, cable = self._references()
-            devices.append(TimedGateway("plain forwarding", forwarding, plan.connections))
-            cables.append(over_cable(self._frames, cable, self._cpu, plan.connections))
+            self._make_references()
+            for frames, (forwarding, cable) in zip(self._frames, self._references, strict=True):
+                devices.append(TimedGateway("plain forwarding", forwarding, plan.connections))
+                cables.append(over_cable(frames, cable, self._cpu, plan.connections))
         sampling = Sampling(self._cpu) if plan.sampled else None
         with sampling or nullcontext():
             done = perform(RoundPlan(self._cpu, plan.frames, plan.blocks, plan.seed), devices, cables)
@@ -64,24 +69,31 @@ class CostRounds:
         measurer.recorder.add_round(done.as_kept())
         return cost_round
 
-    def _references(self) -> tuple[LabMeasurer, CableLab]:
-        if self._cable is None or self._forwarding is None:
-            self._cable = self._made.enter_context(CableLab(_name("cable")))
-            self._forwarding = self._start_forwarding(_name("plain"))
-        return self._forwarding, self._cable
+    def _make_references(self) -> None:
+        """Make plain forwarding and a cable for the frames of each address family, once."""
+        for frames in self._frames[len(self._references) :]:
+            cable = self._made.enter_context(CableLab(_name(f"cable-{frames.family}")))
+            self._references.append((self._start_forwarding(frames, _name(f"plain-{frames.family}")), cable))
 
 
 def _cost_round(done: Round, plan: CostPlan) -> CostRound:
     fault = "; ".join(
         f"{done.request.contestants[position].name}: {said}" for position, said in sorted(done.faults.items())
     )
-    blocks = [CostBlock(quantity, *took) for quantity, took in work_of_blocks(done.result.blocks, plan.frames)]
+    blocks = [_cost_block(*work) for work in work_of_blocks(done.result.blocks, plan.frames)]
     return CostRound(
         blocks=() if fault else tuple(blocks),
         fault=fault,
         slices=sum(len(block.ns) for block in done.result.blocks),
         interrupted=sum(block.interrupted for block in done.result.blocks),
     )
+
+
+def _cost_block(quantity: Quantity, took: Sequence[float]) -> CostBlock:
+    """Return a block: the device's time is first, then those of plain forwarding, then as many of cables."""
+    device, *references = took
+    half = len(references) // 2
+    return CostBlock(quantity, device, tuple(references[:half]), tuple(references[half:]))
 
 
 def _standing_seconds(done: Round) -> float | None:

@@ -30,11 +30,6 @@ def reasons_not_timed(name: str, recipe: Recipe, placement: Placement, sender_cp
             "works in processes of its own, not in the sender's context, so its frames cannot be timed; its rate can "
             "be measured: connection-rate, throughput"
         )
-    if recipe.initiator_family != recipe.responder_family:
-        reasons.append(
-            f"goes from {recipe.initiator_family} to {recipe.responder_family}; there is no cable of two families to "
-            "take the tester's own work from"
-        )
     if len(sender_cpus) > 1:
         reasons.append(f"cores {','.join(map(str, sender_cpus))}: costs are those of one core; name one")
     return [f"{name}: {reason}" for reason in reasons]

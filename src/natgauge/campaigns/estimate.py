@@ -322,16 +322,15 @@ class _Assumed(Measurer):
             + plan.connections / ASSUMED_CONNECTIONS
             + slices * (LEAD_FRAMES + plan.frames) / ASSUMED_FRAMES
         )
-        cost_blocks = tuple(
-            CostBlock(quantity, *(1e9 / rate for rate in _assumed_rates(quantity, plan))) for quantity in blocks
-        )
-        return CostRound(cost_blocks, "", slices, 0)
+        return CostRound(tuple(_assumed_block(quantity, plan) for quantity in blocks), "", slices, 0)
 
 
-def _assumed_rates(quantity: Quantity, plan: CostPlan) -> tuple[float, ...]:
-    """Rates of the device, of plain forwarding and of the tester, frames/s of all directions."""
-    device = {"new": ASSUMED_CONNECTIONS, "both": 2 * ASSUMED_FRAMES}.get(quantity, ASSUMED_FRAMES)
-    return (device,) if plan.alone else (device, 2 * device, _HIGHEST)
+def _assumed_block(quantity: Quantity, plan: CostPlan) -> CostBlock:
+    """Return a block of a device that works twice as long as plain forwarding."""
+    rate = {"new": ASSUMED_CONNECTIONS, "both": 2 * ASSUMED_FRAMES}.get(quantity, ASSUMED_FRAMES)
+    if plan.alone:
+        return CostBlock(quantity, 1e9 / rate)
+    return CostBlock(quantity, 1e9 / rate, (1e9 / (2 * rate),), (1e9 / _HIGHEST,))
 
 
 def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> Counts:

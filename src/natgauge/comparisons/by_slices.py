@@ -49,7 +49,7 @@ class BySlices:
         self.all = Contestants(gateways, cpu, self._seed, observer)
         self.labels = [gateway.label for gateway in self.all.gateways]
         self.stage = f"comparing {', '.join(self.labels)} on core {cpu}"
-        fewest = min(device.frames.connections for device in self.all.devices)
+        fewest = min(device.bench.traffic.connections for device in self.all.devices)
         self._blocks = blocks_of_round(quantities, fewest, options.slice_frames)
         self._ratios = PairedRatios(self._places(), quantities)
         self._voids = VoidRounds(
@@ -87,7 +87,10 @@ class BySlices:
         """Return all choices, for the results folder."""
         return {
             "gateways": {
-                gateway.label: {"recipe": gateway.bench.recipe.origin, **gateway.frames._asdict()}
+                gateway.label: {
+                    "recipe": gateway.bench.recipe.origin,
+                    "frames": [frames._asdict() for frames in gateway.frames],
+                }
                 for gateway in self.all.gateways
             },
             "core": self.all.cpu,
@@ -160,7 +163,7 @@ class BySlices:
         at = {id(device): position for position, device in enumerate(self.all.devices)}
 
         def place(gateway: RunningGateway) -> RoundPlace:
-            forwarding = self.all.forwarding[gateway.frames]
-            return RoundPlace(gateway.label, at[id(gateway)], self.all.cable_of(gateway), at[id(forwarding)])
+            forwarding = tuple(at[id(self.all.forwarding[frames])] for frames in gateway.frames)
+            return RoundPlace(gateway.label, (at[id(gateway)],), self.all.cables_of(gateway), forwarding)
 
         return [place(gateway) for gateway in [*self.all.gateways, self.all.control]]

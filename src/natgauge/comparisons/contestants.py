@@ -30,13 +30,13 @@ class RunningGateway:
     Attributes:
         label: its name in results.
         bench: its lab and traffic.
-        frames: the frames that are sent through it.
+        frames: the frames that are sent through it, of each address family.
         ready: its started device; None before the `with` block.
     """
 
     label: str
     bench: Bench
-    frames: TimedFrames
+    frames: tuple[TimedFrames, ...]
     ready: Ready | None = None
 
     @property
@@ -84,7 +84,7 @@ class Contestants:
         self._made = ExitStack()
         self.gateways = [self._planned(gateway, str(number)) for number, gateway in enumerate(compared)]
         self.control = self._planned(compared[0].control(), "control")
-        kinds = dict.fromkeys(gateway.frames for gateway in self.gateways)
+        kinds = dict.fromkeys(frames for gateway in self.gateways for frames in gateway.frames)
         self.forwarding = {frames: self._forwarding(frames, compared, number) for number, frames in enumerate(kinds)}
         self.cables = {frames: CableLab(_name(f"cable{number}")) for number, frames in enumerate(kinds)}
         if len(self.devices) + len(self.cables) > MOST:
@@ -128,9 +128,9 @@ class Contestants:
         """Return the cables for the next round; they follow the devices."""
         return [over_cable(frames, lab, self.cpu) for frames, lab in self.cables.items()]
 
-    def cable_of(self, gateway: RunningGateway) -> int:
-        """Return the position of the gateway's cable in a round."""
-        return len(self.devices) + list(self.cables).index(gateway.frames)
+    def cables_of(self, gateway: RunningGateway) -> tuple[int, ...]:
+        """Return the positions of the gateway's cables in a round, one for each address family."""
+        return tuple(len(self.devices) + list(self.cables).index(frames) for frames in gateway.frames)
 
     def _planned(self, gateway: ComparedGateway, lab: str) -> RunningGateway:
         return self._on(gateway.label, gateway.cell(self._place(lab)))
@@ -146,7 +146,7 @@ class Contestants:
 
     def _forwarding(self, frames: TimedFrames, compared: Sequence[ComparedGateway], number: int) -> RunningGateway:
         for choice, gateway in zip(compared, self.gateways, strict=True):
-            if choice.recipe.kind == "routing" and gateway.frames == frames:
+            if choice.recipe.kind == "routing" and gateway.frames == (frames,):
                 return gateway
         cell = forwarding_of(frames, self._place(f"plain{number}"))
         return self._on(f"plain forwarding (linux-{frames.family})", cell)

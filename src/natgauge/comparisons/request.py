@@ -224,6 +224,11 @@ def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGatew
         raise UsageError(f"{reasons[0]}; or leave out --by slices")
     by: MethodChoice = options.by if options.by != "auto" else "rates" if reasons else "slices"
     for gateway in gateways if by == "slices" else ():
+        if gateway.question.cell.lab.grace_seconds is not None:
+            raise UsageError(
+                f"{gateway.label}: grace_seconds: by slices nothing waits for late frames, because all frames of a "
+                "slice return while it is sent; leave it out, or add --by rates"
+            )
         if own := next(iter(gateway.place_options), None):
             raise UsageError(
                 f"{gateway.label}: {own}: by slices all gateways run on one core, in identical labs; choose the core "

@@ -1,28 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios of devices' work, block by block, with the tester's own work taken off.
+"""Ratios of devices' work, block by block, without the tester's own work.
 
-A block visits every device and a cable within some milliseconds. What the cable took is the tester's own work.
+A block visits every device and a cable within some milliseconds. The time of the cable is the tester's own work.
+
+No cable carries the frames of a device that translates between address families: they are sent in one family and arrive
+in the other. The tester's own work for them lies between that of a cable of either family. Their mean is taken off, and
+intervals reach to the ends that follow from each cable alone.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from natgauge.statistics.interval import MedianEstimate
-from natgauge.statistics.rounds import estimate_over_rounds
+from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
+from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds
 from natgauge.words import Quantity
 
 
-def ratio(here: float, baseline: float, tester: float, baseline_tester: float) -> float | None:
-    """Ratio of two devices' work in a block, 0 to infinity; None where neither shows above the tester's own."""
-    device, other = here - tester, baseline - baseline_tester
+def ratio(device: float, other: float) -> float | None:
+    """Return the ratio of two devices' work in a block, without the tester's own work.
+
+    Below 0 where only the other device has work above the tester's own, infinite where only this one has, None where
+    neither has.
+    """
     if other <= 0:
         return math.inf if device > 0 else None
-    return max(device, 0.0) / other
+    return device / other
 
 
 class BlockWork(NamedTuple):
@@ -39,19 +47,44 @@ class BlockWork(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RoundPlace:
-    """Positions of a gateway, its cable and its plain forwarding in a round."""
+    """Positions of a gateway and its references in a round.
+
+    Attributes:
+        label: name of the gateway.
+        positions: of the gateway; of plain forwarding, whose work is compared, one for each family.
+        cables: a cable for each address family of the gateway's frames.
+        forwarding: plain forwarding for each address family of the gateway's frames.
+    """
 
     label: str
-    position: int
-    cable: int
-    forwarding: int
+    positions: tuple[int, ...]
+    cables: tuple[int, ...]
+    forwarding: tuple[int, ...]
+
+    def works(self, took: Sequence[float]) -> tuple[float, ...]:
+        """Return the gateway's own work in a block with these times.
+
+        The first value is the best estimate. Between two families the values that follow are the ends of the range that
+        contains the true value.
+        """
+        own, testers = _mean(took, self.positions), _mean(took, self.cables)
+        if len(self.positions) == len(self.cables):
+            return (own - testers,)
+        return (own - testers, *(own - took[cable] for cable in self.cables))
+
+    def same_tester(self, other: RoundPlace) -> bool:
+        """Whether the tester's own work is the same for both, so that its uncertainty is the same, too."""
+        return self.cables == other.cables and len(self.positions) == len(other.positions)
 
 
 @dataclass(slots=True)
 class _Collected:
-    """Blocks of one place and quantity: ratios to the baseline by round, shares of plain forwarding, ns a frame."""
+    """Blocks of one place and quantity: ratios to the baseline by round, shares of plain forwarding, ns a frame.
 
-    rounds: list[list[float]] = field(default_factory=list)
+    The rounds are once in `rounds` for each assumption on the tester's own work, the best one first.
+    """
+
+    rounds: list[list[list[float]]]
     shares: list[float] = field(default_factory=list)
     nanoseconds: list[float] = field(default_factory=list)
 
@@ -68,46 +101,70 @@ class PairedRatios:
         """Store the arguments; there are no blocks yet."""
         self.places = tuple(places)
         self.quantities = tuple(quantities)
-        self._of = {(place.label, quantity): _Collected() for place in places for quantity in quantities}
+        self._assumptions = {place.label: _assumptions(place, places[0]) for place in places}
+        self._of = {
+            (place.label, quantity): _Collected([[] for _ in self._assumptions[place.label]])
+            for place in places
+            for quantity in quantities
+        }
         self._tester: dict[Quantity, list[float]] = {quantity: [] for quantity in quantities}
         self._forwarding: dict[Quantity, list[float]] = {quantity: [] for quantity in quantities}
 
     def add(self, blocks: Iterable[BlockWork], void: frozenset[int] = frozenset()) -> None:
         """Add the blocks of a round, without blocks of void positions."""
         baseline = self.places[0]
-        if void & {baseline.position, baseline.cable}:
+        if void & {*baseline.positions, *baseline.cables}:
             return
         for collected in self._of.values():
-            collected.rounds.append([])
+            for rounds in collected.rounds:
+                rounds.append([])
         for quantity, took in blocks:
-            self._tester[quantity].append(took[baseline.cable])
-            if baseline.forwarding not in void:
-                self._forwarding[quantity].append(took[baseline.forwarding] - took[baseline.cable])
+            self._tester[quantity].append(_mean(took, baseline.cables))
+            if not void & {*baseline.forwarding}:
+                self._forwarding[quantity].append(_forwarded(baseline, took))
             for place in self.places:
-                if void & {place.position, place.cable}:
+                if void & {*place.positions, *place.cables}:
                     continue
                 collected = self._of[place.label, quantity]
-                own, tester = took[place.position], took[place.cable]
-                collected.nanoseconds.append(own - tester)
-                _append(collected.rounds[-1], ratio(own, took[baseline.position], tester, took[baseline.cable]))
-                if place.forwarding not in void:
-                    _append(collected.shares, ratio(own, took[place.forwarding], tester, tester))
+                works, baselines = place.works(took), baseline.works(took)
+                collected.nanoseconds.append(works[0])
+                for rounds, (own, other) in zip(collected.rounds, self._assumptions[place.label], strict=True):
+                    _append(rounds[-1], ratio(works[own], baselines[other]))
+                if not void & {*place.forwarding}:
+                    _append(collected.shares, ratio(works[0], _forwarded(place, took)))
 
     def estimate(self, place: RoundPlace, quantity: Quantity, alpha: float) -> MedianEstimate | None:
-        """Median ratio of a place's work to the baseline's; None where rounds or blocks are too few."""
-        return estimate_over_rounds(self._of[place.label, quantity].rounds, alpha)
+        """Median ratio of a place's work to the baseline's, 0 to infinity; None where rounds or blocks are too few."""
+        assumed = self._of[place.label, quantity].rounds
+        estimates = [found for rounds in assumed if (found := estimate_over_rounds(rounds, alpha)) is not None]
+        if len(estimates) < len(assumed):
+            return None
+        lower, upper = (min(each.lower for each in estimates), max(each.upper for each in estimates))
+        interval = ConfidenceInterval(max(0.0, lower), max(0.0, upper), 1 - alpha)
+        return MedianEstimate(max(0.0, estimates[0].value), interval, estimates[0].number)
+
+    def bound(self, place: RoundPlace, quantity: Quantity, alpha: float) -> float | None:
+        """Return the largest ratio of a place's work to the baseline's that noise can hide.
+
+        For a place without work above the tester's own. None where the baseline has none in a round, or rounds or
+        blocks are too few.
+        """
+        magnitudes = [magnitude_over_rounds(rounds, alpha) for rounds in self._of[place.label, quantity].rounds]
+        known = [magnitude for magnitude in magnitudes if magnitude is not None and math.isfinite(magnitude)]
+        return max(known) if len(known) == len(magnitudes) else None
 
     def blocks(self, place: RoundPlace, quantity: Quantity) -> int:
         """Number of blocks with a ratio of this place and quantity, in all rounds."""
-        return sum(map(len, self._of[place.label, quantity].rounds))
+        return sum(map(len, self._of[place.label, quantity].rounds[0]))
 
     def nanoseconds(self, place: RoundPlace, quantity: Quantity) -> float | None:
         """A place's own work for a frame, ns, median over blocks; None without blocks."""
         return _median(self._of[place.label, quantity].nanoseconds)
 
     def ratio_to_forwarding(self, place: RoundPlace, quantity: Quantity) -> float | None:
-        """A place's work / that of plain forwarding, median over blocks; None without blocks."""
-        return _median(self._of[place.label, quantity].shares)
+        """A place's work / that of plain forwarding, median over blocks, at least 0; None without blocks."""
+        share = _median(self._of[place.label, quantity].shares)
+        return None if share is None else max(0.0, share)
 
     def tester(self, quantity: Quantity) -> float | None:
         """The tester's own work for a frame like the baseline's, ns; None without blocks."""
@@ -116,6 +173,26 @@ class PairedRatios:
     def forwarding(self, quantity: Quantity) -> float | None:
         """Work of plain forwarding for a frame like the baseline's, ns; None without blocks."""
         return _median(self._forwarding[quantity])
+
+
+def _assumptions(place: RoundPlace, baseline: RoundPlace) -> list[tuple[int, int]]:
+    """Return pairs of positions in the works of a place and of the baseline, the best estimate first."""
+
+    def positions(of: RoundPlace) -> range:
+        return range(1 if len(of.positions) == len(of.cables) else 1 + len(of.cables))
+
+    if place.same_tester(baseline):
+        return [(at, at) for at in positions(place)]
+    return list(itertools.product(positions(place), positions(baseline)))
+
+
+def _forwarded(place: RoundPlace, took: Sequence[float]) -> float:
+    """Return the work of plain forwarding for the place's frames in a block with these times."""
+    return _mean(took, place.forwarding) - _mean(took, place.cables)
+
+
+def _mean(took: Sequence[float], positions: Sequence[int]) -> float:
+    return sum(took[position] for position in positions) / len(positions)
 
 
 def _append(values: list[float], value: float | None) -> None:

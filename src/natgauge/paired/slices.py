@@ -51,14 +51,14 @@ class CostBlock:
     Attributes:
         quantity: kind of the frames.
         device: work through the device.
-        forwarding: work through plain forwarding; None where it was not measured.
-        tester: work over a cable, which is the tester's own work; None where it was not measured.
+        forwarding: work through plain forwarding, for each address family of the frames; empty = not measured.
+        tester: work over a cable, which is the tester's own work, for each of these families; empty = not measured.
     """
 
     quantity: Quantity
     device: float
-    forwarding: float | None = None
-    tester: float | None = None
+    forwarding: tuple[float, ...] = ()
+    tester: tuple[float, ...] = ()
 
 
 class HotSpot(NamedTuple):

@@ -5,6 +5,8 @@ It is in no standard. Rates of the same gateway differ from hour to hour by as m
 forwarding and a cable are visited in turn, a fraction of a millisecond each, on one core: what slows one slows all. The
 cable is the tester's own work; it is taken off both. What is left of the device, over what is left of plain forwarding,
 is the answer: 1.62 says that the device works 1.62 times as long for a frame as plain forwarding does.
+
+A device between two address families is compared with the mean of IPv6 and IPv4 forwarding.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -141,6 +143,7 @@ class _Cost(Repetitions[CostSettings]):
         self._asked_rounds = 0
         self._slices = 0
         self._interrupted = 0
+        self._families = 1
         # First, so that a host without perf is refused before anything is measured.
         self._hot_spots = (
             [self._spots_of(quantity) for quantity in settings.timed_quantities()] if settings.hot_spots else []
@@ -168,12 +171,15 @@ class _Cost(Repetitions[CostSettings]):
             done.append(self._round(voids))
             longest = max(longest, time.monotonic() - began)
         ratios = ratios_of(settings.timed_quantities(), done)
+        self._families = len(ratios.places[0].cables)
         costs = {quantity: QuantityCost.of(quantity, ratios) for quantity in settings.timed_quantities()}
         figures = {name: value for cost in costs.values() for name, value in cost.figures().items()}
+        notes.extend(note for cost in costs.values() for note in cost.notes())
+        last = costs[settings.timed_quantities()[-1]]
         return Measurement(
-            value=costs[settings.timed_quantities()[-1]].share.value,
+            value=last.share.upper if last.hidden else last.share.value,
             upper=None,
-            limited_by="device",
+            limited_by="tester" if last.hidden else "device",
             trials={},
             figures=figures,
             notes=tuple(notes),
@@ -204,6 +210,12 @@ class _Cost(Repetitions[CostSettings]):
         what = _NAMES[self.settings.timed_quantities()[-1]]
         moves = "nanoseconds and ratios move from run to run by more than they move within a run"
         notes = [Note("method", f"the value is that of {what}; {moves}; see the series for all")]
+        if self._families > 1:
+            text = (
+                "no cable carries frames between two address families: the tester's own work is the mean of a cable of "
+                "each, the intervals contain what follows from either alone, and plain forwarding is the mean of both"
+            )
+            notes.append(Note("method", text))
         if self.settings.timed_quantities()[0] != "new" and self.settings.quantities is None:
             text = (
                 f"{self.settings.connections} connections are too few for the cost of new ones, so it is not reported"
@@ -243,19 +255,18 @@ _NAMES: Final[dict[Quantity, str]] = {
 }
 
 
-#: Places of a cost: the device is compared with plain forwarding of the same frames, and the cable is the tester's own.
-_DEVICE = RoundPlace("device", position=0, cable=2, forwarding=1)
-_PLAIN_FORWARDING = RoundPlace("plain forwarding", position=1, cable=2, forwarding=1)
-
-
 def ratios_of(quantities: Sequence[Quantity], rounds: Sequence[CostRound]) -> PairedRatios:
-    """The device's work / that of plain forwarding in all blocks of these rounds."""
-    ratios = PairedRatios([_PLAIN_FORWARDING, _DEVICE], quantities)
+    """The device's work / that of plain forwarding in all blocks of these rounds; the latter's place is the first."""
+    families = max((len(block.tester) for cost_round in rounds for block in cost_round.blocks), default=1)
+    forwarding, cables = tuple(range(1, 1 + families)), tuple(range(1 + families, 1 + 2 * families))
+    places = [
+        RoundPlace("plain forwarding", forwarding, cables, forwarding),
+        RoundPlace("device", (0,), cables, forwarding),
+    ]
+    ratios = PairedRatios(places, quantities)
     for cost_round in rounds:
         ratios.add(
-            BlockWork(block.quantity, (block.device, block.forwarding, block.tester))
-            for block in cost_round.blocks
-            if block.forwarding is not None and block.tester is not None
+            BlockWork(block.quantity, (block.device, *block.forwarding, *block.tester)) for block in cost_round.blocks
         )
     return ratios
 
@@ -270,6 +281,8 @@ class QuantityCost:
         device_ns: the device's work for a frame.
         forwarding_ns: the work of plain forwarding for a frame.
         tester_ns: the tester's own work for a frame, which is taken off both.
+        hidden: whether the device has no work above the tester's own in a round, so that the upper end of the interval
+            is a bound on its cost, and the lower end is 0.
     """
 
     quantity: Quantity
@@ -277,29 +290,45 @@ class QuantityCost:
     device_ns: float
     forwarding_ns: float
     tester_ns: float
+    hidden: bool = False
 
     @classmethod
     def of(cls, quantity: Quantity, ratios: PairedRatios) -> QuantityCost:
         """Read the blocks of all rounds.
 
         Raises:
-            BrokenError: they are too few, or the device or plain forwarding shows no work above the tester's own in a
-                round, so that the interval has no upper bound.
+            BrokenError: they are too few, or plain forwarding shows no work above the tester's own in a round, so that
+                the cost has no upper bound.
         """
-        share = ratios.estimate(_DEVICE, quantity, ALPHA)
-        own, forwarding = (ratios.nanoseconds(place, quantity) for place in (_DEVICE, _PLAIN_FORWARDING))
+        plain_forwarding, device = ratios.places
+        share = ratios.estimate(device, quantity, ALPHA)
+        own, forwarding = (ratios.nanoseconds(place, quantity) for place in (device, plain_forwarding))
         tester = ratios.tester(quantity)
         if share is None or own is None or forwarding is None or tester is None:
             raise BrokenError(
-                f"{METRIC}: {quantity}: {ratios.blocks(_DEVICE, quantity)} blocks are too few for an interval; use "
+                f"{METRIC}: {quantity}: {ratios.blocks(device, quantity)} blocks are too few for an interval; use "
                 "more rounds, more connections or fewer --slice-frames"
             )
-        if math.isinf(share.upper):
+        if math.isfinite(share.upper):
+            return cls(quantity, share, own, forwarding, tester)
+        bound = ratios.bound(device, quantity, ALPHA)
+        if bound is None:
             raise BrokenError(
-                f"{METRIC}: {quantity}: in a round the device or plain forwarding shows no work above the tester's "
-                "own, so the ratio has no upper bound; use more --slice-frames, or measure while the host is idle"
+                f"{METRIC}: {quantity}: in a round plain forwarding shows no work above the tester's own, so the ratio "
+                "has no upper bound; use more --slice-frames, or measure while the host is idle"
             )
-        return cls(quantity, share, own, forwarding, tester)
+        bounded = replace(share, interval=replace(share.interval, lower=0.0, upper=max(bound, share.value)))
+        return cls(quantity, bounded, own, forwarding, tester, hidden=True)
+
+    def notes(self) -> list[Note]:
+        """Return a note where the cost is a bound."""
+        if not self.hidden:
+            return []
+        text = (
+            f"{self.quantity}: the device's work does not show above the tester's own in every round: its cost is at "
+            f"most {self.share.upper:.3g} times that of plain forwarding"
+        )
+        return [Note("device", text)]
 
     def figures(self) -> dict[str, float]:
         """Return the figures by name; each name begins with the quantity."""

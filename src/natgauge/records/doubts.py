@@ -129,7 +129,7 @@ def _between(measured: MeasurementResult) -> str:
 
 def _limits(measured: MeasurementResult) -> Iterator[Note]:
     if measured.limited_by == "tester":
-        yield Note("tester limited", "the tester limited, not the device, which may do more")
+        yield Note("tester limited", "the tester limited, not the device, which may do better")
     if measured.limited_by == "server":
         yield Note("server limited", "the real server limited, not the device, which may do more")
     if measured.limited_by == "host":

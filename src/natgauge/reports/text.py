@@ -42,7 +42,7 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "device": "the device",
     "table": "the device's connection tracking table, which was full",
     "port pool": "the outside ports the device may give out",
-    "tester": "the tester, not the device: the device may do more",
+    "tester": "the tester, not the device: the device may do better",
     "host": "disturbances of this host, not the device",
     "server": "the real server behind the device, which may do more",
     "time": "the time that the measurement was given: the answer is undecided",

@@ -34,7 +34,7 @@ def estimate_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> Med
     """The median ratio, with an interval that covers noise from block to block and from round to round.
 
     Args:
-        rounds: the ratios of each round's blocks, 0 to infinity; empty where a round is void.
+        rounds: the ratios of each round's blocks, up to infinity; empty where a round is void.
         alpha: probability that the interval misses, at most.
 
     Returns:
@@ -49,6 +49,31 @@ def estimate_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> Med
     low, high = _between_rounds([statistics.median(ratios) for ratios in valid], alpha)
     interval = ConfidenceInterval(min(estimate.lower, low), max(estimate.upper, high), 1 - alpha)
     return MedianEstimate(estimate.value, interval, estimate.number)
+
+
+def magnitude_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> float | None:
+    """The largest magnitude of a ratio that noise hides: for a device whose work is not seen above the tester's own.
+
+    Such a ratio has no logarithm, so Student's interval is that of the rounds' medians themselves. A lower end below 0
+    is an error of the measurement, which may also have the other sign.
+
+    Args:
+        rounds: the ratios of each round's blocks, of any sign; empty where a round is void.
+        alpha: probability that the magnitude is larger, at most.
+
+    Returns:
+        The magnitude of the farther end of both intervals, 0 to infinity; None as `estimate_over_rounds`.
+    """
+    valid = [ratios for ratios in rounds if ratios]
+    if len(valid) < LEAST_ROUNDS:
+        return None
+    found = median_estimate([ratio for ratios in valid for ratio in ratios], alpha)
+    medians = [statistics.median(ratios) for ratios in valid]
+    if found is None or math.isinf(max(medians)):
+        return None if found is None else math.inf
+    half = student_t(alpha, len(medians) - 1) * statistics.stdev(medians) / math.sqrt(len(medians))
+    centre = statistics.fmean(medians)
+    return max(map(abs, (found.lower, found.upper, centre - half, centre + half)))
 
 
 @lru_cache(maxsize=1024)

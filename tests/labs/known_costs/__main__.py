@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from tests.labs.known_costs.devices import loop_ns, recipe
+from tests.labs.known_costs.devices import Recipe, forwarding, loop_ns, nat64
 
 import natgauge
 
@@ -23,7 +23,9 @@ WANTED = (20, 100, 500)
 BASE = 50
 
 
-def found_ns(seconds: float, wanted: Sequence[int] = WANTED, cpu: int = 0) -> list[tuple[float, float, float, float]]:
+def found_ns(
+    seconds: float, wanted: Sequence[int] = WANTED, cpu: int = 0, recipe: Recipe = forwarding
+) -> list[tuple[float, float, float, float]]:
     """Of each time: as calibrated, as found, and the ends of the interval, in ns."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -59,10 +61,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What compare finds of known costs.")
     parser.add_argument("--seconds", type=float, default=30.0, help="of a comparison (default %(default)s)")
     parser.add_argument("--times", type=int, default=9, help="comparisons (default %(default)s)")
+    parser.add_argument("--nat64", action="store_true", help="of a NAT64 instead of plain forwarding")
     arguments = parser.parse_args()
     runs = []
     for _ in range(arguments.times):
-        runs.append(found_ns(arguments.seconds))
+        runs.append(found_ns(arguments.seconds, recipe=nat64 if arguments.nat64 else forwarding))
         for known, found, low, high in runs[-1]:
             click.echo(f"known {known:.1f} ns, found {found:.1f} ({low:.1f} to {high:.1f})", err=True)
     click.echo("| Known | Found: median | of | least to most | |\n|--:|--:|--:|---|--:|")
