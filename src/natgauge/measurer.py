@@ -284,7 +284,7 @@ class TrialOutcome:
         excused: whether the trial would have failed, and is INVALID because disturbances explain the failure.
         excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.
         excused_by_direction: excused frames of phase 2, by the direction that lost them; only values above 0.
-        asked_again: failed tries of commands to the device in this trial; >= 0.
+        command_failures: failed tries of commands to the device in this trial; >= 0.
         device_stalled_seconds: sum of the stalls of the device's cores since phase 2 began; >= 0.
         core_work: work of each core of the devices during the trial; empty = not known.
         octets_per_connection: memory of a connection in the kernel of the device's machine, by its growth during the
@@ -306,7 +306,7 @@ class TrialOutcome:
     excused: bool = False
     excused_frames: int = 0
     excused_by_direction: dict[Direction, int] = field(default_factory=dict)
-    asked_again: int = 0
+    command_failures: int = 0
     device_stalled_seconds: float = 0.0
     core_work: WorkByCore = field(default_factory=dict)
     octets_per_connection: float | None = None

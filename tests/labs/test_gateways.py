@@ -310,5 +310,5 @@ def test_a_daemon_that_died_is_noticed() -> None:
         gateway.prepare(PLAN)
         gateway.start()
         bench.device.run('kill -KILL "$(cat "$NG_WORK/tayga.pid")"; sleep 0.2')
-        with pytest.raises(BrokenError, match="does not stand any more"):
+        with pytest.raises(BrokenError, match="is not ready any more"):
             gateway.confirm_standing()

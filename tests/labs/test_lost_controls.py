@@ -124,7 +124,9 @@ def test_a_cut_during_count_leaves_the_rate_as_it_is(times: int, far: FarMachine
     asked = {**ASKED, "repeat": times + 1}
     answer = natgauge.measure("connection-rate", recipe, results=tmp_path, observe=observer, **far.chosen, **asked)
     result, records = answer.result, list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))
-    failed = {number: record["asked_again"] for number, record in enumerate(records, 1) if record["asked_again"]}
+    failed = {
+        number: record["command_failures"] for number, record in enumerate(records, 1) if record["command_failures"]
+    }
     values = ", ".join(f"{one.value:,.0f} (error {one.error:,.0f})" for one in result.measurements if one.error)
     sys.stdout.write(
         f"\nseed {SEED}, cut after trials {[*observer.cut.values()]}, commands failed {failed}: {values}\n"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tests.labs.wire_beside_isolated`: whether a wire and an isolated lab tell the same connection rate.
 
-The same NAT44 stands twice on the same core: in a lab of ours, and as one that is not ours between two ports, emptied
+The same NAT44 runs twice on the same core: in a lab of ours, and as one that is not ours between two ports, emptied
 by the user's own command. The two are measured in turn (needs root and two CPUs; about a minute a pair): the host's
 speed wanders, so the ratio of each pair counts, and the median of these must be within the tolerance.
 """

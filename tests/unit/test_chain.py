@@ -168,7 +168,7 @@ def test_a_chain_that_keeps_state_where_it_must_not_fails(strays: Mapping[str, i
         (('recipe = "tayga-nat64"', 'recipe = "464xlat-tayga"'), "is a chain itself"),
         (('recipe = "tayga-clat"', 'recipe = "linux-ipv4"'), "pe takes ipv6, but ce sends ipv4"),
         (('recipe = "tayga-nat64"', 'recipe = "nowhere"'), 'recipe "nowhere": unknown'),
-        (('device = "pe"', 'device = "ce"'), "a name stands twice"),
+        (('device = "pe"', 'device = "ce"'), "a name occurs twice"),
         (("stateful = true", "stateful = false"), "stateful is False, but pe keeps connections"),
         (
             ('kind = "464xlat"', 'kind = "464xlat"\nextends = ["linux-ipv4"]'),

@@ -207,7 +207,7 @@ def test_controls_that_fail_by_chance_change_no_answer_and_are_counted(chance: f
     assert found.trials["COLLAPSED"] == device.restarts == 0
     assert device.failed > 0
     outcomes = [attempt.outcome for one in found.measurements for attempt in one.attempts]
-    assert sum(outcome.asked_again for outcome in outcomes) == device.failed
+    assert sum(outcome.command_failures for outcome in outcomes) == device.failed
     assert any(
         note.text.startswith(f"{device.failed} tries of commands to the device failed in") for note in found.notes
     )
@@ -277,7 +277,7 @@ def test_a_count_command_that_ends_once_with_status_255_costs_no_trial(tmp_path:
     meter.runner, meter.place = held, Isolated()
     outcomes = [meter.measure(PLAN) for _ in range(3)]
     assert [outcome.verdict for outcome in outcomes] == [Verdict.PASS] * 3
-    assert [outcome.asked_again for outcome in outcomes] == [1, 0, 0]
+    assert [outcome.command_failures for outcome in outcomes] == [1, 0, 0]
 
 
 @dataclass

@@ -183,7 +183,7 @@ def test_a_gateway_that_was_turned_off_does_not_stand_any_more(recipe: Recipe, t
     gateway.prepare(PLAN)
     gateway.start()
     device.change(pf={"enabled": False}, ipfw={"rules": {}})
-    with pytest.raises(BrokenError, match="does not stand any more"):
+    with pytest.raises(BrokenError, match="is not ready any more"):
         gateway.confirm_standing()
 
 

@@ -36,7 +36,7 @@ def _lab(**changes: Any) -> NetnsLab:
         ({"initiator_family": "ipx"}, 'family "ipx"'),
         ({"devices": ()}, "0 devices"),
         ({"devices": ["d"] * 66}, "66 devices"),
-        ({"devices": ("a", "a")}, "stands twice"),
+        ({"devices": ("a", "a")}, "occurs twice"),
         ({"devices": ("tester",)}, 'device name "tester"'),
         ({"devices": ("a-b",)}, 'device name "a-b"'),
         ({"placement": "elsewhere"}, 'placement "elsewhere"'),

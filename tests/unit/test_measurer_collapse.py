@@ -338,7 +338,7 @@ def test_the_note_on_failed_commands_counts_tries_and_not_commands() -> None:
     outcome = measurer(engine, device=device).measure(PLAN)
     (remark,) = (remark for remark in outcome.remarks if "to the device failed" in remark)
     assert remark.startswith("4 tries of commands to the device failed")
-    assert outcome.asked_again == 4
+    assert outcome.command_failures == 4
 
 
 def test_a_trial_of_which_something_came_back_is_followed_by_nothing() -> None:

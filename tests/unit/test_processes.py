@@ -195,7 +195,7 @@ def test_a_process_that_was_killed_is_noticed(device: FarDevice, mine: Callable[
         patch.setattr(driver, "_READY_SECONDS", 0.3)
         quick = gateway.recipe.process[0].model_copy(update={"ready_seconds": 1})
         gateway.recipe = recipe.model_copy(update={"process": (quick,)})
-        with pytest.raises(BrokenError, match="does not stand within 1 s: cat: "):
+        with pytest.raises(BrokenError, match="is not ready within 1 s: cat: "):
             gateway.start()
     gateway.stop()
     again = Gateway(gateway.recipe, device)

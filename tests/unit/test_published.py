@@ -197,8 +197,8 @@ GOOD = (Path(load.__file__).parent / "tables" / "nat64-paper-table-4.toml").read
         ('"208,984", ', "", "row 'Median (cps)': has 4 cells where the first row has 5"),
         ('is = "median", quantity = "cps"', 'is = "median"', "a row that is 'median' names its quantity"),
         ('quantity = "cps", cells = ["100"', 'quantity = "fps", cells = ["100"', "quantity 'fps' is not described"),
-        ('label = "Minimum (cps)"', 'label = "Median (cps)"', "label 'Median (cps)' stands in two rows"),
-        ('is = "minimum"', 'is = "median"', "kind 'median cps' stands in two rows"),
+        ('label = "Minimum (cps)"', 'label = "Median (cps)"', "label 'Median (cps)' is in two rows"),
+        ('is = "minimum"', 'is = "median"', "kind 'median cps' is in two rows"),
         ('source = "nat64-paper"', 'source = "somewhere"', "source: 'somewhere': is not described in sources.toml"),
         ('axis = "cores"', 'axis = "hats"', "axis: Input should be 'cores', 'connections' or 'none'"),
         ('place = "Table 4"', "place = 4", "place: Input should be a valid string"),
@@ -220,8 +220,8 @@ def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path: Path, before: 
     ("slip", "told"),
     [
         ('row = "No such"\ncolumns = [1]\nprinted = ["1"]\nright = ["2"]', "there is no such row"),
-        ('row = "Median (cps)"\ncolumns = [9]\nprinted = ["1"]\nright = ["2"]', "'1' does not stand in column 9"),
-        ('row = "Median (cps)"\ncolumns = [1]\nprinted = ["1"]\nright = ["2"]', "'1' does not stand in column 1"),
+        ('row = "Median (cps)"\ncolumns = [9]\nprinted = ["1"]\nright = ["2"]', "'1' is not in column 9"),
+        ('row = "Median (cps)"\ncolumns = [1]\nprinted = ["1"]\nright = ["2"]', "'1' is not in column 1"),
         ('row = "Median (cps)"\ncolumns = [1]\nprinted = []\nright = ["2"]', "are not equally many"),
     ],
 )

@@ -251,7 +251,7 @@ def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe:
 @pytest.mark.parametrize(
     ("fails", "says"),
     [
-        ("nft list chain", r"does not stand within 0\.1 s: out of order"),
+        ("nft list chain", r"is not ready within 0\.1 s: out of order"),
         ("nft -f", "restart failed with exit status 1: out of order"),
     ],
 )
@@ -273,7 +273,7 @@ def test_success_is_not_believed_before_the_check_agrees(monkeypatch: pytest.Mon
     monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
     device = FakeDevice(answers={"ip_forward) -eq 1": said(stderr="not yet", status=1)})
     gateway = Gateway(load("linux-ipv4"), device)
-    with pytest.raises(BrokenError, match=r"does not stand within 0.1 s: not yet"):
+    with pytest.raises(BrokenError, match=r"is not ready within 0.1 s: not yet"):
         live(gateway)
     assert device.snippets().count(gateway.recipe.verbs.check[0]) > 1
 

@@ -82,7 +82,7 @@ WRONG: list[tuple[str, Change, str]] = [
     ("a broken repetition", lambda d: d["repetitions"][1].pop("limited_by"), "repetitions.1.limited_by"),
     ("an extreme of other repetitions", lambda d: d.update(maximum=9.0), "maximum 9"),
     ("a median that cannot be", lambda d: d.update(median=9.0), "median 9"),
-    ("a name in two groups", lambda d: d["parameters"]["device"].update(seed=8), "'seed' stands in two groups"),
+    ("a name in two groups", lambda d: d["parameters"]["device"].update(seed=8), "'seed' is in two groups"),
     ("an earlier schema", lambda d: d.update(schema="natgauge-summary-2"), "natgauge-summary-2"),
     ("a note that is text", lambda d: d.update(notes=["x"]), "notes.0"),
     ("a note of an unknown word", lambda d: d.update(notes=[{"word": "x", "text": "x"}]), "notes.0.word"),

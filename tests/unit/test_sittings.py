@@ -184,9 +184,9 @@ def renewed(log: list[str], repeat: int, **lab: Any) -> tuple[Mapping[str, Any],
     times = iter(range(1000, 2000))
     benches = cast("Any", lambda number: FakeBench(number, log, **lab))
     with Renewed(benches(1), planned, Memory(), benches, now=lambda: float(next(times))) as labs:
-        assert labs.stands
+        assert labs.has_lab
         measured = labs.run()
-        assert labs.stands == ("most" not in lab)
+        assert labs.has_lab == ("most" not in lab)
         log.append("told")
         return labs.conduct(len(measured.measurements)), len(measured.measurements)
 

@@ -31,7 +31,7 @@ SPARE_SECONDS: Final = 1.0
 #: Uses are stored for at least these seconds: the next measurement may have a longer time-out.
 REMEMBERED_SECONDS: Final = 3600.0
 #: Seconds between two messages of the count-down.
-_TOLD_EVERY_SECONDS: Final = 5.0
+_REPORT_EVERY_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,4 +167,4 @@ class FreshTuples:
             )
         while (left := until - self.clock()) > 0:
             observer.stage(f"waiting {math.ceil(left)} s until the device has forgotten earlier connections")
-            self.sleep(min(left, _TOLD_EVERY_SECONDS))
+            self.sleep(min(left, _REPORT_EVERY_SECONDS))

@@ -156,7 +156,7 @@ def _judgement(outcome: TrialOutcome) -> dict[str, object]:
         "disturbed",
         "excused",
         "excused_frames",
-        "asked_again",
+        "command_failures",
     )
     names = (*names, "remarks", "failed_phase")
     return {name: getattr(outcome, name) for name in names}

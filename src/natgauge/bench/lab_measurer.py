@@ -295,7 +295,7 @@ class LabMeasurer(Measurer):
             return outcome
         tries = "1 try of a command" if len(failures) == 1 else f"{len(failures)} tries of commands"
         remark = f"{tries} to the device failed, the last one with: {failures[-1]}"
-        return replace(outcome, asked_again=len(failures), remarks=(*outcome.remarks, remark))
+        return replace(outcome, command_failures=len(failures), remarks=(*outcome.remarks, remark))
 
     def _unanswered(self, error: SilentControlsError) -> TrialOutcome:
         """Return the outcome of a trial that could not begin because the device's controls are silent.

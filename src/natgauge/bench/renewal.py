@@ -53,7 +53,7 @@ class Renewed(Measurer):
         bench: the present bench.
         ready: the procedure on the present bench; exists within the `with` block.
         conducted: each repetition that has begun.
-        stands: whether a lab exists now; False also where the lab of a further repetition could not be made.
+        has_lab: whether a lab exists now; False also where the lab of a further repetition could not be made.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per collaborator, each by its name
@@ -85,7 +85,7 @@ class Renewed(Measurer):
         self._now = now
         self._made = ExitStack()
         self._labs = 0
-        self.stands = False
+        self.has_lab = False
 
     def __enter__(self) -> Self:
         """Make the first lab and start its device.
@@ -108,7 +108,7 @@ class Renewed(Measurer):
         self.ready: Ready = self.bench.ready(self._planned, self._recorder)
         self._labs += 1
         self._standing(self.bench, self.ready)
-        self.stands = True
+        self.has_lab = True
 
     def begin(self, number: int) -> None:
         """Begin a repetition: make a new lab, unless it is the first repetition or the lab must stay.
@@ -123,7 +123,7 @@ class Renewed(Measurer):
             return
         if self._renewable:
             before = self._live
-            self.stands = False
+            self.has_lab = False
             self._made.close()
             self.bench = self._following(number)
             self._set_up()

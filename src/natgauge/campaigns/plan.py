@@ -207,7 +207,7 @@ def _checked_series(name: str, values: list[Any], faults: list[str]) -> list[Any
             faults.append(f"series.{name}[{number}]: {error}")
             continue
         if checked_value in checked:
-            faults.append(f"series.{name}[{number}]: {checked_value!r} stands there twice; leave one out")
+            faults.append(f"series.{name}[{number}]: {checked_value!r} occurs twice; leave one out")
         checked.append(checked_value)
     return checked
 
@@ -254,16 +254,16 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     """Yield keys that occur in two places, devices named twice, series that no metric has."""
     for number, device in enumerate(plan.devices):
         if device in plan.devices[:number]:
-            yield f"devices[{number}]: {device!r} stands there twice; leave one out"
+            yield f"devices[{number}]: {device!r} occurs twice; leave one out"
     named = [measure.get("metric") for measure in plan.measure]
     metrics = [metric for metric in named if isinstance(metric, str) and metric in procedures()]
     for name in plan.series:
         for part in keys.PLAN_PARTS:
             if name in getattr(plan, part):
-                yield f"series.{name}: stands in {part}.{name}, too; leave one out"
+                yield f"series.{name}: is in {part}.{name}, too; leave one out"
         for number, measure in enumerate(plan.measure):
             if name in measure:
-                yield f"series.{name}: stands in measure[{number}].{name}, too; leave one out"
+                yield f"series.{name}: is in measure[{number}].{name}, too; leave one out"
         known = [metric for metric in metrics if name in keys.of_metric(metric)]
         if name in keys.of_series() and name not in keys.of_cell() and not known:
             yield f"series.{name}: none of the metrics of this plan has it; leave it out"
@@ -280,11 +280,11 @@ def _contradictions_of_points(plan: Plan) -> Iterator[str]:
             where = (number, 0) if name in first else (0, number)
             yield f"point[{where[0]}].{name}: is missing; point[{where[1]}] has it"
         if any(all(point[name] == other.get(name) for name in own) for other in plan.point[:number]):
-            yield f"point[{number}]: stands there twice; leave one out"
+            yield f"point[{number}]: occurs twice; leave one out"
         for name in sorted(own & first):
             for part in ("series", *keys.PLAN_PARTS):
                 if number == 0 and name in getattr(plan, part):
-                    yield f"point[{number}].{name}: stands in {part}.{name}, too; leave one out"
+                    yield f"point[{number}].{name}: is in {part}.{name}, too; leave one out"
 
 
 def _unmeasured(plan: Plan) -> Iterator[str]:

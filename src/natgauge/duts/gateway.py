@@ -129,9 +129,9 @@ class Gateway:
         Raises:
             BrokenError: it is not ready, or does not answer.
         """
-        stands, said = self._stands()
-        if not stands:
-            self._fail(f"does not stand any more: {said}")
+        is_ready, said = self._is_ready()
+        if not is_ready:
+            self._fail(f"is not ready any more: {said}")
 
     def empty(self) -> None:
         """Forget all connections, and see by the gateway's own count that it did.
@@ -293,9 +293,9 @@ class Gateway:
         seconds = max([_READY_SECONDS, *(process.ready_seconds for process in self.recipe.process)])
         if self.recipe.process:
             # A process answers no command before it is ready; the kernel can be set at once.
-            self._wait("does not stand", self._stands, seconds)
+            self._wait("is not ready", self._is_ready, seconds)
         self._set_device()
-        self._wait("does not stand", self._stands, seconds)
+        self._wait("is not ready", self._is_ready, seconds)
 
     def _left(self) -> int | None:
         """Return the connections that the emptied gateway still counts, after waiting at most `count_lag` seconds."""
@@ -359,7 +359,7 @@ class Gateway:
                     return ended
         return ""
 
-    def _stands(self) -> tuple[bool, str]:
+    def _is_ready(self) -> tuple[bool, str]:
         if self._broken:
             raise BrokenError(self._broken)
         if ended := self._ended():

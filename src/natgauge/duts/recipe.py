@@ -127,7 +127,7 @@ class Recipe(RecipeTable):
             raise ValueError(f"{who} sends {before}, but the Responder takes {self.responder_family}")
         names = [part.device for part in self.chain]
         if len(set(names)) < len(names):
-            raise ValueError(f"devices {', '.join(names)}: a name stands twice; name each device differently")
+            raise ValueError(f"devices {', '.join(names)}: a name occurs twice; name each device differently")
         holding = [part.device for part in self.chain if part.recipe.stateful]
         if len(holding) != int(self.stateful):
             raise ValueError(

@@ -159,9 +159,9 @@ class LocalSetting(MachineSetting):
 
     def available(self) -> bool:
         """Whether this kernel has the setting; a missing kernel module is loaded first."""
-        if not self._there() and self.module:
+        if not self._exists() and self.module:
             _load_module(self.module)
-        return self._there()
+        return self._exists()
 
     def values(self) -> dict[str, int]:
         """The present values by name of their files.
@@ -204,7 +204,7 @@ class LocalSetting(MachineSetting):
     def _remember(self, path: Path, value: int) -> None:
         self._memory.remember_global(path, str(value))
 
-    def _there(self) -> bool:
+    def _exists(self) -> bool:
         return all(path.exists() for path in self.paths)
 
     def _put(self, path: Path, value: int) -> None:

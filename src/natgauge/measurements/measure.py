@@ -107,8 +107,8 @@ def answer(
             parameters = with_conduct(parameters, labs.conduct(len(result.measurements)))
             # Where the next lab could not be made, the last one has gone, and neither of these is known.
             family = bench.address_plan.outside.family
-            parameters = with_receiver(parameters, receiver_seconds(last) if labs.stands else None)
-            parameters = with_server(parameters, rate_alone(last, planned, family) if labs.stands else None)
+            parameters = with_receiver(parameters, receiver_seconds(last) if labs.has_lab else None)
+            parameters = with_server(parameters, rate_alone(last, planned, family) if labs.has_lab else None)
         return keep(result, parameters, store)
 
 

@@ -140,7 +140,7 @@ class _Cost(Repetitions[CostSettings]):
 
     def __init__(self, runner: TrialRunner, settings: CostSettings) -> None:
         super().__init__(runner, settings)
-        self._asked_rounds = 0
+        self._requested_rounds = 0
         self._slices = 0
         self._interrupted = 0
         self._families = 1
@@ -189,13 +189,13 @@ class _Cost(Repetitions[CostSettings]):
     def _round(self, voids: VoidRounds) -> CostRound:
         """Perform rounds until one is valid."""
         while True:
-            self._asked_rounds += 1
+            self._requested_rounds += 1
             settings = self.settings
             plan = CostPlan(
                 settings.connections,
                 settings.blocks(),
                 frames=settings.slice_frames,
-                seed=self._asked_rounds,
+                seed=self._requested_rounds,
                 settle_seconds=settings.settle_seconds,
             )
             cost_round = self.runner.measurer.costs(plan)
@@ -226,7 +226,7 @@ class _Cost(Repetitions[CostSettings]):
     def _spots_of(self, quantity: Quantity) -> Note:
         """Return the hot spots of a round that is only sampled: sampling takes time, so it gives no other figure."""
         settings = self.settings
-        self._asked_rounds += 1
+        self._requested_rounds += 1
         # Where connections do not limit it, far more than a round has: a thousandth of the work is to be seen.
         blocks = settings.blocks()
         number = blocks[quantity] if quantity == "new" else 4 * sum(blocks.values())
@@ -235,7 +235,7 @@ class _Cost(Repetitions[CostSettings]):
             {quantity: number},
             frames=settings.slice_frames,
             alone=True,
-            seed=self._asked_rounds,
+            seed=self._requested_rounds,
             sampled=True,
         )
         cost_round = self.runner.measurer.costs(plan)

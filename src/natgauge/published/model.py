@@ -273,9 +273,9 @@ class Table(_Model):
         for what, named in (("label", [row.label for row in self.rows]), ("kind", kinds)):
             twice = [name for name, count in Counter(named).items() if count > 1]
             if twice:
-                raise ValueError(f"{what} {twice[0]!r} stands in two rows")
+                raise ValueError(f"{what} {twice[0]!r} is in two rows")
         for slip in self.slips:
-            self._stands_there(slip)
+            self._refuse_absent(slip)
         return self
 
     @model_validator(mode="after")
@@ -305,7 +305,7 @@ class Table(_Model):
                 raise ValueError(f"shape: rows: {label!r}: is no row of words")
         return self
 
-    def _stands_there(self, slip: Slip) -> None:
+    def _refuse_absent(self, slip: Slip) -> None:
         row = next((row for row in self.rows if row.label == slip.row), None)
         if row is None:
             raise ValueError(f"slip of row {slip.row!r}: there is no such row")
@@ -313,7 +313,7 @@ class Table(_Model):
             raise ValueError(f"slip of row {slip.row!r}: columns, printed and right are not equally many")
         for column, printed in zip(slip.columns, slip.printed, strict=True):
             if column > self.width or row.cells[column - 1] != printed:
-                raise ValueError(f"slip of row {slip.row!r}: {printed!r} does not stand in column {column}")
+                raise ValueError(f"slip of row {slip.row!r}: {printed!r} is not in column {column}")
 
     @property
     def width(self) -> int:

@@ -38,7 +38,7 @@ _WITHOUT_FRAMES: Final = frozenset({"tear-down-rate", "expiry"})
 _ANSWERED_RATES: Final = frozenset({"resolution-rate"})
 #: Doubts of a throughput that was measured first and that another doubt of the result has already: it is always
 #: searched once, and the metric that takes shares of it has a note of its own about the tolerated lag.
-_TOLD_OTHERWISE: Final[frozenset[NoteWord]] = frozenset({"single repetition", "short trials"})
+_REPORTED_OTHERWISE: Final[frozenset[NoteWord]] = frozenset({"single repetition", "short trials"})
 #: Share of the busiest core's frames above the mean from which the cores are uneven: the device reaches less than two
 #: thirds of what its working cores can do together. Hashing 10,000 flows over 16 cores stays below 1.15.
 UNEVEN: Final = 1.5
@@ -56,7 +56,7 @@ def _measured_first(measured: MeasurementResult, parameters: Parameters, own: Se
     """A wrong throughput makes every share of it a wrong rate."""
     inner = [doubt for result in measured.first for doubt in find(result, parameters.with_settings(result.parameters))]
     # Doubts that come from the parameters alone are the same for both.
-    words = dict.fromkeys(doubt.word for doubt in inner if doubt.word not in _TOLD_OTHERWISE and doubt not in own)
+    words = dict.fromkeys(doubt.word for doubt in inner if doubt.word not in _REPORTED_OTHERWISE and doubt not in own)
     if words:
         text = (
             f"the throughput was measured first, and has doubts of its own ({', '.join(words)}), so that rates which "

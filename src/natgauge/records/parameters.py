@@ -246,7 +246,7 @@ class Parameters(BaseModel):
     def _named_once(self) -> Self:
         twice = [name for name, count in Counter(name for _, name, _ in self.items()).items() if count > 1]
         if twice:
-            raise ValueError(f"{twice[0]!r} stands in two groups")
+            raise ValueError(f"{twice[0]!r} is in two groups")
         return self
 
     @classmethod

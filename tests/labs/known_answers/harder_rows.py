@@ -241,9 +241,9 @@ FORGETFUL = FailingControls(
 )
 
 
-def asked_again(evidence: Evidence) -> float:
+def commands_repeated(evidence: Evidence) -> float:
     """Commands that failed, by the tester."""
-    return float(sum(one.outcome.asked_again for one in evidence.measured.measurements[0].attempts))
+    return float(sum(one.outcome.command_failures for one in evidence.measured.measurements[0].attempts))
 
 
 _RATE = searched(
@@ -254,7 +254,7 @@ CONTROLS = (
         _RATE,
         looks=(
             *_RATE.looks,
-            Look("commands asked again", "commands", asked_again, told("failed_commands")),
+            Look("commands asked again", "commands", commands_repeated, told("failed_commands")),
             Look("COLLAPSED", "trials", trials(Verdict.COLLAPSED), 0.0),
         ),
     ),

@@ -76,7 +76,7 @@ class Offer:
         Ports of a wire, and labs kept by `natgauge lab up`, exist once and keep their names.
         """
         options: LabOptions = cell.lab
-        if _is_there_once(cell, Bench(cell).lab):
+        if _is_single(cell, Bench(cell).lab):
             return cell
         return replace(cell, lab=replace(options, lab_name=self.lab_name(options.lab_name)))
 
@@ -86,7 +86,7 @@ class Offer:
         return name[: _LONGEST_NAME - len(own)].rstrip("-") + own
 
 
-def _is_there_once(cell: Cell, lab: Lab) -> bool:
+def _is_single(cell: Cell, lab: Lab) -> bool:
     """Whether the lab exists once on its machine."""
     return not lab.virtual or kept_settings(cell.lab.lab_name, cell.lab.lab) is not None
 
@@ -136,7 +136,7 @@ def needs(plan: Plan, point: PlannedCell) -> Resources:
     recipes = point.recipe.of_devices(len(lab.devices))
     knobs = [knob for recipe in recipes for knob in recipe.knobs.named().values()]
     global_knobs = any(knob is not None and knob.scope == "machine" for knob in knobs)
-    if global_knobs or _is_there_once(point.cell, lab):
+    if global_knobs or _is_single(point.cell, lab):
         needed[MACHINE_WIDE] = 1.0
     return needed
 

@@ -86,7 +86,7 @@ class Workers:
         self.needs: dict[str, Resources] = {}
         self._refuse_versions()
 
-    def gone(self, error: BaseException) -> HostError:
+    def unreachable(self, error: BaseException) -> HostError:
         """The error for a scheduler that is gone."""
         return HostError(
             f"workers: the scheduler at {self.text} is gone ({type(error).__name__}); all that came home is kept: "
@@ -114,7 +114,7 @@ class Workers:
         except CancelledError as error:
             # The result of a task that was cancelled here is not needed; the client cancels all when it loses its
             # connection.
-            raise self.gone(error) from error
+            raise self.unreachable(error) from error
 
     def _ask(self, request: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
         """Run one of the client's coroutines in the client's loop, for `ANSWER_SECONDS` at most.
@@ -129,7 +129,7 @@ class Workers:
         try:
             response: T = self.client.sync(answer, callback_timeout=seconds or ANSWER_SECONDS)
         except OSError as error:
-            raise self.gone(error) from error
+            raise self.unreachable(error) from error
         return response
 
     def _every(self) -> dict[str, dict[str, Any]]:

@@ -74,7 +74,7 @@ def check(ports: Sequence[str] | None = None, *, machine: TunedMachine | None = 
         UsageError: there is no such port.
     """
     place = machine or TunedMachine()
-    chosen = cards(place) if ports is None else _there(place, ports)
+    chosen = cards(place) if ports is None else _existing(place, ports)
     return [looked for knob in KNOBS for looked in _checked(knob, place, chosen)]
 
 
@@ -110,7 +110,7 @@ def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path
         HostError: another process uses the file, or it cannot be written.
     """
     place = machine or TunedMachine()
-    chosen = _there(place, ports)
+    chosen = _existing(place, ports)
     for port in chosen:
         if port in _default_routes(place):
             raise UsageError(
@@ -226,7 +226,7 @@ def _returned(knob: TuningKnob, machine: TunedMachine, changed: Changed, *, forc
     return TuningStep(changed.knob, changed.key, "restored", f"{now} -> {changed.found}")
 
 
-def _there(machine: TunedMachine, ports: Sequence[str]) -> list[str]:
+def _existing(machine: TunedMachine, ports: Sequence[str]) -> list[str]:
     """Refuse what is no port."""
     for number, port in enumerate(ports):
         if not port or "/" in port or port.startswith(("-", ".")) or not machine.has_port(port):

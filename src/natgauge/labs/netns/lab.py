@@ -130,7 +130,7 @@ class NetnsLab(MadeLab):
         self.placement = placement
         self.sender_cpus, self.device_cpus = _choose_cpus(placement, sender_cpus, device_cpus)
         self._idle_core = idle_core and sender_cpus is None and device_cpus is None
-        self._asked_server_cpus = None if server_cpus is None else check_cpus(server_cpus, "server cores")
+        self._chosen_server_cpus = None if server_cpus is None else check_cpus(server_cpus, "server cores")
         self._refuse_server_cpus()
         if not 1 <= ring <= MAXIMUM_RING:
             raise UsageError(f"ring {ring}: choose 1 to {MAXIMUM_RING} frames")
@@ -152,7 +152,7 @@ class NetnsLab(MadeLab):
             "placement": self.placement,
             "sender_cpus": list(self.sender_cpus),
             "device_cpus": list(self.device_cpus),
-            "server_cpus": None if self._asked_server_cpus is None else list(self._asked_server_cpus),
+            "server_cpus": None if self._chosen_server_cpus is None else list(self._chosen_server_cpus),
             "ring": self.ring,
             "hosts": self.hosts,
             "background": self.background,
@@ -160,7 +160,7 @@ class NetnsLab(MadeLab):
 
     def _prepare(self) -> None:
         if self._idle_core:
-            free = [cpu for cpu in usable_cpus() if cpu not in (self._asked_server_cpus or ())]
+            free = [cpu for cpu in usable_cpus() if cpu not in (self._chosen_server_cpus or ())]
             self.sender_cpus, self.device_cpus = _choose_cpus(self.placement, (idlest_core(free),), None)
             self.settings = dict(self._settings())
             self._plan()
@@ -173,13 +173,13 @@ class NetnsLab(MadeLab):
     @property
     def server_cpus(self) -> tuple[int, ...]:
         """Cores of a real server; none where none is left."""
-        if self._asked_server_cpus is not None:
-            return self._asked_server_cpus
+        if self._chosen_server_cpus is not None:
+            return self._chosen_server_cpus
         return tuple(cpu for cpu in usable_cpus() if cpu not in {*self.sender_cpus, *self.device_cpus})
 
     def _refuse_server_cpus(self) -> None:
         """Refuse a server on a core that the senders keep busy; then an idle core is looked for as well."""
-        server_cpus = set(self._asked_server_cpus or ())
+        server_cpus = set(self._chosen_server_cpus or ())
         if self._idle_core:
             if not set(usable_cpus()) - server_cpus:
                 raise UsageError(
@@ -336,7 +336,7 @@ def _check_devices(devices: Sequence[str]) -> tuple[str, ...]:
         if not _DEVICE_NAME.fullmatch(device) or device == "tester":
             raise UsageError(f'device name "{device}": use 1 to 16 of a-z and 0-9, and not "tester"')
     if len(set(devices)) != len(devices):
-        raise UsageError(f"devices {', '.join(devices)}: a name stands twice; name each device differently")
+        raise UsageError(f"devices {', '.join(devices)}: a name occurs twice; name each device differently")
     return tuple(devices)
 
 

@@ -198,11 +198,11 @@ class WireLab:
         deadline = time.monotonic() + seconds
         try:
             for port in (self.initiator, self.responder):
-                while not (stands := inside(port.netns, lambda port=port: _has_carrier(port.interface))):  # type: ignore[misc]
+                while not (has_carrier := inside(port.netns, lambda port=port: _has_carrier(port.interface))):  # type: ignore[misc]
                     if time.monotonic() >= deadline:
                         break
                     time.sleep(0.05)
-                if not stands:
+                if not has_carrier:
                     raise HostError(  # noqa: TRY301
                         f"interface {port.interface}: has no carrier; see to the cable and the device's port"
                     )

@@ -29,7 +29,7 @@ class IrqAffinity:
             present = {number: self.read(machine, _key(port, number)) for number in numbers}
             known = {number: value for number, value in present.items() if value is not None}
             # The user has probably pinned each interrupt to a core of its own on purpose.
-            apart = len(set(known.values())) >= min(len(known), len(cores)) and all(map(_is_one, known.values()))
+            apart = len(set(known.values())) >= min(len(known), len(cores)) and all(map(_is_single_cpu, known.values()))
             for turn, (number, value) in enumerate(known.items()):
                 core = str(cores[turn % len(cores)])
                 yield FoundSetting(_key(port, number), value, None if apart or value == core else core, moved)
@@ -51,7 +51,7 @@ def _file(key: str) -> str:
     return f"/proc/irq/{key.rsplit(' ', 1)[1]}/smp_affinity_list"
 
 
-def _is_one(value: str) -> bool:
+def _is_single_cpu(value: str) -> bool:
     return value.isdecimal()
 
 

@@ -124,7 +124,7 @@ class CapacityTrials:
             slow = validation.slower(plan)
             slower = self._valid(slow, rate)
             if _holds_all(slower, count):
-                slower = self._asked_again(slow, slower)
+                slower = self._repeated(slow, slower)
         if validation.cause(outcome, slower, count) != "r too high" or plan.phase2 is None:
             return False
         most = plan.phase2.responder_rate * validation.SLOWER_SHARE
@@ -179,7 +179,7 @@ class CapacityTrials:
                 return _kept(outcome, count)
         return None
 
-    def _asked_again(self, plan: TrialPlan, failed: TrialOutcome) -> TrialOutcome:
+    def _repeated(self, plan: TrialPlan, failed: TrialOutcome) -> TrialOutcome:
         """The last of further trials; a frame that the device spoils now and then must not pass for a full table."""
         for _ in range(MORE_ASKINGS):
             failed = self._valid(plan, plan.phase1_rate)

@@ -25,9 +25,9 @@ def disturbed_note(measurements: Iterable[Measurement]) -> list[Note]:
     return notes
 
 
-def asked_again_note(measurements: Iterable[Measurement]) -> list[Note]:
+def command_failures_note(measurements: Iterable[Measurement]) -> list[Note]:
     """Return a note on the number of failed tries of commands to the device; empty if none."""
-    times = [attempt.outcome.asked_again for repetition in measurements for attempt in repetition.attempts]
+    times = [attempt.outcome.command_failures for repetition in measurements for attempt in repetition.attempts]
     if not (failed := sum(times)):
         return []
     trials = sum(map(bool, times))

@@ -29,7 +29,7 @@ LONGEST_WAIT_SECONDS: Final = 0.02
 #: Twice the time that a core may stop without counting as disturbed: the host is not the reason for a longer delay.
 LEAST_WAIT_SECONDS: Final = 0.01
 #: A rate that queues may have raised by more than this share says so.
-TOLD_SHARE: Final = 0.01
+REPORTED_SHARE: Final = 0.01
 #: The figure that holds the length of the trial behind an answer, in seconds.
 TRIAL_SECONDS: Final = "trial_seconds"
 
@@ -84,7 +84,7 @@ def shortest_reported(measurements: Iterable[Measurement], wait_seconds: float |
     if not lengths or wait_seconds is None:
         return None
     shortest = min(lengths)
-    return shortest if most_share(wait_seconds, shortest) > TOLD_SHARE else None
+    return shortest if most_share(wait_seconds, shortest) > REPORTED_SHARE else None
 
 
 def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, name: str, advice: str) -> list[Note]:
