@@ -570,7 +570,7 @@ def test_a_device_that_does_not_answer_between_periods_has_no_count_then() -> No
         (None, None),
         (None, None),
     ]
-    assert [one.outcome.asked_again for one in found] == [0, 1, 1]
+    assert [one.outcome.command_failures for one in found] == [0, 1, 1]
     assert {one.outcome.verdict for one in found} == {Verdict.PASS}
 
 
