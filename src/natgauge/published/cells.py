@@ -9,6 +9,8 @@ from typing import Final
 
 #: A cell in which nothing was printed.
 NOTHING: Final = "-"
+#: A cell of a diagram, which shows a value without its number.
+DRAWN: Final = "drawn"
 _POWER: Final = re.compile(r"2\^(\d{1,2})")
 _NUMBER: Final = re.compile(r"(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<decimals>\d+))?(?P<million>M?)")
 
@@ -40,15 +42,15 @@ class Printed:
 
 
 def read(cell: str) -> Printed | None:
-    """Read a cell; None where nothing was printed.
+    """Read a cell; None where no number was printed.
 
     Args:
-        cell: "2^23", "1,341", "45.5", "1.56M", "(2,758,621)" or "-".
+        cell: "2^23", "1,341", "45.5", "1.56M", "(2,758,621)", "-" or "drawn".
 
     Raises:
         ValueError: it is no number.
     """
-    if cell == NOTHING:
+    if cell in {NOTHING, DRAWN}:
         return None
     bare = cell.removeprefix("(").removesuffix(")")
     if power := _POWER.fullmatch(bare):

@@ -76,11 +76,13 @@ class OwnFigure(_Model):
 
     Attributes:
         metric: natgauge's metric.
-        figure: name of the figure in its results.
+        figure: name of the figure in its results, or of a column of their series over loads.
+        load: load in percent, where the figure is one of a series over loads.
     """
 
     metric: Text
     figure: Text
+    load: Annotated[int, Field(ge=1, le=100)] | None = None
 
 
 class Quantity(_Model):
@@ -92,6 +94,8 @@ class Quantity(_Model):
         unit: unit of the figures.
         times: factor of the printed figures; a printed 1 is `times` of the unit.
         directions: directions that a rate counts.
+        own: the figure of natgauge, where `sources.toml` has none for the metric and a result's value is not that
+            figure.
     """
 
     device: Text
@@ -99,6 +103,7 @@ class Quantity(_Model):
     unit: Text
     times: Annotated[int, Field(ge=1)]
     directions: Text | None = None
+    own: OwnFigure | None = None
 
 
 class PublishedRow(_Model):
@@ -108,7 +113,7 @@ class PublishedRow(_Model):
         label: as printed; a label that a table prints twice has an addition that distinguishes the two.
         kind: content of the row ("is" in the file).
         quantity: name of the quantity of its figures, where there is one.
-        cells: as printed, "-" for an empty cell and "2^23" for a power.
+        cells: as printed, "-" for an empty cell, "2^23" for a power, "drawn" for a value of a diagram without numbers.
     """
 
     label: Text

@@ -149,10 +149,9 @@ class _Shaped:
 
     def _summary(self, quantity: str, column: int, kind: Kind) -> float:
         """A field of the summary of a quantity's figure, in the unit of the result."""
-        result, figure = self._result(quantity, column), self._columns.figure(quantity, column)
-        summary = result if figure is None else result.figures.get(figure)
-        if summary is None:
-            raise _Missing(f"the result of {result.metric} of {result.dut} has no figure {figure}")
+        summary = self._columns.summary(quantity, column)
+        if isinstance(summary, Absent):
+            raise _Missing(summary.reason, summary.value)
         value: float | None = getattr(summary, _SUMMARY[kind])
         if value is None:
             raise _Missing("a single repetition has no standard deviation")

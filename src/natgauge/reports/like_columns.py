@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
+from natgauge.analysis.loads import by_load
 from natgauge.errors import UsageError
 from natgauge.published import plans
 from natgauge.published.cells import NOTHING, read
 from natgauge.published.load import sources
-from natgauge.published.model import Quantity, Table
-from natgauge.records.measurement import Result
+from natgauge.published.model import OwnFigure, Quantity, Table
+from natgauge.records.measurement import FigureSummary, Result
 from natgauge.records.parameters import shown
 
 #: "full": own values are those of the publication; "small": those of its small plan; "position": others, by rank.
@@ -134,16 +135,25 @@ class Columns:
             return matching[0]
         missing = f"no result of {metric}" + (f" of {device}" if device else "")
         *others, (last, value) = wanted.items() if wanted else [("", "")]
-        conditions = [*(f"{key} = {_printed(each)}" for key, each in others), *([f"{last} ="] if last else [])]
+        conditions = [*(f"{_words(key)} = {_printed(each)}" for key, each in others)]
+        conditions += [f"{_words(last)} ="] if last else []
         return Absent(missing + (f" with {' and '.join(conditions)}" if last else ""), _printed(value))
 
-    def figure(self, name: str, column: int) -> str | None:
-        """Return the name of the figure of a quantity at a column; None for the value of the result."""
-        by_column = self._keys.get(_FIGURE)
-        if by_column is not None:
-            return None if by_column[column] == NOTHING else str(by_column[column])
-        own = sources().figures.get(self.table.quantities[name].metric)
-        return None if own is None else own.figure
+    def summary(self, name: str, column: int) -> FigureSummary | Result | Absent:
+        """Return the summary of a quantity's figure at a column, or the reason for its absence."""
+        result, own = self.find(name, column), self._own(self.table.quantities[name])
+        if isinstance(result, Absent):
+            return result
+        if own is not None and own.load is not None:
+            series = by_load(result)
+            at_load = {} if series is None else series.at.get(own.load, {})
+            missing = Absent(f"{result.metric} of {result.dut} has no value at a load of", f"{own.load} %")
+            return at_load.get(own.figure, missing)
+        figure = NOTHING if own is None else own.figure
+        if _FIGURE in self._keys:
+            figure = str(self._keys[_FIGURE][column])
+        missing = Absent(f"the result of {result.metric} of {result.dut} has no figure {figure}")
+        return result if figure == NOTHING else result.figures.get(figure, missing)
 
     @property
     def axis(self) -> plans.AxisOfTable | None:
@@ -234,8 +244,12 @@ class Columns:
     def _metric(self, quantity: Quantity, column: int) -> str:
         if _METRIC in self._keys:
             return str(self._keys[_METRIC][column])
-        own = sources().figures.get(quantity.metric)
+        own = self._own(quantity)
         return quantity.metric if own is None else own.metric
+
+    def _own(self, quantity: Quantity) -> OwnFigure | None:
+        """The figure of natgauge that a quantity corresponds to; None for the value of a result."""
+        return quantity.own or sources().figures.get(quantity.metric)
 
     def _device(self, quantity: Quantity, column: int) -> str | None:
         """The device of a quantity: a recipe of the published device, or else the one other device of the results."""
@@ -257,6 +271,10 @@ class Columns:
 
     def _of(self, metric: str, device: str | None) -> Sequence[Result]:
         return [result for result in self.results if (result.metric, result.dut) == (metric, device)]
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ")
 
 
 def _printed(value: object) -> str:
