@@ -32,7 +32,7 @@ WorkByCore = Mapping[int, CoreWork]
 
 def since(before: WorkByCore, after: WorkByCore) -> dict[int, CoreWork]:
     """Return the work between two readings; empty where a core is missing or its counts fell (it was rebooted)."""
-    found: dict[int, CoreWork] = {}
+    by_core: dict[int, CoreWork] = {}
     for core, end in after.items():
         begin = before.get(core)
         if begin is None or end.frames < begin.frames:
@@ -40,20 +40,20 @@ def since(before: WorkByCore, after: WorkByCore) -> dict[int, CoreWork]:
         seconds = None
         if end.busy_seconds is not None and begin.busy_seconds is not None:
             seconds = max(0.0, end.busy_seconds - begin.busy_seconds)
-        found[core] = CoreWork(end.frames - begin.frames, seconds)
-    return found
+        by_core[core] = CoreWork(end.frames - begin.frames, seconds)
+    return by_core
 
 
 def total(every: Iterable[WorkByCore]) -> dict[int, CoreWork]:
     """Return the sum of several readings by core; a core whose time is unknown once has no time."""
-    found: dict[int, CoreWork] = {}
+    by_core: dict[int, CoreWork] = {}
     for work in every:
-        for core, one in work.items():
-            other = found.get(core, CoreWork(0, 0.0))
-            known = None not in (one.busy_seconds, other.busy_seconds)
-            seconds = (one.busy_seconds or 0.0) + (other.busy_seconds or 0.0) if known else None
-            found[core] = CoreWork(one.frames + other.frames, seconds)
-    return found
+        for core, of_core in work.items():
+            other = by_core.get(core, CoreWork(0, 0.0))
+            known = None not in (of_core.busy_seconds, other.busy_seconds)
+            seconds = (of_core.busy_seconds or 0.0) + (other.busy_seconds or 0.0) if known else None
+            by_core[core] = CoreWork(of_core.frames + other.frames, seconds)
+    return by_core
 
 
 def imbalance(work: WorkByCore) -> float | None:
@@ -61,21 +61,21 @@ def imbalance(work: WorkByCore) -> float | None:
 
     None where there is a single core, or fewer than `LEAST_FRAMES` frames for each core.
     """
-    frames = sum(one.frames for one in work.values())
+    frames = sum(of_core.frames for of_core in work.values())
     if len(work) < 2 or frames < LEAST_FRAMES * len(work):
         return None
-    return max(one.frames for one in work.values()) * len(work) / frames
+    return max(of_core.frames for of_core in work.values()) * len(work) / frames
 
 
 def idle_cores(work: WorkByCore) -> list[int]:
     """Return the cores that did next to nothing (`IDLE_SHARE`), ascending; empty where `imbalance` is None."""
     if imbalance(work) is None:
         return []
-    mean = sum(one.frames for one in work.values()) / len(work)
-    longest = max(one.busy_seconds or 0.0 for one in work.values())
+    mean = sum(of_core.frames for of_core in work.values()) / len(work)
+    longest = max(of_core.busy_seconds or 0.0 for of_core in work.values())
     return sorted(
         core
-        for core, one in work.items()
-        if one.frames < IDLE_SHARE * mean
-        and (one.busy_seconds is None or not longest or one.busy_seconds < IDLE_SHARE * longest)
+        for core, of_core in work.items()
+        if of_core.frames < IDLE_SHARE * mean
+        and (of_core.busy_seconds is None or not longest or of_core.busy_seconds < IDLE_SHARE * longest)
     )

@@ -57,7 +57,7 @@ def dump(document: Mapping[str, Any]) -> str:
         if isinstance(value, Mapping):
             parts.append("".join([f"[{_key(key)}]\n", *_lines(value)]))
         elif _is_table(value):
-            parts += ["".join([f"[[{_key(key)}]]\n", *_lines(one)]) for one in value]
+            parts += ["".join([f"[[{_key(key)}]]\n", *_lines(item)]) for item in value]
     return "\n".join(part for part in parts if part)
 
 

@@ -80,7 +80,7 @@ def test_a_cell_that_kills_whoever_visits_it_is_broken_and_others_go_on(tmp_path
 
 def test_a_worker_that_is_killed_while_it_starts_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask's nanny gives such a worker up; a campaign waited for it for ever."""
-    monkeypatch.setattr(coordinator, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(coordinator, "POLL_SECONDS", 0.2)
     over, killed = threading.Event(), set[int]()
 
     def kill() -> None:

@@ -16,7 +16,7 @@ from natgauge.labs.common.boot import BootCommand
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device is looked at without a pause."""
-    monkeypatch.setattr(boot, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(boot, "_POLL_SECONDS", 0.01)
 
 
 def command(text: str, seconds: float = 20.0, settle: float = 0.0) -> BootCommand:

@@ -17,7 +17,7 @@ from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 
 from natgauge.bench.command_retries import MOST_SECONDS, PAUSES, CommandRetries, SilentControlsError
 from natgauge.bench.external import ExternalControls
-from natgauge.bench.lab_measurer import LOOK_AGAIN, MOST_SILENT, LabMeasurer
+from natgauge.bench.lab_measurer import MOST_SILENT, RECHECK_SECONDS, LabMeasurer
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
@@ -324,7 +324,7 @@ class Booting:
 @pytest.mark.parametrize("back", [True, False])
 def test_a_device_that_nobody_can_restart_is_looked_at_again_before_it_is_given_up(*, back: bool) -> None:
     engine = FakeEngine()
-    tries = (1 + len(LOOK_AGAIN)) * (1 + len(PAUSES))
+    tries = (1 + len(RECHECK_SECONDS)) * (1 + len(PAUSES))
     device = Booting(engine, looks=tries if back else 10**6)
 
     def collapses(request: Any, *others: Any) -> Any:
@@ -341,7 +341,7 @@ def test_a_device_that_nobody_can_restart_is_looked_at_again_before_it_is_given_
     outcome = meter.measure(PLAN)
     assert outcome.verdict is (Verdict.PASS if back else Verdict.COLLAPSED)
     assert outcome.begun is back
-    assert set(LOOK_AGAIN) <= set(waited)
+    assert set(RECHECK_SECONDS) <= set(waited)
     assert any("answers and forwards again" in remark for remark in outcome.remarks) == back
 
 

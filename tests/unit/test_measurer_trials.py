@@ -429,7 +429,7 @@ def test_a_second_ctrl_c_does_not_leave_a_device_half_started(monkeypatch: pytes
     monkeypatch.setattr(timed._timer, "join", join)
     begin = {"event": "progress", "phase": "phase2", "seconds": 0.0}
     counts = {"intended_frames": 0, "made_frames": 0, "received_frames": 0}
-    timed.look(Progress.model_validate({**begin, **counts}))
+    timed.take(Progress.model_validate({**begin, **counts}))
     began.wait(10)
     with pytest.raises(KeyboardInterrupt):
         timed.__exit__(None, None, None)

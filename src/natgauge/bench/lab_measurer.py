@@ -68,7 +68,7 @@ IDLE_DRAWS: Final = 30.0
 #: Number of consecutive trials with silent controls after which a device that forwards is given up.
 MOST_SILENT: Final = 5
 #: Seconds before each further check whether a device that cannot be restarted has recovered: it may boot by itself.
-LOOK_AGAIN: Final = (1.0, 5.0, 20.0)
+RECHECK_SECONDS: Final = (1.0, 5.0, 20.0)
 
 
 #: Counts of a trial of which no frame was sent.
@@ -273,7 +273,7 @@ class LabMeasurer(Measurer):
         outcome = self._judged(raw, plan)
         nothing_came = outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(raw.result))
         if raw.device_error or nothing_came:
-            raw = self._looked_into(raw)
+            raw = self._probed(raw)
             outcome = self._judged(raw, plan)
         outcome = replace(outcome, remarks=(*remarks, *outcome.remarks))
         return _Trial(outcome, raw, raw.device_error or "")
@@ -351,14 +351,14 @@ class LabMeasurer(Measurer):
             self.restart()
         except UsageError as error:
             # The device cannot be restarted, so it has to recover by itself, and may need some time.
-            self._look_again(error, LOOK_AGAIN)
+            self._recheck(error, RECHECK_SECONDS)
         except NatgaugeError as error:
-            self._look_again(error, ())
+            self._recheck(error, ())
         else:
             return "the device was started anew before this trial: it had collapsed"
         return "the device had collapsed and was not started anew, but answers and forwards again"
 
-    def _look_again(self, error: NatgaugeError, pauses: Sequence[float]) -> None:
+    def _recheck(self, error: NatgaugeError, pauses: Sequence[float]) -> None:
         """Check whether a device that was not restarted works again, at once and after each pause."""
         for pause in (0.0, *pauses):
             self.sleep(pause)
@@ -369,7 +369,7 @@ class LabMeasurer(Measurer):
                 return
         raise error
 
-    def _looked_into(self, raw: RawTrial) -> RawTrial:
+    def _probed(self, raw: RawTrial) -> RawTrial:
         """Return the raw trial with `forwards` and `unprobed`, from single frames sent after the trial."""
         last = _last_phase(raw.result)
         try:

@@ -53,7 +53,7 @@ class RestartInTrial:
             self._timer.join()
             raise
 
-    def look(self, progress: Progress) -> None:
+    def take(self, progress: Progress) -> None:
         """Start the time when phase 2 begins: the engine reports that at once."""
         if progress.phase == "phase2" and self._timer.ident is None:
             self._phase2_began = time.monotonic()

@@ -90,7 +90,7 @@ class TrialRun:
         report = _DeviceReport()
         if self.device is not None and not error:
             try:
-                report = self._look_after(self.device, result, memory_before)
+                report = self._report_after(self.device, result, memory_before)
             except NatgaugeError as failed:
                 error = str(failed)
         faults = {name: number - faults_before.get(name, 0) for name, number in report.faults.items()}
@@ -178,7 +178,7 @@ class TrialRun:
         restart = self.device.restart_under_load
 
         def report(progress: Progress) -> None:
-            restarting.look(progress)
+            restarting.take(progress)
             self.progress(progress)
 
         with RestartInTrial(restart, seconds) as restarting:
@@ -200,7 +200,7 @@ class TrialRun:
         fills = request.phase1 is not None and request.connections >= LEAST_CONNECTIONS
         return self.device.object_caches() if fills and self.device is not None else {}
 
-    def _look_after(self, device: DeviceControl, result: TrialResult, memory_before: ObjectCaches) -> _DeviceReport:
+    def _report_after(self, device: DeviceControl, result: TrialResult, memory_before: ObjectCaches) -> _DeviceReport:
         """Read the device's report after a trial; `memory_before` = object caches with an empty table.
 
         Its time-outs were checked before: they are longer than both phases. A device whose controls answer although it

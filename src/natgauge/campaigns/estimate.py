@@ -185,7 +185,7 @@ def _outlasting(point: PlannedCell) -> tuple[Outlasting, ...]:
 
 def _phase1_frames(point: PlannedCell) -> int:
     """The most frames of a phase 1: connections or draws."""
-    return max(one.planned.settings.phase1_frames for one in point.measurements)
+    return max(measurement.planned.settings.phase1_frames for measurement in point.measurements)
 
 
 def _of_repetition(measurement: CellMeasurement, knobs: Mapping[str, int], *, rate_known: bool) -> Once:

@@ -115,15 +115,15 @@ def with_cores(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: this machine has fewer cores, the lab is unknown, or two options give the number.
     """
-    found = dict(given)
+    values = dict(given)
     option = kinds.get(str(given.get("lab", kinds.DEFAULT))).cores_option
     if option and type(given.get("cores")) is int:
         if option in given:
             raise UsageError(f"cores: {option} gives the number of cores, too; leave one out")
-        found[option] = found.pop("cores")
+        values[option] = values.pop("cores")
     return {
         name: last_cores(name, value) if name in CORES and type(value) is int else value
-        for name, value in found.items()
+        for name, value in values.items()
     }
 
 

@@ -21,7 +21,7 @@ _VERB_SECONDS: Final = 60.0
 _READY_SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 0.05
 #: Of looking whether a process runs; the device may be in trouble already.
-_LOOK_SECONDS: Final = 10.0
+_STATUS_SECONDS: Final = 10.0
 _EMPTY_TRIES: Final = 5
 #: Emptying 10^6 connections takes a Linux kernel 1.3 s; this leaves slower devices some room.
 _EMPTY_SECONDS_PER_CONNECTION: Final = 10e-6
@@ -354,7 +354,9 @@ class Gateway:
         """Return how one of the gateway's processes ended, in words; empty while all run."""
         for process in self.recipe.process:
             with suppress(BrokenError):
-                output = self.device.run(process.look, environment=self._environment(), timeout=_LOOK_SECONDS).stdout
+                output = self.device.run(
+                    process.status_command, environment=self._environment(), timeout=_STATUS_SECONDS
+                ).stdout
                 if ended := process.ended(output):
                     return ended
         return ""

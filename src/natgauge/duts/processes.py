@@ -56,7 +56,7 @@ ulimit -c unlimited 2> /dev/null || true
 """
 
     @property
-    def look(self) -> str:
+    def status_command(self) -> str:
         """Shell text that prints nothing while it runs, and else what `ended` reads."""
         words = "grep ." if self.noise is None else f"grep -Ev {shlex.quote(f'^[[:space:]]*$|{self.noise}')}"
         return f"""

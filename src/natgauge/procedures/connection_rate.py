@@ -77,8 +77,8 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
         self._counted.clear()
         span = establishing_span(self.runner.measurer, self.settings.phase1_frames, self._expected)
         plan = search_plan(self.settings, span, known, short_probes=False)
-        found = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]), fewer)
-        return found if self.settings.order != DRAWN else self._with_drawn(found)
+        repetition = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]), fewer)
+        return repetition if self.settings.order != DRAWN else self._with_drawn(repetition)
 
     def length(self) -> late_frames.Length:
         return late_frames.of_connections(
@@ -88,9 +88,9 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
     def seconds(self, rate: float) -> float:
         return self.settings.phase1_frames / rate
 
-    def _with_drawn(self, found: Measurement) -> Measurement:
+    def _with_drawn(self, repetition: Measurement) -> Measurement:
         """Add the expected number of connections, and the counted number of the trial that gave the value."""
-        settings, counted = self.settings, self._counted.get(found.value)
+        settings, counted = self.settings, self._counted.get(repetition.value)
         figures = {"connections_expected": settings.expected_connections}
         text = (
             f"{settings.phase1_frames} draws out of {settings.space} four tuples open "
@@ -99,7 +99,9 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
         if counted is not None:
             figures["connections_counted"] = float(counted)
             text += f"; the device counted {counted}"
-        return replace(found, figures={**found.figures, **figures}, notes=(*found.notes, Note("method", text)))
+        return replace(
+            repetition, figures={**repetition.figures, **figures}, notes=(*repetition.notes, Note("method", text))
+        )
 
 
 PROCEDURE = Procedure(

@@ -81,8 +81,8 @@ class _TearDownRate(HeldConnections[TearDownRateSettings]):
             for full_seconds, empty_seconds in zip(full, empty, strict=True)
         ]
         sample = {"full_seconds": tuple(full), "empty_seconds": tuple(empty)}
-        found = self.measurement(value, figures=figures, notes=notes, series=rows)
-        return replace(found, sample=sample, is_sampled=True)
+        repetition = self.measurement(value, figures=figures, notes=notes, series=rows)
+        return replace(repetition, sample=sample, is_sampled=True)
 
 
 def _checked(torn: TearDown, expected: int) -> float:

@@ -24,7 +24,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
     """
     parameters = parameters.with_settings(measured.parameters)
     summary = measured.summary
-    figures = {name: _figure(found) for name, found in measured.figures.items()}
+    figures = {name: _figure(summary) for name, summary in measured.figures.items()}
     if (share := _share_of_link(measured, parameters)) is not None:
         figures[SHARE_OF_LINK] = share
     return Result(
@@ -64,16 +64,16 @@ def summary_of(values: Sequence[float]) -> FigureSummary:
     return _figure(summarize(values))
 
 
-def _figure(found: Summary) -> FigureSummary:
+def _figure(summary: Summary) -> FigureSummary:
     return FigureSummary(
-        median=found.median,
-        p1=found.p1,
-        p99=found.p99,
-        minimum=found.minimum,
-        maximum=found.maximum,
-        mean=found.mean,
-        standard_deviation=found.standard_deviation,
-        count=len(found.repetitions),
+        median=summary.median,
+        p1=summary.p1,
+        p99=summary.p99,
+        minimum=summary.minimum,
+        maximum=summary.maximum,
+        mean=summary.mean,
+        standard_deviation=summary.standard_deviation,
+        count=len(summary.repetitions),
     )
 
 

@@ -453,7 +453,7 @@ def _differing(results: Sequence[Result]) -> list[ResultRow]:
         for name in names
         if name not in _SHOWN
         and name not in _OWN_ROWS
-        and any(_differs(name, one, other) for one, other in combinations(results, 2))
+        and any(_differs(name, first, second) for first, second in combinations(results, 2))
     ]
 
 

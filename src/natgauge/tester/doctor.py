@@ -102,7 +102,7 @@ class Host:
 def examine(host: Host | None = None) -> list[Finding]:
     """Run all checks, in the order in which findings should be fixed. Takes about half a second."""
     place = host or Host()
-    return [finding for look in _LOOKS for finding in look(place)]
+    return [finding for check in _CHECKS for finding in check(place)]
 
 
 def worst_state(findings: Sequence[Finding]) -> State:
@@ -365,7 +365,7 @@ def _leftovers(_host: Host) -> Iterator[Finding]:
         yield Finding("leftovers", "ok", "no killed run left anything")
 
 
-_LOOKS: Final[tuple[Callable[[Host], Iterator[Finding]], ...]] = (
+_CHECKS: Final[tuple[Callable[[Host], Iterator[Finding]], ...]] = (
     _kernel,
     _capabilities,
     _btf,

@@ -32,7 +32,7 @@ from natgauge.duts.recipe import digest
 from natgauge.procedures.kit.events import Event
 
 #: Interval between two looks at which workers are there.
-LOOK_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class _Run:
     future: Future[EndedRun]
     starts: int = 0
     worker: str = ""
-    patience: float = LOOK_SECONDS
+    patience: float = POLL_SECONDS
 
 
 class Coordinator:
@@ -82,7 +82,7 @@ class Coordinator:
         self._places: dict[int, dict[str, int]] = {}
         self._runs: dict[str, _Run] = {}
         self._inbox: SimpleQueue[RunProgress | str] = SimpleQueue()
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
         # As often as Dask itself tries a task on workers that die.
         self._most_starts = 1 + int(dask.config.get("distributed.scheduler.allowed-failures"))
 
@@ -103,7 +103,7 @@ class Coordinator:
                 self._submit(session, points, point)
             while self._runs:
                 self._take_message(session, points)
-                self._look_after_workers(session)
+                self._check_workers(session)
         finally:
             # Dask then cancels what is left: a worker ends its cell run at the next line of the journal.
             for run in self._runs.values():
@@ -156,7 +156,7 @@ class Coordinator:
     def _take_message(self, session: Session, points: Sequence[PlannedCell]) -> None:
         """Handle a progress message, or the end of a cell run; wait for it, but not for long."""
         with suppress(Empty):
-            message = self._inbox.get(timeout=LOOK_SECONDS)
+            message = self._inbox.get(timeout=POLL_SECONDS)
             run = self._runs.get(message if isinstance(message, str) else message["run"])
             if run is None:
                 # Of another campaign, or of a run that was cancelled.
@@ -166,16 +166,16 @@ class Coordinator:
             else:
                 _show(session, run, message)
 
-    def _look_after_workers(self, session: Session) -> None:
+    def _check_workers(self, session: Session) -> None:
         """Restart workers that have ended for good, and say so where there is none.
 
         Raises:
             HostError: the scheduler is gone.
         """
-        if time.monotonic() - self._looked < LOOK_SECONDS:
+        if time.monotonic() - self._checked_at < POLL_SECONDS:
             return
         self._offered = self.workers.offers()
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
         # A worker that is killed while it starts is given up by its nanny.
         if self._revive is not None and len(self._offered) < self._number:
             self._revive()

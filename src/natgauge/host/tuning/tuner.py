@@ -75,7 +75,7 @@ def check(ports: Sequence[str] | None = None, *, machine: TunedMachine | None = 
     """
     place = machine or TunedMachine()
     chosen = cards(place) if ports is None else _existing(place, ports)
-    return [looked for knob in KNOBS for looked in _checked(knob, place, chosen)]
+    return [setting for knob in KNOBS for setting in _checked(knob, place, chosen)]
 
 
 def cards(machine: TunedMachine) -> list[str]:

@@ -16,7 +16,7 @@ from natgauge.labs.common.shell import run_shell
 #: Variable of the command's environment with the number of cores.
 CORES_VARIABLE: Final = "NG_CORES"
 #: Pause between two looks at a device that boots.
-_LOOK_SECONDS: Final = 1.0
+_POLL_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class BootCommand:
                     f"{self.name}: the device was not back {self.seconds:g} s after {self.command!r} began ({reason}); "
                     "see to it by hand, or give it more --boot-seconds"
                 )
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         needed = time.monotonic() - begun
         time.sleep(self.settle_seconds)
         return needed

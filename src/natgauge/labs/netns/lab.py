@@ -320,7 +320,9 @@ class NetnsLab(MadeLab):
         return total(self._ring_work(device, card) for device, card in self._cards())
 
     def _ring_work(self, device: NamespaceDevice, card: str) -> WorkByCore:
-        return _card(device, card, lambda read: {one["cpu"]: CoreWork(one["redirected"]) for one in read["per_cpu"]})
+        return _card(
+            device, card, lambda read: {counted["cpu"]: CoreWork(counted["redirected"]) for counted in read["per_cpu"]}
+        )
 
     def _ring_drops(self, device: NamespaceDevice, card: str) -> int:
         return _card(device, card, lambda read: int(read["dropped"]))

@@ -230,8 +230,8 @@ class Procedure(Generic[SettingsT]):
         started = self.start(runner, settings)
         if isinstance(started, Answered):
             return [started.measurement], [*started.notes]
-        found, left_out = repeat(runner, settings.repeat, started.once)
-        measurements = [_with_device_figures(one) for one in found]
+        repetitions, left_out = repeat(runner, settings.repeat, started.once)
+        measurements = [_with_device_figures(repetition) for repetition in repetitions]
         return measurements, [*self._notes(started, settings, measurements), *left_out]
 
     def _notes(

@@ -117,8 +117,8 @@ def environments_of(stored: Sequence[Stored]) -> list[Environment]:
         UsageError: a file is damaged.
     """
     by_facts: dict[tuple[str, tuple[tuple[str, str], ...]], list[int]] = {}
-    for column, one in enumerate(stored, start=1):
-        path = one.folder / ENVIRONMENT
+    for column, result in enumerate(stored, start=1):
+        path = result.folder / ENVIRONMENT
         if path.is_file():
             document = read_document(path, ENVIRONMENT_SCHEMA)
             for what in ("machine", "device"):

@@ -142,7 +142,7 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
     data: list[tuple[str, ...]] = []
     names = _series_names(sets)
     for series, each in zip(names, sets, strict=True):
-        for entry in sorted(each, key=lambda found: found.result.number(name) or 0):
+        for entry in sorted(each, key=lambda numbered: numbered.result.number(name) or 0):
             x = entry.result.number(name) or 0
             where = f"{series}, {whole(int(x))} {what}"
             common = {"x": x, "series": series}

@@ -26,17 +26,17 @@ def with_core_load(measurement: Measurement) -> Measurement:
 def core_figures(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     """Return both figures over the deciding trials together; empty where the work of the cores is not known."""
     work = core_work.total(attempt.outcome.core_work for attempt in _deciding(attempts))
-    found = core_work.imbalance(work)
-    if found is None:
+    imbalance = core_work.imbalance(work)
+    if imbalance is None:
         return {}
-    return {CORE_IMBALANCE: found, IDLE_CORES: float(len(core_work.idle_cores(work)))}
+    return {CORE_IMBALANCE: imbalance, IDLE_CORES: float(len(core_work.idle_cores(work)))}
 
 
 def _deciding(attempts: Sequence[Attempt]) -> Sequence[Attempt]:
     """Return the trials of the highest load that passed; where none passed, those of the lowest load that failed."""
-    known = [one for one in attempts if one.outcome.core_work]
+    known = [attempt for attempt in attempts if attempt.outcome.core_work]
     for verdict, best in ((Verdict.PASS, max), (Verdict.FAIL, min)):
-        loads = [one.load for one in known if one.outcome.verdict is verdict]
+        loads = [attempt.load for attempt in known if attempt.outcome.verdict is verdict]
         if loads:
-            return [one for one in known if one.outcome.verdict is verdict and one.load == best(loads)]
+            return [attempt for attempt in known if attempt.outcome.verdict is verdict and attempt.load == best(loads)]
     return []

@@ -206,8 +206,8 @@ class MeasurementResult:
         for repetition in self.measurements:
             if name in repetition.figures:
                 values += repetition.sample.get(name, (repetition.figures[name],))
-        found = summarize(values)
-        return replace(found, median=statistics.median_low(values)) if name in _TRIED else found
+        summary = summarize(values)
+        return replace(summary, median=statistics.median_low(values)) if name in _TRIED else summary
 
     @property
     def is_sampled(self) -> bool:

@@ -15,8 +15,8 @@ OCTETS_PER_CONNECTION: Final = "octets_per_connection"
 
 def with_table_octets(measurement: Measurement) -> Measurement:
     """Return the repetition with the figure `OCTETS_PER_CONNECTION`, of which each trial is a value of the sample."""
-    found = [attempt.outcome.octets_per_connection for attempt in measurement.attempts]
-    octets = tuple(value for value in found if value is not None)
+    reported = [attempt.outcome.octets_per_connection for attempt in measurement.attempts]
+    octets = tuple(value for value in reported if value is not None)
     if not octets:
         return measurement
     return replace(

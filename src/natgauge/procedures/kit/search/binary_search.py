@@ -150,7 +150,7 @@ class _Search:
         self._notes: list[Note] = []
         self._faults = Faults()
         self._permanent: PermanentLoss | None = None
-        self._looked_above = False
+        self._tried_above = False
         self._undecided = False
         self._floor = plan.floor
         self._bracket = None if plan.expected is None else Bracket(plan.expected, plan.error)
@@ -293,8 +293,8 @@ class _Search:
         Where phase 1 is all, a trial lasts the longer the lower its rate is.
         """
         highest = self._faults.highest_rate
-        if not self._looked_above and highest < self._plan.top:
-            self._looked_above = True
+        if not self._tried_above and highest < self._plan.top:
+            self._tried_above = True
             return min(SPAN * highest, self._plan.top)
         if suspected.highest >= SPAN * suspected.lowest:
             return math.sqrt(suspected.lowest * suspected.highest)
