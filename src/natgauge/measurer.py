@@ -267,6 +267,10 @@ class Restart:
     ended: float
 
 
+class OutlastingError(UsageError):
+    """The device would forget connections during a trial, and its time-out cannot be raised; the trial was not run."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
     """The outcome of a trial.

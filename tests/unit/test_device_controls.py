@@ -317,6 +317,7 @@ class Booting:
         """Not known."""
         return {}
 
+    outlive = ExternalControls.outlive
     faults = strays
     restart = ExternalControls.restart
 

@@ -19,7 +19,7 @@ from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Link, Port
-from natgauge.measurer import Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Direction, OutlastingError, Phase2Plan, TrialPlan, Verdict
 from natgauge.records.store import plain
 from natgauge.table_memory import ObjectCache, ObjectCaches
 from natgauge.trials import TrialRequest, TrialResult
@@ -71,6 +71,12 @@ class FakeTable:
         self.emptied = 0
         self.held = 7
         self.dead = False
+        #: What its time-out can be raised to; None = it cannot be.
+        self.timeout: int | None = None
+
+    def outlive(self, seconds: float) -> int | None:
+        """Raise the time-out as far as it goes."""
+        return self.timeout if self.timeout and self.timeout > seconds else None
 
     def empty(self) -> None:
         """Forget all."""
@@ -343,6 +349,20 @@ def test_a_trial_longer_than_the_devices_timeout_is_refused_before_it_runs() -> 
     with pytest.raises(UsageError, match=r"takes 2\.2 s.*after 2 s"):
         meter.measure(TrialPlan(1000, 500.0))
     assert engine.requests == []
+
+
+def test_a_timeout_that_is_natgauges_own_is_raised_for_a_long_trial_and_stays() -> None:
+    engine = FakeEngine()
+    table = FakeTable(engine)
+    meter = measurer(engine, device=table)
+    meter.settings = replace(SETTINGS, udp_timeout=2)
+    table.timeout = 40
+    outcome = meter.measure(TrialPlan(1000, 500.0))
+    assert outcome.remarks[0] == "the device's UDP time-out was raised from 2 to 40 s, because this trial takes longer"
+    assert not any("raised" in remark for remark in meter.measure(TrialPlan(1000, 400.0)).remarks)
+    with pytest.raises(OutlastingError, match="after 40 s"):
+        meter.measure(TrialPlan(1000, 20.0))
+    assert len(engine.requests) == 2
 
 
 def test_a_device_that_cannot_be_reached_is_measured_without_counts() -> None:

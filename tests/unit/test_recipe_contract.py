@@ -355,6 +355,30 @@ def test_a_gateway_that_stands_is_fit_for_another_plan_and_what_the_first_one_ra
 
 
 @pytest.mark.usefixtures("machine")
+def test_a_time_out_outlives_a_long_trial_unless_the_user_chose_it() -> None:
+    demand = DeviceDemand(connections=1000, phase1_seconds=10)
+    with Gateway(load("nftables-nat44"), FakeDevice()) as gateway:
+        gateway.prepare(demand)
+        gateway.start()
+        assert gateway.outlive(500) == 1030
+        # The knob goes no further than a week.
+        assert gateway.outlive(604_800) is None
+    with Gateway(load("nftables-nat44"), FakeDevice(), wishes=DeviceOptions(udp_timeout=100)) as gateway:
+        gateway.prepare(demand)
+        gateway.start()
+        assert gateway.outlive(500) is None
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_longest_trial_is_outlived_as_far_as_the_knob_goes() -> None:
+    recipe = load("nftables-nat44")
+    for longest, chosen in ((0.0, 50), (100.0, 230), (1e6, 604_800)):
+        demand = DeviceDemand(connections=1000, phase1_seconds=10, longest_seconds=longest)
+        assert choose(recipe, demand, DeviceOptions(), {"udp_timeout": 30})["udp_timeout"] == chosen
+        refuse_unfit(recipe, demand, {"udp_timeout": chosen})
+
+
+@pytest.mark.usefixtures("machine")
 def test_wishes_win_and_are_checked() -> None:
     recipe = load("nftables-nat44")
     assert choose(recipe, PLAN, DeviceOptions(table_size=2000), {"table_size": 65536}) == {"table_size": 2000}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,8 +14,8 @@ from tests.unit.simulated import Gateway
 
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import Ability, Phase2Plan, RateStep, TrialPlan
-from natgauge.procedures import get, procedures
+from natgauge.measurer import Ability, OutlastingError, Phase2Plan, RateStep, TrialOutcome, TrialPlan
+from natgauge.procedures import connection_rate, get, procedures
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import (
@@ -265,3 +266,29 @@ def test_the_time_of_a_trial_is_that_of_both_phases_and_of_a_step() -> None:
     phase2 = Phase2Plan(1.0, 0.0, 3.0, step=RateStep(0.5, 4.0))
     assert nominal_seconds(TrialPlan(10, 5.0, phase2)) == 2 + 3 + 4
     assert nominal_seconds(TrialPlan(10, 5.0, phase2, stateless=True)) == 7
+
+
+@dataclass(slots=True)
+class _Forgetful(Gateway):
+    """Forgets connections after a while, so that slow trials are not run."""
+
+    forgets_after: float = 1.0
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Refuse what takes too long."""
+        if plan.connections / plan.phase1_rate >= self.forgets_after:
+            raise OutlastingError("UDP timeout: too short")
+        return Gateway.measure(self, plan)
+
+
+def test_a_trial_that_outlasts_the_time_out_ends_the_search_with_what_is_known() -> None:
+    """The first one is refused; a later one leaves the bounds that hours may have been spent on."""
+
+    def measure(gateway: Gateway, connections: int) -> MeasurementResult:
+        settings = connection_rate.ConnectionRateSettings(connections=connections, placement="isolated", repeat=1)
+        return connection_rate.PROCEDURE.measure(gateway, settings)
+
+    with pytest.raises(OutlastingError, match="too short"):
+        measure(_Forgetful(establishes=2e5, forgets_after=1.0), 100_000)
+    with pytest.raises(BrokenError, match=r"no load has passed yet, .* failed: UDP timeout: too short"):
+        measure(_Forgetful(establishes=1e3, forgets_after=10.0), 100_000)

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from natgauge import procedures
 from natgauge.bench import external, far_side, queries
@@ -41,13 +41,17 @@ from natgauge.labs.contract import DEVICES, Device, Lab, LabNeeds
 from natgauge.measurer import Ability, Delays
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS
+from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS, lowest_rate
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.words import QUERY_OCTETS, TESTER, Family, Query
 
+#: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.
+ASSUMED_HIGHEST: Final = 4_000_000.0
+#: A phase 1 that fails is repeated more slowly, and the first one runs at half of the connection rate.
+_SLOWER: Final = 4.0
 #: Makes the gateway that runs a recipe on a device with these options.
 Player = Callable[[Recipe, Device, DeviceOptions], Gateway]
 
@@ -222,18 +226,23 @@ class Bench:
     def _demand(self, settings: TrialSettings) -> DeviceDemand:
         """Return the requirements of the trials on the device.
 
-        Time-outs that natgauge chooses are longer than the slowest trial of a search. A time-out that the user chose
-        must be longer than the first trial, and each later trial is checked before it runs. The same holds where
-        connections are to expire.
+        Time-outs that natgauge chooses are longer than the slowest trial of a search, and than a phase 1 at a quarter
+        of the connection rate that the user gave. A time-out that the user chose must be longer than the first trial,
+        and each later trial is checked before it runs. The same holds where connections are to expire.
         """
-        longest = FIRST_TRIAL_SECONDS
+        seconds, longest = FIRST_TRIAL_SECONDS, 0.0
         if "udp_timeout" not in self._known_limits and not settings.waits_for_expiry:
-            longest = 2 * LONGEST_TRIAL_SECONDS
+            seconds = 2 * LONGEST_TRIAL_SECONDS
+            rates = [lowest_rate(settings.phase1_frames, ASSUMED_HIGHEST)]
+            if isinstance(given := settings.parameters().get("connection_rate"), float):
+                rates.append(given / _SLOWER)
+            longest = settings.phase1_frames / min(rates)
         phase2, grace = settings.phase2_seconds, self.grace_of(settings)
         return DeviceDemand(
             connections=self.traffic.connections,
-            phase1_seconds=longest,
+            phase1_seconds=seconds,
             after_seconds=phase2 + 2 * grace if phase2 else 0.0,
+            longest_seconds=longest,
             source_addresses=self.traffic.source_addresses.count,
             remote_endpoints=self.traffic.responder_addresses.count * self.traffic.destination_ports.count,
             outside_addresses=1 if self.address_plan.pool is None else self.address_plan.pool.count,
@@ -275,7 +284,7 @@ class Bench:
             UsageError: a limit or time-out of the device is too small.
         """
         rates = self._tester_rates(planned.settings)
-        device = self._fit(planned.demand)
+        device = self._fit(_with_slowest(planned.demand, planned.settings.phase1_frames, rates.phase1))
         knobs: Mapping[str, int] = self._known_limits if device is None else device.knobs
         ground, addresses = self.lab.ground, self.address_plan
         ring = self.lab.parameters().get("ring")
@@ -463,3 +472,10 @@ def _check_seed(seed: int | None) -> int:
     if not 0 <= seed < 2**64:
         raise UsageError(f"seed: {seed} is outside of 0 to 2^64 - 1")
     return seed
+
+
+def _with_slowest(demand: DeviceDemand, frames: int, top: float) -> DeviceDemand:
+    """Return the demand with the slowest trial of a tester whose highest rate is `top`, where trials are foreseen."""
+    if not demand.longest_seconds:
+        return demand
+    return replace(demand, longest_seconds=max(demand.longest_seconds, frames / lowest_rate(frames, top)))

@@ -101,6 +101,11 @@ class ExternalControls:
         """Empty: not known for an external device."""
         return {}
 
+    def outlive(self, seconds: float) -> int | None:
+        """None: the time-out of an external device is the user's."""
+        del seconds
+        return None
+
     def object_caches(self) -> ObjectCaches:
         """Empty: not known for an external device."""
         return {}

@@ -28,6 +28,7 @@ from natgauge.measurer import (
     Delays,
     Direction,
     Measurer,
+    OutlastingError,
     Period,
     Phase2Plan,
     TearDown,
@@ -185,8 +186,8 @@ class LabMeasurer(Measurer):
         fails, single frames show whether the device still forwards. If it does, the trial is INVALID.
 
         Raises:
-            UsageError: the device would forget connections before the trial's end, or the trial is stateless and the
-                device is not.
+            OutlastingError: the device would forget connections before the trial's end.
+            UsageError: the trial is stateless and the device is not.
             BrokenError: the controls did not answer in `MOST_SILENT` consecutive trials, or they did not answer before
                 a trial and the device forwards nothing.
             NatgaugeError: the trial could not be run.
@@ -194,10 +195,11 @@ class LabMeasurer(Measurer):
         self.number += 1
         self.asking.begin()
         request = self.request(plan)
-        self._refuse_long(request)
+        raised = self._outlived(request)
         began = time.time()
         trial = self._tried(request, plan)
         outcome = self._with_failures(trial.outcome)
+        outcome = replace(outcome, remarks=(*raised, *outcome.remarks))
         if trial.raw is not None:
             self._learn(plan, outcome, trial.raw)
         placement, seconds = self.place.placement, time.time() - began
@@ -220,8 +222,8 @@ class LabMeasurer(Measurer):
         """
         if plan.phase2 is None:
             raise UsageError("periods: the trial has no phase 2")
-        self._refuse_long(self.request(replace(plan, phase2=replace(plan.phase2, periods=1))))
-        self._refuse_forgetful(plan, plan.phase2)
+        self._outlived(self.request(replace(plan, phase2=replace(plan.phase2, periods=1))))
+        self._outlive_draws(plan, plan.phase2)
         if self.collapsed:
             self.restart()
         self.number += 1
@@ -550,25 +552,45 @@ class LabMeasurer(Measurer):
     def _run(self, request: TrialRequest, progress: Callable[[Progress], None]) -> TrialResult:
         return self.runner(request, progress, longest_seconds(request) + SLACK_SECONDS)
 
-    def _refuse_long(self, request: TrialRequest) -> None:
-        """No entry may expire while it is needed (RFC 9693 section 4.4)."""
-        timeout = self.settings.udp_timeout
-        if timeout is not None and request.phase1 is not None and request.nominal_seconds >= timeout:
-            raise UsageError(
-                f"UDP timeout: a trial with phase 1 at {request.phase1.rate:.0f} connections/s takes "
-                f"{request.nominal_seconds:.1f} s, but the device forgets connections after {timeout} s; give it a "
-                "longer time-out (--udp-timeout; on a wire by its own means) or fewer connections"
-            )
+    def _outlived(self, request: TrialRequest) -> list[str]:
+        """Raise the device's UDP time-out where it is too short for a trial; return a remark on that.
 
-    def _refuse_forgetful(self, plan: TrialPlan, phase2: Phase2Plan) -> None:
-        """Refuse a trial of many periods in which a connection may get no frame for the device's time-out.
+        No entry may expire while it is needed (RFC 9693 section 4.4).
+
+        Raises:
+            OutlastingError: the time-out cannot be raised, or is the user's.
+        """
+        timeout, seconds = self.settings.udp_timeout, request.nominal_seconds
+        if timeout is None or request.phase1 is None or seconds < timeout:
+            return []
+        if not self._raise_timeout(seconds):
+            raise OutlastingError(
+                f"UDP timeout: a trial with phase 1 at {request.phase1.rate:.0f} connections/s takes {seconds:.1f} s, "
+                f"but the device forgets connections after {timeout} s; give it a longer time-out (--udp-timeout; on a "
+                "wire by its own means) or fewer connections"
+            )
+        raised = self.settings.udp_timeout
+        return [f"the device's UDP time-out was raised from {timeout} to {raised} s, because this trial takes longer"]
+
+    def _raise_timeout(self, seconds: float) -> bool:
+        """Raise the device's UDP time-out above `seconds`; return false where natgauge cannot or may not raise it."""
+        raised = None if self.device is None else self.device.outlive(seconds)
+        if raised is not None:
+            self.settings = replace(self.settings, udp_timeout=raised)
+        return raised is not None
+
+    def _outlive_draws(self, plan: TrialPlan, phase2: Phase2Plan) -> None:
+        """Raise the device's time-out where a connection of a trial of many periods may get no frame for so long.
 
         Phase 2 draws connections at random: a connection gets no frame for `IDLE_DRAWS` * N / rate with a probability
         of exp(-`IDLE_DRAWS`).
+
+        Raises:
+            UsageError: the time-out cannot be raised, or is the user's.
         """
         timeout, rate = self.settings.udp_timeout, phase2.initiator_rate + phase2.responder_rate
         idle = IDLE_DRAWS * plan.connections / rate
-        if timeout is not None and not plan.stateless and idle >= timeout:
+        if timeout is not None and not plan.stateless and idle >= timeout and not self._raise_timeout(idle):
             raise UsageError(
                 f"UDP timeout: {rate:.0f} frames/s may leave one of {plan.connections} connections without a frame for "
                 f"{idle:.0f} s, but the device forgets connections after {timeout} s; give it a longer time-out "

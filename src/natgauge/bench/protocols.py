@@ -64,6 +64,9 @@ class DeviceControl(Protocol):
     def faults(self) -> Mapping[str, int]:
         """Number of frames that the device refused so far, by its own names of causes; empty where not reported."""
 
+    def outlive(self, seconds: float) -> int | None:
+        """Raise the UDP time-out above `seconds`; return it in s, None where natgauge cannot or may not raise it."""
+
     def object_caches(self) -> ObjectCaches:
         """Object caches of the kernel that holds the table; empty where they are not known."""
 

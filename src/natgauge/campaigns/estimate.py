@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from natgauge.bench.bench import ASSUMED_HIGHEST
 from natgauge.bench.far_side import ALONE_SECONDS
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.duts.limits import choose, octets_needed
@@ -38,7 +39,6 @@ from natgauge.words import TESTER, Family, Quantity
 #: Connections and frames per second of the simulated device, and frames per second of the tester.
 ASSUMED_CONNECTIONS: Final = 300_000.0
 ASSUMED_FRAMES: Final = 500_000.0
-_HIGHEST: Final = 4_000_000.0
 #: Time in addition to sending, measured in namespaces on a small virtual machine: of each phase (starting the engine,
 #: waiting for late frames, emptying the table), and of each cell run (making a lab, starting a device).
 PHASE_SECONDS: Final = 0.25
@@ -57,7 +57,7 @@ class Once:
         trials: in all; a round of slices counts as one where it is no mere preparation.
         seconds: seconds of the repetition.
         cut: whether its time ends it before it has all its trials.
-        outlasts: whether a trial takes longer than the device remembers connections, which ends the measurement.
+        outlasts: whether a trial takes longer than the device remembers connections.
     """
 
     trials: int
@@ -241,7 +241,7 @@ class _Assumed(Measurer):
 
     @property
     def highest_rate(self) -> float:
-        return _HIGHEST
+        return ASSUMED_HIGHEST
 
     def clock(self) -> float:
         """Simulated seconds of all trials so far."""
@@ -330,7 +330,7 @@ def _assumed_block(quantity: Quantity, plan: CostPlan) -> CostBlock:
     rate = {"new": ASSUMED_CONNECTIONS, "both": 2 * ASSUMED_FRAMES}.get(quantity, ASSUMED_FRAMES)
     if plan.alone:
         return CostBlock(quantity, 1e9 / rate)
-    return CostBlock(quantity, 1e9 / rate, (1e9 / (2 * rate),), (1e9 / _HIGHEST,))
+    return CostBlock(quantity, 1e9 / rate, (1e9 / (2 * rate),), (1e9 / ASSUMED_HIGHEST,))
 
 
 def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> Counts:

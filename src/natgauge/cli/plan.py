@@ -14,6 +14,7 @@ from natgauge.cli.names import GATEWAY, METRIC
 
 if TYPE_CHECKING:
     from natgauge.campaigns.cells import PlannedCell
+    from natgauge.campaigns.estimate import Estimate
     from natgauge.campaigns.plan import PlanError
 
 _FILE = click.Path(path_type=Path)
@@ -62,17 +63,26 @@ def command() -> None:
 @_cores_option
 def check(plan: Path, cores: int | None) -> int:
     """Print every error in PLAN, one per line, or the time and memory that it requires; nothing is measured."""
+    from natgauge.campaigns.estimate import estimate
     from natgauge.campaigns.plan import PlanError
+    from natgauge.errors import UsageError
     from natgauge.host.cpus import as_if
 
     try:
         with as_if(cores):
             cells = _cells(plan)
-            taken = _taken(plan, cells, here=cores is None)
+            taken = estimate(cells)
     except PlanError as error:
         return complain(error)
-    click.echo("\n".join(taken))
-    return 0
+    click.echo("\n".join(_taken(plan, cells, taken, here=cores is None)))
+    for cell in taken.outlasting:
+        click.echo(
+            f"natgauge: {plan}: {cell.cell}: a trial of {cell.connections:,} connections at less than "
+            f"{cell.least_rate:,.0f} a second outlasts the UDP time-out of {cell.timeout_seconds:,} s; give the device "
+            "a longer udp_timeout, or take fewer connections",
+            err=True,
+        )
+    return UsageError.exit_status if taken.outlasting else 0
 
 
 @command.command("show")
@@ -139,12 +149,11 @@ def _cells(plan: Path) -> Sequence[PlannedCell]:
     return points(read(plan), str(plan))
 
 
-def _taken(plan: Path, cells: Sequence[PlannedCell], *, here: bool) -> list[str]:
-    from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES, estimate
+def _taken(plan: Path, cells: Sequence[PlannedCell], taken: Estimate, *, here: bool) -> list[str]:
+    from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES
     from natgauge.cli.progress import duration
     from natgauge.host.machine import memory_octets
 
-    taken = estimate(cells)
     there = memory_octets("MemAvailable") if here else None
     short = there is not None and taken.tester_octets + (taken.device_octets or 0) > there
     scarce = f"; only {_mib(there)} MiB are available here" if there is not None and short else ""
@@ -161,12 +170,6 @@ def _taken(plan: Path, cells: Sequence[PlannedCell], *, here: bool) -> list[str]
         f"  trials  about {taken.trials:,} with {assumed}; slower ones and disturbed hosts take more",
         f"  time    about {duration(taken.seconds)}, {most}{cut}",
         f"  memory  {memory}",
-        *(
-            f"  abort   {cell.cell}: a trial of {cell.connections:,} connections at less than {cell.least_rate:,.0f} a "
-            f"second outlasts the UDP time-out of {cell.timeout_seconds:,} s, and ends the measurement; give the "
-            "device a longer udp_timeout, or take fewer connections"
-            for cell in taken.outlasting
-        ),
     ]
 
 

@@ -66,6 +66,10 @@ class Chain:
         for gateway in self.gateways:
             gateway.fit(demand)
 
+    def outlive(self, seconds: float) -> int | None:
+        """Raise the UDP time-out of the gateway that holds the state, as `Gateway.outlive` does."""
+        return self.holder.outlive(seconds)
+
     @property
     def empties(self) -> bool:
         """Whether the device has connections to forget."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final, Literal, NoReturn, Self
 
 from natgauge.duts.device_knobs import DeviceKnobs, How
@@ -122,6 +123,25 @@ class Gateway:
         self._refuse_unfit(present)
         self._set_machine()
         self._set_device()
+
+    def outlive(self, seconds: float) -> int | None:
+        """Raise the UDP time-out of a running gateway above the duration of a trial, if natgauge chose the time-out.
+
+        Args:
+            seconds: duration of the trial.
+
+        Returns:
+            The time-out in s; None where it cannot be raised so far, or where the user chose it.
+
+        Raises:
+            BrokenError: the device does not answer.
+            HostError: memory is short, or a global setting cannot be made.
+        """
+        if self._demand is None or "udp_timeout" in self._wishes.named() or "udp_timeout" not in self._values:
+            return None
+        self.fit(replace(self._demand, longest_seconds=seconds))
+        timeout = self._values["udp_timeout"]
+        return timeout if timeout > seconds else None
 
     def confirm_standing(self) -> None:
         """Check that the gateway is still ready, for example after a trial in which no frame came through.

@@ -40,6 +40,8 @@ class DeviceDemand:
         phase1_seconds: longest phase 1 of any trial, N / lowest rate, > 0.
         after_seconds: longest time from the end of phase 1 to the last frame that needs an entry: gap, phase 2 and the
             waiting for late frames; 0 when there is no phase 2.
+        longest_seconds: longest trial that may become necessary, in s; 0 = no longer than the others. A time-out that
+            natgauge chooses outlasts it as far as the knob goes, but a shorter one is not refused.
         outside_addresses: addresses the gateway translates to, >= 1.
         fills_table: the measurement looks for the table's own limit, so that limit is neither raised nor refused as too
             small.
@@ -51,6 +53,7 @@ class DeviceDemand:
     connections: int
     phase1_seconds: float
     after_seconds: float = 0.0
+    longest_seconds: float = 0.0
     source_addresses: int = 1
     remote_endpoints: int = 1
     outside_addresses: int = 1
@@ -68,7 +71,8 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
     """Return values for the knobs, as an operator who expects this many connections would set them.
 
     A value that the user did not choose is never lowered: the table holds the connections and some spare ones, the hash
-    table has at least one bucket for each connection (the kernel's own ratio), entries live twice as long as needed.
+    table has at least one bucket for each connection (the kernel's own ratio), entries live twice as long as the
+    longest trial.
 
     Args:
         recipe: the gateway.
@@ -84,7 +88,7 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
     chosen = {
         "table_size": demand.connections + max(SPARE_CONNECTIONS, demand.connections // 16),
         "hash_size": 1 << (demand.connections * demand.sharing - 1).bit_length(),
-        "udp_timeout": math.ceil(SPARE_FACTOR * demand.needed_seconds) + SPARE_SECONDS,
+        "udp_timeout": math.ceil(SPARE_FACTOR * max(demand.needed_seconds, demand.longest_seconds)) + SPARE_SECONDS,
     }
     if demand.fills_table:
         del chosen["table_size"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from natgauge.errors import BrokenError, EndedBySignal
-from natgauge.measurer import Measurer, Period, TrialOutcome, TrialPlan
+from natgauge.measurer import Measurer, OutlastingError, Period, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.events import Bounds, Event, EventHandler, ignore
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
@@ -90,18 +90,24 @@ class TrialRunner:
 
         Raises:
             BrokenError: the device's own count contradicts the traffic.
-            TimeUpError: it does not fit into the time that is left; it was not begun.
+            TimeUpError: it was not begun, because it does not fit into the time that is left, or outlasts the device's
+                time-out and is not the first trial.
             NatgaugeError: as the measurer does.
         """
         try:
             self.budget.allow(plan)
         except TimeUpError as error:
-            error.bounds = bounds
-            raise
+            raise _ended(str(error), bounds) from None
         self.trials += 1
         self.observe(self._event(plan, load, bounds, None))
         begin = self.clock()
-        outcome = self.measurer.measure(plan)
+        try:
+            outcome = self.measurer.measure(plan)
+        except OutlastingError as error:
+            if not self.attempts:
+                raise
+            # What was measured so far is an answer.
+            raise _ended(str(error), bounds) from None
         self._spent_seconds += self.clock() - begin
         self.attempts.append(Attempt(load, short=False, outcome=outcome))
         self.observe(self._event(plan, load, bounds, judged(outcome)))
@@ -183,6 +189,12 @@ class TrialRunner:
         each = sum(finished) / len(finished) if finished else begun + here
         left = here + each * (self.repetitions - self.repetition)
         return left * self._spent_seconds / done
+
+
+def _ended(why: str, bounds: Bounds) -> TimeUpError:
+    error = TimeUpError(why)
+    error.bounds = bounds
+    return error
 
 
 def refuse_contradiction(metric: str, plan: TrialPlan, outcome: TrialOutcome) -> None:

@@ -94,6 +94,16 @@ class Span:
     unit: str = "frames/s"
 
 
+def lowest_rate(connections: int, top: float) -> float:
+    """Return the lowest rate of a downward search for the rate of this many connections, in connections/s.
+
+    Args:
+        connections: N.
+        top: the tester's highest rate, frames/s.
+    """
+    return min(connections / LONGEST_TRIAL_SECONDS, top / LEAST_SPAN)
+
+
 def establishing_span(measurer: Measurer, connections: int, expected: float | None = None) -> Span:
     """The span in which to search for the rate at which `connections` are established.
 
@@ -108,7 +118,7 @@ def establishing_span(measurer: Measurer, connections: int, expected: float | No
     top = top_rate(measurer)
     return Span(
         top=top,
-        floor=min(connections / LONGEST_TRIAL_SECONDS, top / LEAST_SPAN),
+        floor=lowest_rate(connections, top),
         start=connections / FIRST_TRIAL_SECONDS,
         expected=expected,
         unit="connections/s",
