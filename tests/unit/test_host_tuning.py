@@ -19,7 +19,7 @@ from tests.unit.made_machine import Made
 from natgauge.cli import run
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities
-from natgauge.host.tuning import found, tuner
+from natgauge.host.tuning import changes, tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.knobs import KNOBS
 from natgauge.host.tuning.ports import settings_of
@@ -297,7 +297,7 @@ def test_a_damaged_file_is_refused_in_one_line_and_nothing_is_touched(made: Made
 
 
 def test_only_one_process_changes_settings_at_a_time(made: Made) -> None:
-    with found.state(made.path), pytest.raises(HostError, match="another natgauge changes settings"):
+    with changes.state(made.path), pytest.raises(HostError, match="another natgauge changes settings"):
         made.tune()
 
 

@@ -40,7 +40,7 @@ class RecordedRepetition:
 
     @property
     def result(self) -> MeasurementResult:
-        """Its result; only of a repetition that has ended."""
+        """The result of a repetition that has ended."""
         return _adapter().validate_python(self.measured)
 
 

@@ -41,7 +41,7 @@ class RunningGateway:
 
     @property
     def started(self) -> Ready:
-        """Its started device.
+        """The gateway, started.
 
         Raises:
             RuntimeError: it has not been started.

@@ -17,7 +17,7 @@ class Playable(Protocol):
 
     @property
     def name(self) -> str:
-        """Its file's name without ".toml"."""
+        """Name of the recipe's file without ".toml"."""
 
     @property
     def stateful(self) -> bool:

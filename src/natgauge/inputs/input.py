@@ -71,17 +71,17 @@ class Input:
 
     @property
     def sentence(self) -> str:
-        """Its help with a capital letter."""
+        """The help with a capital letter."""
         return self.help[:1].upper() + self.help[1:]
 
     @property
     def option(self) -> str:
-        """Its option on the command line."""
+        """The option on the command line, such as "--trial-seconds"."""
         return f"--{self.name.replace('_', '-')}"
 
     @property
     def default_shown(self) -> str:
-        """Its default in words; empty where there is nothing to say."""
+        """The default in words; empty where there is none."""
         if self.default_text or self.default is None or self.default is False:
             return self.default_text
         return "" if isinstance(self.type, Flag) else self.type.write(self.default)

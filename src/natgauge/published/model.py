@@ -185,7 +185,7 @@ class SmallPlan(_Model):
 
 
 class TablePlan(_Model):
-    """What a plan of the same measurements needs in addition to the table's rows.
+    """Keys that a plan of the same measurements needs in addition to the table's rows.
 
     Attributes:
         missing: requirements that are not met; such a table has no plan.
@@ -219,7 +219,7 @@ class TablePlan(_Model):
 
 
 class TableShape(_Model):
-    """How results of natgauge fill the table, as far as its rows, quantities and plan do not say.
+    """Rules by which results of natgauge fill the table, in addition to its rows, quantities and plan.
 
     Attributes:
         columns: values for each column, "-" where the column has no such requirement. The keys are "metric", "device"

@@ -113,7 +113,7 @@ def cores(table: Table, *, small: bool) -> int:
 
 
 def axis_of(table: Table) -> AxisOfTable | None:
-    """What grows from column to column; of a table without an axis the draws, where columns draw four tuples."""
+    """Return the axis along which columns grow; for a table without one the draws, where columns draw four tuples."""
     if table.axis != "none":
         return table.axis
     return "draws" if table.drawn else None

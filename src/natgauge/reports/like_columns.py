@@ -157,7 +157,7 @@ class Columns:
 
     @property
     def axis(self) -> plans.AxisOfTable | None:
-        """What grows from column to column."""
+        """The table's axis, along which columns grow; None without one."""
         return plans.axis_of(self.table)
 
     @cached_property
@@ -167,7 +167,7 @@ class Columns:
 
     @property
     def matched(self) -> Matched:
-        """How own values of the axis are matched with the published ones."""
+        """Rule that matches own values of the axis with the published values."""
         return self._matching[0]
 
     def _theirs(self, *, small: bool) -> list[int | None]:

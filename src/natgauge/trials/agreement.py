@@ -89,7 +89,7 @@ class ResponderSide(AgreementPart):
 
 
 class Translation(AgreementPart):
-    """How the device must translate the Initiator's source; `pool` = outside addresses it may use."""
+    """Translation of the Initiator's source that the device must make; `pool`: outside addresses it may use."""
 
     source: Literal["translated", "unchanged"]
     pool: AddressRange | None = None

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.errors import HostError, UsageError
+from natgauge.host.tuning.changes import STATE, Changed, State, read, state
 from natgauge.host.tuning.contract import FoundSetting, TunedMachine, TuningKnob
-from natgauge.host.tuning.found import STATE, Changed, State, read, state
 from natgauge.host.tuning.knobs import KNOBS
 
 _BY_NAME: Final[Mapping[str, TuningKnob]] = {knob.name: knob for knob in KNOBS}

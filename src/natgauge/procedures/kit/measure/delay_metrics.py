@@ -95,10 +95,10 @@ class Moved(NamedTuple):
 
 
 class _Stalled(NamedTuple):
-    """A trial that is repeated because frames in stalls moved its figures: how it was found, and how it was judged."""
+    """A trial that is repeated because frames in stalls moved its figures; `judged` is its outcome by these rules."""
 
     share: float
-    found: TrialOutcome
+    outcome: TrialOutcome
     judged: TrialOutcome
 
 
@@ -235,8 +235,8 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         if not self._stalled:
             return None
         least = min(self._stalled, key=operator.attrgetter("share"))
-        self.count(least.judged, least.found)
-        return least.found
+        self.count(least.judged, least.outcome)
+        return least.outcome
 
     def _stalls_note(self, outcome: TrialOutcome, share: float) -> list[Note]:
         moved = self.timing.moved(outcome)
