@@ -42,9 +42,10 @@ def test_what_is_asked_goes_before_the_metrics_profile_and_that_before_the_commo
     assert (found.error, found.profile) == (SearchError(share=0.005), "standard")
 
 
-def test_only_a_metric_that_draws_four_tuples_is_told_how_many_there_are() -> None:
+def test_only_a_metric_that_draws_four_tuples_gets_their_number() -> None:
     assert get("enumeration-orders").make_settings({}, **DECIDED).space == 5000
-    assert not hasattr(get("connection-rate").make_settings({}, **DECIDED), "four_tuples")
+    assert get("connection-rate").make_settings({}, **DECIDED).four_tuples is None
+    assert not hasattr(get("throughput").make_settings({}, **DECIDED), "four_tuples")
 
 
 @pytest.mark.parametrize(

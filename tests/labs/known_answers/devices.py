@@ -412,7 +412,7 @@ class Pausing(Device):
         def tell() -> Known:
             assert isinstance(home.gateway, _PausingGateway)
             if home.logbook.trials[-1]["disturbed"]:
-                raise NotOnTimeError(f"the core of sender and device stood still: {home.logbook.trials[-1]['notes']}")
+                raise NotOnTimeError(f"the core of sender and device stood still: {home.logbook.trials[-1]['remarks']}")
             shortest, longest = (1000 * seconds for seconds in home.gateway.pauses[-1])
             return {"pause_ms": (shortest + longest) / 2, "pause_doubt_ms": (longest - shortest) / 2}
 
