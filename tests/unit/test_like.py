@@ -309,6 +309,13 @@ def test_a_missing_figure_is_not_taken_from_another_column() -> None:
     assert "(a) no result of connection-rate of jool-nat64 with connections = 4,000,000." in shown.below
 
 
+@pytest.mark.parametrize("name", [name for name in PLANNED if table(name).axis == "connections"])
+def test_no_number_of_connections_is_of_one_column_in_print_and_of_another_in_the_small_plan(name: str) -> None:
+    """A part of a small campaign must not be taken for a part of a full one."""
+    full, small = (plans.axis_values(table(name), small=small) for small in (False, True))
+    assert not {*full} & {*small}
+
+
 def test_own_numbers_of_connections_are_in_the_columns_by_their_position() -> None:
     shown = like.sheet("nat64-paper-table-6", rates(900, 70))
     assert lines(shown)["Number of connections"] == ("70", "900", "(a)")

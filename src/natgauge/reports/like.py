@@ -256,15 +256,15 @@ class _Shaped:
 
     def _quantities(self) -> Iterator[str]:
         """Device and unit of each quantity."""
-        told: dict[str, list[str]] = {}
+        described: dict[str, list[str]] = {}
         for name, quantity in self._table.quantities.items():
             results = (self._columns.find(name, column) for column in range(self._table.width))
             devices = dict.fromkeys(f"{each.metric} of {each.dut}" for each in results if isinstance(each, Result))
             if devices:
                 unit = quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
                 added = f", {quantity.directions}" if quantity.directions else ""
-                told.setdefault(f"{', '.join(devices)}; 1 = {unit}{added}.", []).append(name)
-        return (f"{', '.join(names)}: {what}" for what, names in told.items())
+                described.setdefault(f"{', '.join(devices)}; 1 = {unit}{added}.", []).append(name)
+        return (f"{', '.join(names)}: {what}" for what, names in described.items())
 
     def _doubted(self) -> Iterator[str]:
         """The doubts of each result; columns with the same doubts together."""
