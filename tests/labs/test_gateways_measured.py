@@ -113,6 +113,16 @@ def test_throughput_counts_the_directions_that_were_asked_for(
     )
 
 
+@on("nftables-nat44")
+def test_unequal_directions_have_their_share_of_the_frames(bench: Bench) -> None:
+    _, passed = measured(bench, "throughput", down_share=0.8, **PHASE2)
+    for trial in passed:
+        counts = phase2_of(trial)
+        sent = {side: one.offered_frames for side, one in counts.items()}
+        assert sent["responder"] == pytest.approx(4 * sent["initiator"], abs=4)
+        assert {side: one.received_frames for side, one in counts.items()} == sent
+
+
 @soak
 @pytest.mark.alone
 @pytest.mark.slow("starts a process anew for each trial of two searches")

@@ -23,6 +23,7 @@ from natgauge.measurements.conditions import record
 from natgauge.measurer import Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result
+from natgauge.procedures.throughput import ThroughputSettings
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
@@ -194,6 +195,16 @@ def test_the_share_of_the_link_is_told_in_text_json_table_and_csv() -> None:
     assert "14,880,952" in table([found])
     assert "share of theoretical maximum" in csv_table.table([found])
     assert [doubt.word for doubt in found.doubts] == []
+
+
+def test_the_share_of_the_link_is_that_of_the_busier_direction() -> None:
+    settings = ThroughputSettings(connections=1000, placement="external", down_share=0.8)
+    conditions = replace(CONDITIONS, lab_kind="wire", placement="external", chosen=wired(FIBRE), settings=settings)
+    one = Measurement(9_200_000.0, 9_300_000.0, "device", {Verdict.PASS: 1, Verdict.INVALID: 0})
+    found = make(make_result("throughput", "frames/s", {}, [one, one]), record(conditions))
+    assert found.figures["share_of_theoretical_maximum"].median == pytest.approx(1.6 * 9_200_000 / 14_880_952)
+    assert "link limited" in {doubt.word for doubt in found.doubts}
+    assert verdict(found).startswith(f"{found.dut}: throughput 9,200,000 frames/s on average of both directions")
 
 
 def test_each_link_is_told_where_they_differ_and_none_where_there_are_none() -> None:

@@ -268,7 +268,7 @@ class _Recovering(Gateway):
     def _restarted(self, plan: TrialPlan, at: float, outcome: TrialOutcome) -> TrialOutcome:
         counts = {}
         for (direction, one), back in zip(outcome.phase2.items(), self.back, strict=True):
-            rate = plan.phase2.initiator_rate if plan.phase2 else 0.0
+            rate = one.intended / one.nominal_seconds
             # What does not come back leaves no second arrival; then the longest silence is between two frames.
             lost = one.offered - round(at * rate) if back is None else round(back * rate)
             silence = (at - 0.001, at) if back is None else (at, at + back)
@@ -338,6 +338,12 @@ def test_losses_without_their_times_are_no_recovery() -> None:
         measure(system_recovery, Gateway(forwards=3e5, abilities=TIMES))
 
 
+def test_the_loss_of_a_reset_is_that_of_its_directions_own_rate() -> None:
+    result = measure(reset, _Recovering(forwards=3e5), down_share=0.8)
+    assert result.figures["loss_ms_from_initiator"].median == pytest.approx(1500, abs=1)
+    assert result.figures["loss_ms_from_responder"].median == pytest.approx(1750, abs=1)
+
+
 def test_the_two_instants_of_a_reset() -> None:
     result = measure(reset, _Recovering(forwards=3e5))
     assert result.summary.median == pytest.approx(1750)
@@ -394,6 +400,7 @@ def test_the_tester_must_be_able_to(metric: ModuleType, missing: str) -> None:
     ("metric", "given", "says"),
     [
         (back_to_back, {"placement": "shared"}, "placement: shared has no queue before the device"),
+        (back_to_back, {"down_share": 0.8}, "down share: a burst has equally many frames in each direction"),
         (back_to_back, {"burst_seconds": 31.0}, "burst seconds: 31.0 is outside of 0.001 to 30 s"),
         (back_to_back, {"burst_rate": 0.0}, "burst rate: 0.0"),
         (system_recovery, {"placement": "shared"}, "placement: shared loses nothing under overload"),

@@ -27,6 +27,28 @@ def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
     )
 
 
+@pytest.mark.parametrize("search", ["binary", "mlrsearch"])
+def test_unequal_directions_have_their_share_of_the_frames(search: str) -> None:
+    """The Responder sends four fifths; its direction fails at 500,000 frames/s, so the mean is 312,500."""
+    gateway = Gateway(forwards=5e5)
+    result = measure(gateway, down_share=0.8, search=search)
+    assert result.summary.median == pytest.approx(312_500, rel=0.011)
+    figures = {name: one.median for name, one in result.figures.items()}
+    assert figures["frames_per_second_from_responder"] == pytest.approx(1.6 * result.summary.median)
+    assert figures["frames_per_second_from_initiator"] == pytest.approx(0.4 * result.summary.median)
+    assert figures["frames_per_second_total"] == 2 * result.summary.median
+    for plan in gateway.plans:
+        if plan.phase2 is not None:
+            assert plan.phase2.responder_rate == pytest.approx(4 * plan.phase2.initiator_rate)
+    assert any("0.8 of the frames from the Responder" in note.text for note in result.notes)
+
+
+@pytest.mark.parametrize("directions", ["up", "down"])
+def test_a_share_of_one_direction_is_refused(directions: Any) -> None:
+    with pytest.raises(UsageError, match=f"down share: with directions {directions} one side sends all frames"):
+        ThroughputSettings(connections=100, placement="isolated", directions=directions, down_share=0.8)
+
+
 @given(st.floats(1e3, 7e6), st.sampled_from(["both", "up", "down"]))
 @settings(max_examples=60)
 def test_a_hard_cliff_is_found_within_the_error(cliff: float, directions: str) -> None:

@@ -18,6 +18,7 @@ class MeasureKeywords(TypedDict, total=False):
     throughput_rate: float | None
     trial_seconds: float | None
     directions: Literal["both", "up", "down"] | None
+    down_share: float | str | None
     reading_order: Literal["pseudorandom", "increasing"] | None
     stateless: bool | None
     foreground_share: float | str | None

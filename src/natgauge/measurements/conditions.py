@@ -22,7 +22,7 @@ from natgauge.words import Placement, Side
 #: Number of hexadecimal digits of the checksum that distinguishes recipes of one name.
 _DIGEST_DIGITS: Final = 12
 #: Parameters of the traffic that each search for a rate chooses.
-_OF_A_SEARCH: Final = frozenset({"directions", "reading_order", "foreground_share", "four_tuples"})
+_OF_A_SEARCH: Final = frozenset({"directions", "down_share", "reading_order", "foreground_share", "four_tuples"})
 #: Facts of the machine that move figures, by the name they have in `natgauge.host.machine.facts`.
 MACHINE: Final = (
     "natgauge", "kernel", "kernel_parameters", "cpus_online", "hypervisor", "governor", "smt", "mitigations",

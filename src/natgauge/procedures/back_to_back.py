@@ -107,6 +107,8 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
             raise UsageError(
                 "placement: shared has no queue before the device, so a burst says nothing; choose isolated"
             )
+        if not self.is_balanced:
+            raise UsageError("down share: a burst has equally many frames in each direction; leave it out")
 
     def notes(self) -> list[Note]:
         """None: the length of a burst is searched, not set."""

@@ -133,7 +133,7 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
         )
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        full = f"100 % is {self.full:.0f} frames/s in each direction, {self.meaning}"
+        full = f"100 % is {self.full:.0f} frames/s {self.settings.each_direction}, {self.meaning}"
         return [Note("throughput", full), *tolerance_note(self.settings)]
 
 

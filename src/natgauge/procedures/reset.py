@@ -22,7 +22,7 @@ from functools import partial
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, Counts, TrialPlan
+from natgauge.measurer import Ability, Counts, Direction, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
@@ -95,17 +95,18 @@ class _ResetTime(HeldConnections[ResetSettings]):
         outcome = self.must(rate, self.settings.reset_plan(self.preparation.rate, rate), 1)
         if outcome.restart is None:
             raise BrokenError(f"{METRIC}: the device was not restarted in the trial")
-        reset = _Reset(outcome.restart.began, self.settings.trial_seconds, rate)
+        rates = dict(zip(Direction, self.settings.rates(rate), strict=True))
         figures: dict[str, float] = {"restart_ms": (outcome.restart.ended - outcome.restart.began) * 1000}
         silences = {}
         notes: list[Note] = []
         for direction, counts in outcome.phase2.items():
             who, name = direction.value.capitalize(), direction.value
+            reset = _Reset(outcome.restart.began, self.settings.trial_seconds, rates[direction])
             begin, end = _silence(who, counts, reset)
             silences[direction] = end - begin
             figures[f"silence_ms_from_{name}"] = (end - begin) * 1000
             figures[f"back_after_ms_from_{name}"] = (end - reset.began) * 1000
-            figures[f"loss_ms_from_{name}"] = counts.lost / rate * 1000
+            figures[f"loss_ms_from_{name}"] = counts.lost / reset.rate * 1000
             figures[f"untranslated_frames_from_{name}"] = float(counts.untranslated)
             if counts.untranslated:
                 text = f"{counts.untranslated} frames from the {who} left the device untranslated while it was reset"
@@ -114,7 +115,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         before = self.settings.before_seconds
-        text = f"{self.rate:.0f} frames/s in each direction; the device's software is reset, not its power"
+        text = f"{self.rate:.0f} frames/s {self.settings.each_direction}; the device's software is reset, not its power"
         notes = [Note("method", text)]
         if before < RFC_BEFORE_SECONDS:
             text = f"{before:g} s before the reset; RFC 6201 section 4 wants {RFC_BEFORE_SECONDS:g} s"

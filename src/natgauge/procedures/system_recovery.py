@@ -117,7 +117,7 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         share = self.rate / self.throughput
-        text = f"overload of {self.rate:.0f} frames/s in each direction, {share:.0%} of the throughput"
+        text = f"overload of {self.rate:.0f} frames/s {self.settings.each_direction}, {share:.0%} of the throughput"
         return [Note("method", text)]
 
 

@@ -3,7 +3,8 @@
 
 One trial: phase 1 establishes all N connections at a safe rate, then phase 2 sends at r frames/s in each active
 direction: the Initiator pseudorandomly chosen four tuples of the same N, the Responder the stored ones. It passes when
-every frame of every direction came back. Binary search finds the highest r. In both directions r is the same.
+every frame of every direction came back. Binary search finds the highest r. In both directions r is the same, unless
+`down_share` makes them unequal: then r is their mean.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def _start(runner: TrialRunner, settings: ThroughputSettings) -> _Throughput | A
 
 
 class _Throughput(HeldRate[ThroughputSettings]):
-    """The highest rate in frames/s of each active direction."""
+    """The highest rate in frames/s, the mean of the active directions."""
 
     def __init__(self, runner: TrialRunner, settings: ThroughputSettings, preparation: Preparation) -> None:
         super().__init__(runner, settings, preparation)
@@ -132,8 +133,12 @@ def _mlr_plan(settings: ThroughputSettings, span: Span, known: float | None) -> 
 
 
 def _figures(value: float, settings: ThroughputSettings) -> dict[str, float]:
+    initiator, responder = settings.rates(value)
+    each = {"frames_per_second_each_direction": value}
+    if not settings.is_balanced:
+        each = {"frames_per_second_from_initiator": initiator, "frames_per_second_from_responder": responder}
     return {
-        "frames_per_second_each_direction": value,
+        **each,
         "frames_per_second_total": value * settings.active,
         queues.TRIAL_SECONDS: settings.trial_seconds,
     }

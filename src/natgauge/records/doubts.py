@@ -14,7 +14,7 @@ from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.search import queues
-from natgauge.records.measurement import FRAME_RATES
+from natgauge.records.measurement import FRAME_RATES, busiest_direction
 from natgauge.records.parameters import Parameters, describe, differing, shown
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.statistics.trend import mann_kendall
@@ -290,7 +290,7 @@ def _foreign(parameters: Parameters) -> Iterator[Note]:
 
 def _link(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
     """A full link ends the search, and PAUSE frames (IEEE 802.3 annex 31B) turn a loss into a wait."""
-    most, rate = parameters.get("theoretical_maximum"), measured.summary.median
+    most, rate = parameters.get("theoretical_maximum"), measured.summary.median * busiest_direction(parameters)
     if measured.metric in FRAME_RATES and isinstance(most, int | float) and rate >= NEAR_LINK * most:
         text = f"the link carries no more than {most:,.0f} frames/s of this size; the device may do more"
         yield Note("link limited", text)

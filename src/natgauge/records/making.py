@@ -10,7 +10,14 @@ from natgauge.measurer import Verdict
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, Summary, summarize
 from natgauge.records import doubts
-from natgauge.records.measurement import FRAME_RATES, SHARE_OF_LINK, FigureSummary, Repetition, Result
+from natgauge.records.measurement import (
+    FRAME_RATES,
+    SHARE_OF_LINK,
+    FigureSummary,
+    Repetition,
+    Result,
+    busiest_direction,
+)
 from natgauge.records.parameters import Parameters
 
 
@@ -82,7 +89,8 @@ def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> Figur
     most = parameters.get("theoretical_maximum")
     if measured.metric not in FRAME_RATES or not isinstance(most, int | float):
         return None
-    return summary_of([value / most for value in measured.summary.repetitions])
+    busiest = busiest_direction(parameters)
+    return summary_of([busiest * value / most for value in measured.summary.repetitions])
 
 
 def _limit(word: str) -> Any:

@@ -22,6 +22,12 @@ FRAME_RATES: Final = frozenset({"connection-rate", "validated-connection-rate", 
 SHARE_OF_LINK: Final = "share_of_theoretical_maximum"
 
 
+def busiest_direction(parameters: Parameters) -> float:
+    """Return the rate of the busier direction as a multiple of the value of a rate of frames."""
+    share = parameters.get("down_share")
+    return 2 * max(share, 1 - share) if isinstance(share, float) else 1.0
+
+
 class Repetition(RecordPart):
     """One repetition.
 

@@ -124,6 +124,8 @@ def unit_of(result: Result) -> str:
 
 def unit_of_frames(result: Result) -> str:
     """Return the unit of a rate of frames of each direction that sends."""
+    if result.number("down_share") not in (None, 0.5):
+        return "frames/s on average of both directions"
     return f"frames/s {_SIDES.get(str(result.parameter('directions')), _SIDES['both'])}"
 
 

@@ -204,7 +204,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         return [
-            Note("throughput", f"100 % is {self.throughput:.0f} frames/s in each direction"),
+            Note("throughput", f"100 % is {self.throughput:.0f} frames/s {self.settings.each_direction}"),
             self._own_note(),
             *self._together_note(),
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 8219 section 7"),

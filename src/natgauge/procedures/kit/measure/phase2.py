@@ -22,6 +22,7 @@ Reading = Literal["pseudorandom", "increasing"]
 RFC_TRIAL_SECONDS = 60.0
 LONGEST_TRIAL_SECONDS = 3600.0
 LEAST_FOREGROUND = 0.001
+LEAST_OF_A_DIRECTION = 0.01
 #: Metrics with another default use this description for their own field.
 ABOUT_TRIAL_SECONDS: Final = described(
     "duration of phase 2", "s", partial(in_range, lowest=0.01, highest=LONGEST_TRIAL_SECONDS, unit="s")
@@ -35,6 +36,8 @@ class Phase2Settings(TrialSettings):
     Attributes:
         trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 2544 section 24 wants 60.
         directions: senders of phase 2: both, up (Initiator only) or down (Responder only).
+        down_share: share of the frames that the Responder sends where both send, 0.01 to 0.99. A rate of phase 2 is the
+            mean of both directions, so their sum does not depend on this share.
         reading_order: how the Responder reads its state table: pseudorandom, or increasing, which is round robin
             (RFC 9693 section 4.10).
         stateless: no phase 1; for routing and stateless translation.
@@ -49,6 +52,15 @@ class Phase2Settings(TrialSettings):
             "senders in phase 2: both, the Initiator only (up), or the Responder only (down)",
             group="traffic",
             also=("--direction",),
+        ),
+    )
+    down_share: float = field(
+        default=0.5,
+        metadata=described(
+            "share of the frames that the Responder sends, where both directions send",
+            "share",
+            partial(share_in, lowest=LEAST_OF_A_DIRECTION, highest=1 - LEAST_OF_A_DIRECTION),
+            group="traffic",
         ),
     )
     reading_order: Reading = field(
@@ -69,8 +81,10 @@ class Phase2Settings(TrialSettings):
     )
 
     def __post_init__(self) -> None:
-        """Refuse an order of frames that has no effect because there is no table."""
+        """Refuse a share of one direction, and an order of frames that has no effect because there is no table."""
         super().__post_init__()
+        if self.directions != "both" and not self.is_balanced:
+            raise UsageError(f"down share: with directions {self.directions} one side sends all frames; leave it out")
         if self.reading_order == "pseudorandom":
             return
         if self.stateless:
@@ -99,9 +113,28 @@ class Phase2Settings(TrialSettings):
         """Number of directions that send, 1 or 2."""
         return 2 if self.directions == "both" else 1
 
+    @property
+    def is_balanced(self) -> bool:
+        """Whether both directions have the same rate, if both send."""
+        return self.down_share == 0.5
+
+    @property
+    def each_direction(self) -> str:
+        """What a rate of phase 2 refers to, in words."""
+        return "in each direction" if self.is_balanced else "on average of both directions"
+
+    def rates(self, rate: float) -> tuple[float, float]:
+        """The rates of the Initiator and the Responder whose mean over the active directions is `rate`."""
+        if self.directions != "both":
+            return (rate, 0.0) if self.directions == "up" else (0.0, rate)
+        return 2 * rate * (1 - self.down_share), 2 * rate * self.down_share
+
     def notes(self) -> list[Note]:
-        """Return notes on frames that are not under test, and on trials shorter than the RFC requires."""
+        """Return notes on unequal rates, on frames not under test, and on trials shorter than the RFC requires."""
         notes = super().notes()
+        if not self.is_balanced:
+            text = f"{self.down_share:.4g} of the frames from the Responder, the others from the Initiator"
+            notes.append(Note("settings", text))
         if self.foreground_share < 1:
             text = f"{self.foreground_share:.4g} of the frames under test, the others native IPv6"
             notes.append(Note("settings", text))
@@ -111,16 +144,17 @@ class Phase2Settings(TrialSettings):
         return notes
 
     def phase2(self, rate: float, seconds: float) -> Phase2Plan:
-        """Phase 2 at this rate in each active direction."""
+        """Phase 2 at this rate, the mean of the active directions."""
+        initiator_rate, responder_rate = self.rates(rate)
         return Phase2Plan(
-            initiator_rate=rate if self.directions in {"both", "up"} else 0.0,
-            responder_rate=rate if self.directions in {"both", "down"} else 0.0,
+            initiator_rate=initiator_rate,
+            responder_rate=responder_rate,
             seconds=seconds,
             reading_order=self.reading_order,
         )
 
     def plan(self, phase1_rate: float, rate: float, seconds: float) -> TrialPlan:
-        """The trial that tries this rate in each active direction."""
+        """The trial that tries this rate, the mean of the active directions."""
         return replace(
             self.phase1_plan(phase1_rate),
             phase2=self.phase2(rate, seconds),

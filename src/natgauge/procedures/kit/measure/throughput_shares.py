@@ -78,7 +78,7 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
         text = f"halving the throughput left out, at least {repetition.value:.0f} frames/s{upper}"
         held.first_notes.append(Note("time used up", text))
     text = (
-        f"throughput {result.summary.median:.0f} frames/s in each direction: one search within "
+        f"throughput {result.summary.median:.0f} frames/s {held.settings.each_direction}: one search within "
         f"{result.parameters['error']}, trials of {result.parameters['trial_seconds']:g} s"
     )
     held.first_notes.append(Note("throughput", text))

@@ -3,15 +3,23 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping
 
 from natgauge.measurer import Counts, Direction
 
 
 def forwarding_rate(streams: Iterable[Counts]) -> float | None:
-    """The slowest direction's rate in frames/s: what came back over the time that the sending took."""
-    rates = [counts.received / counts.busy_seconds for counts in streams if counts.busy_seconds > 0]
-    return min(rates, default=None)
+    """The rate in frames/s that came back: what came back over the time that the sending took.
+
+    Of several directions it is the smallest share of the sent rate, as a share of their mean rate.
+    """
+    busy = [counts for counts in streams if counts.busy_seconds > 0]
+    sent = [counts.intended / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0 for counts in busy]
+    back = [counts.received / counts.busy_seconds for counts in busy]
+    if len(set(sent)) < 2 or not min(sent):
+        return min(back, default=None)
+    return min(rate / each for rate, each in zip(back, sent, strict=True)) * statistics.fmean(sent)
 
 
 def lost_share(counts: Counts, excused: int = 0) -> float:
