@@ -52,9 +52,9 @@ class Bench:
         """The only one."""
         return self.lab.devices[0]
 
-    def gateway(self, **wishes: int) -> Gateway:
+    def gateway(self, emptying: str | None = None, **wishes: int) -> Gateway:
         """A gateway not yet prepared."""
-        return Gateway(self.recipe, self.device, DeviceOptions(**wishes))
+        return Gateway(self.recipe, self.device, DeviceOptions(**wishes, emptying=emptying))
 
     def introduce(self, initiator: Tap, responder: Tap) -> None:
         """Tell the device the tester's hosts; with the engine they answer for themselves."""

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from tests.unit.made_machine import Memory
 
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
 from natgauge.duts import gateway as driver
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
@@ -312,6 +314,53 @@ def test_a_command_that_only_looks_or_empties_may_be_asked_again(ask: Callable[[
 
 
 @pytest.mark.usefixtures("machine")
+def test_a_gateway_that_is_restarted_for_each_trial_is_stopped_and_started() -> None:
+    recipe = load("nftables-nat44")
+    device = FakeDevice()
+    gateway = Gateway(recipe, device, DeviceOptions(emptying="restart", udp_timeout=500))
+    gateway.prepare(PLAN)
+    gateway.start()
+    begin = len(device.asked)
+    device.entries = 1000
+    gateway.empty()
+    asked = device.snippets()[begin:]
+    ran = [piece for piece in asked if piece in {*recipe.verbs.stop, *recipe.verbs.start}]
+    assert ran == [*recipe.verbs.pieces("stop"), *recipe.verbs.pieces("start")]
+    assert any(values.get("NG_VALUE") == "500" or "500" in piece for piece, values in device.asked[begin:])
+    assert gateway.count() == 0
+    assert gateway.settings().as_dict()["emptying"] == "restart"
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_time_of_emptying_is_that_of_the_chosen_way_without_the_start_behind_it() -> None:
+    """Figure 10 of the scalability draft timed the removal of Jool's module, and not that it was loaded again."""
+    recipe = load("jool-nat64")
+    device = FakeDevice(answers={"modprobe -r": CommandResult(0, "", "", 0.46)})
+    gateway = Gateway(recipe, device, DeviceOptions(emptying="module"))
+    gateway.prepare(PLAN)
+    gateway.start()
+    begin = len(device.asked)
+    assert gateway.empty_timed() == 0.46
+    asked = device.snippets()[begin:]
+    assert asked[0] == "modprobe -r jool"
+    assert [piece for piece in asked if piece in recipe.verbs.start] == list(recipe.verbs.pieces("start"))
+    assert not [piece for piece in asked if "pool4 flush" in piece]
+
+
+@pytest.mark.parametrize(
+    ("name", "emptying", "message"),
+    [
+        ("nftables-nat44", "module", 'emptying: "module": nftables-nat44 has no such way; .*default'),
+        ("linux-ipv4", "restart", "emptying: linux-ipv4 keeps no connections, so there is nothing to empty"),
+        ("jool-nat64", "modul", 'emptying: "modul": jool-nat64 has no such way; did you mean module'),
+    ],
+)
+def test_a_way_of_emptying_that_a_gateway_lacks_is_refused(name: str, emptying: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Bench(ask("connection-rate", name, {"emptying": emptying}).cell)
+
+
+@pytest.mark.usefixtures("machine")
 def test_a_table_that_does_not_empty_is_told_with_what_is_left() -> None:
     device = FakeDevice(left_after_emptying=3)
     with pytest.raises(BrokenError, match="3 connections are left after 5 times"):
@@ -479,6 +528,10 @@ def broken(old: str, new: str) -> Callable[[str], str]:
             'knobs.table_size: scope "machine" takes only paths below /proc/sys/',
         ),
         (lambda text: text + "\n[limits]\npool_ports = [9, 8]\n", "limits: pool_ports is reversed"),
+        (
+            lambda text: text + '\n[emptyings.restart]\nrun = ["true"]\n',
+            "emptyings: restart is a way of every gateway; choose another name",
+        ),
     ],
 )
 def test_a_broken_recipe_is_refused_in_one_line(tmp_path: Path, change: Callable[[str], str], message: str) -> None:

@@ -167,7 +167,7 @@ LAB_OPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 #: What is chosen of traffic and device, because it is recorded only where it is chosen.
-CHOSEN = {"subscribers": 10, "table_size": 1 << 20, "hash_size": 1 << 18, "udp_timeout": 300}
+CHOSEN = {"subscribers": 10, "table_size": 1 << 20, "hash_size": 1 << 18, "udp_timeout": 300, "emptying": "restart"}
 
 
 def moving(inputs: Iterable[Input]) -> set[str]:
@@ -179,7 +179,8 @@ def recorded(dut: str, choices: dict[str, Any]) -> set[str]:
     """Names of the parameters of a measurement with these choices; what a device of ours reads back is all it has."""
     question = ask("throughput", dut, choices)
     bench = Bench(question.cell)
-    device = DeviceSettings(dut, ("1",), 1000, question.cell.device.named()) if bench.lab.devices else None
+    wishes = question.cell.device
+    device = DeviceSettings(dut, ("1",), 1000, wishes.named(), emptying=wishes.emptying) if bench.lab.devices else None
     planned = bench.plan("throughput", {})
     measurer: Any = SimpleNamespace(server=None)
     return set(parameters_of(bench, Ready(planned, measurer, device, HighestRates(1, 1)), machine.facts()).flat())
@@ -200,12 +201,16 @@ def test_every_input_of_traffic_and_device_that_moves_figures_is_recorded() -> N
     assert not moving(inputs) - recorded("map-e", CHOSEN)
     # Nobody chooses the others of a device that is not ours.
     wire = {"lab": "wire", **LAB_OPTIONS["wire"], "table_size": 1 << 20}
-    assert moving(inputs) - recorded(RECIPE.name, wire) == {"subscribers", "hash_size", "udp_timeout"}
+    assert moving(inputs) - recorded(RECIPE.name, wire) == {
+        "subscribers", "hash_size", "udp_timeout", "emptying",
+    }  # fmt: skip
 
 
 def test_every_input_of_a_gateway_compared_by_slices_that_moves_figures_is_recorded() -> None:
     bench = Bench(ask("throughput", "map-e", CHOSEN).cell)
-    found = gateway_parameters(bench, DeviceSettings("map-e", ("1",), 1000, bench.cell.device.named()), {}).flat()
+    wishes = bench.cell.device
+    device = DeviceSettings("map-e", ("1",), 1000, wishes.named(), emptying=wishes.emptying)
+    found = gateway_parameters(bench, device, {}).flat()
     # All gateways have the same lab, and an input of its kind is refused. Slices do not wait for late frames.
     of_labs = set(place_inputs())
     inputs = [one for one in gateway_inputs().values() if one.name not in of_labs]

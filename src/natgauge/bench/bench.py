@@ -29,6 +29,7 @@ from natgauge.bench.timeable import reasons_not_timed
 from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, with_pool
 from natgauge.duts.chain import Chain
 from natgauge.duts.device_settings import DeviceSettings
+from natgauge.duts.emptying import emptying_of
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.duts.recipe import Recipe, load
@@ -139,7 +140,9 @@ class Bench:
         self._slice_rounds: CostRounds | None = None
         self._server = ExitStack()
         self._far_side: far_side.FarSide | None = None
-        if not self.lab.devices:
+        if self.lab.devices:
+            emptying_of(self.recipe, cell.device.emptying)
+        else:
             external.refuse_settings(self.lab, self.recipe, cell.device)
 
     def _planned_lab(self) -> Lab:

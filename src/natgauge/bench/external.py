@@ -182,6 +182,10 @@ def refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
     Raises:
         UsageError: the first wrong option.
     """
+    if wishes.emptying is not None:
+        raise UsageError(
+            f"lab {lab.name}: emptying: natgauge does not control the device; leave it out, or give --empty-command"
+        )
     if set(wishes.named()) - {"table_size"}:
         raise UsageError(
             f"lab {lab.name}: natgauge does not control the device, so its table and time-outs cannot be set; leave "

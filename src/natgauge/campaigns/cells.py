@@ -234,6 +234,8 @@ def _evaluated(plan: Plan, device: str, metric: str, given: Mapping[str, Any]) -
 
 
 def _has(recipe: Recipe, name: str) -> bool:
+    if name == "emptying":
+        return recipe.stateful
     knob = recipe.knobs.named().get(name)
     return knob is not None and knob.settable
 

@@ -19,6 +19,7 @@ class DeviceSettings:
         knobs: value by knob, read back from the device; only knobs that the device has.
         files: value by file name, for knobs that are files.
         found: value by knob before natgauge set it.
+        emptying: name of the way in which the table is emptied; None = the device keeps no connections.
     """
 
     gateway: str
@@ -27,6 +28,7 @@ class DeviceSettings:
     knobs: Mapping[str, int]
     files: Mapping[str, int] = field(default_factory=dict)
     found: Mapping[str, int] = field(default_factory=dict)
+    emptying: str | None = None
 
     @property
     def connections_per_bucket(self) -> float | None:
@@ -50,5 +52,6 @@ class DeviceSettings:
             "knobs": dict(self.knobs),
             "files": dict(self.files),
             "found": dict(self.found),
+            **({} if self.emptying is None else {"emptying": self.emptying}),
             **{name: value for name, value in ratios.items() if value is not None},
         }

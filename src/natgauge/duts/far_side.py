@@ -15,7 +15,16 @@ from pydantic import Field, ValidationError
 
 from natgauge.duts.processes import Process
 from natgauge.duts.recipe import broken_rule
-from natgauge.duts.recipe_model import GatewayLimits, Knobs, Module, RecipeTable, RequiredPrograms, System, Verbs
+from natgauge.duts.recipe_model import (
+    Emptying,
+    GatewayLimits,
+    Knobs,
+    Module,
+    RecipeTable,
+    RequiredPrograms,
+    System,
+    Verbs,
+)
 from natgauge.duts.toml_layers import BUILT_IN, frozen, layered
 from natgauge.errors import UsageError, did_you_mean
 from natgauge.words import TESTER
@@ -70,6 +79,11 @@ class Server(RecipeTable):
     def limits(self) -> GatewayLimits:
         """A server has no limits."""
         return GatewayLimits()
+
+    @property
+    def emptyings(self) -> Mapping[str, Emptying]:
+        """A server keeps no connections."""
+        return {}
 
     @property
     def knobs(self) -> Knobs:

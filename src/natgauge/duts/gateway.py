@@ -11,9 +11,11 @@ from typing import Final, Literal, NoReturn, Self
 
 from natgauge.duts.device_knobs import DeviceKnobs, How
 from natgauge.duts.device_settings import DeviceSettings
+from natgauge.duts.emptying import emptying_of, stopping
 from natgauge.duts.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.needs import refuse_elsewhere, refuse_missing, refuse_modules
 from natgauge.duts.protocol import Playable
+from natgauge.duts.recipe_model import BY_VERB, Emptying
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult, Device
@@ -58,6 +60,7 @@ class Gateway:
         self._version: tuple[str, ...] | None = None
         self._knobs = DeviceKnobs(recipe, self._run, self._number)
         self._begun = False
+        self._emptying: Emptying | None = None
         self._broken: str | None = None
         self._machine = {
             name: device.machine.setting(name, knob.paths, knob.module)
@@ -87,6 +90,7 @@ class Gateway:
         self._check_needs()
         present = {name: knob.read() for name, knob in self._machine.items()}
         self._values = choose(self.recipe, demand, self._wishes, {**self._knobs.unset(), **present})
+        self._emptying = emptying_of(self.recipe, self._wishes.emptying)
         self._demand = demand
         self._refuse_unfit(present)
 
@@ -105,7 +109,8 @@ class Gateway:
         for piece in self._pieces("start"):
             self._run("start", piece)
         self._settle()
-        self.empty()
+        # It has just been started: no other way of emptying would do more.
+        self._empty_by(emptying_of(self.recipe, None))
 
     def fit(self, demand: DeviceDemand) -> None:
         """Set a running gateway for another demand; values raised for an earlier one do not count.
@@ -160,12 +165,13 @@ class Gateway:
             BrokenError: the command fails.
             NotEmptyError: connections are left after several tries; other traffic makes them, or the device ignores us.
         """
-        pieces = self.recipe.verbs.pieces("empty")
-        if not pieces:
+        self._empty_by(self._emptying)
+
+    def _empty_by(self, way: Emptying | None) -> None:
+        if way is None:
             return
         for _ in range(_EMPTY_TRIES):
-            for piece in pieces:
-                self._run("empty", piece, self._empty_seconds(), how="ask")
+            self._empty_once(way)
             left = self._left()
             if not left:
                 return
@@ -189,8 +195,17 @@ class Gateway:
         Raises:
             BrokenError: the command fails.
         """
-        pieces = self.recipe.verbs.pieces("empty")
-        return sum(self._run("empty", piece, self._empty_seconds(), how="ask").seconds for piece in pieces)
+        return 0.0 if self._emptying is None else self._empty_once(self._emptying)
+
+    def _empty_once(self, way: Emptying) -> float:
+        """Remove all connections once; seconds it took, without the time in which the gateway starts again."""
+        how: How = "must" if way.starts_again else "ask"
+        seconds = sum(self._run("empty", piece, self._empty_seconds(), how=how).seconds for piece in way.run)
+        if way.starts_again:
+            for piece in self._pieces("start"):
+                self._run("start", piece)
+            self._settle()
+        return seconds
 
     def restart(self) -> None:
         """Stop it, whatever state it is in, and start it with the same settings.
@@ -275,7 +290,13 @@ class Gateway:
         files = self._read_files()
         knobs = self._read_knobs()
         return DeviceSettings(
-            self.recipe.name, self.version(), self._demand.connections, knobs, files, dict(self._found)
+            self.recipe.name,
+            self.version(),
+            self._demand.connections,
+            knobs,
+            files,
+            dict(self._found),
+            emptying=None if self._emptying is None else self._wishes.emptying or BY_VERB,
         )
 
     def stop(self) -> None:
@@ -307,7 +328,7 @@ class Gateway:
         pieces, processes = self.recipe.verbs.pieces(verb), self.recipe.process
         if verb == "start":
             return (*pieces, *(process.start for process in processes))
-        return (*(process.stop for process in reversed(processes)), *pieces)
+        return stopping(self.recipe)
 
     def _settle(self) -> None:
         seconds = max([_READY_SECONDS, *(process.ready_seconds for process in self.recipe.process)])

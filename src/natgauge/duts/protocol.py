@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
     from natgauge.duts.processes import Process
-    from natgauge.duts.recipe_model import GatewayLimits, Knobs, Module, RequiredPrograms, System, Verbs
+    from natgauge.duts.recipe_model import Emptying, GatewayLimits, Knobs, Module, RequiredPrograms, System, Verbs
 
 
 class Playable(Protocol):
@@ -50,6 +50,10 @@ class Playable(Protocol):
     @property
     def verbs(self) -> Verbs:
         """Snippets that start, check and stop it."""
+
+    @property
+    def emptyings(self) -> Mapping[str, Emptying]:
+        """Further ways of removing all connections, by name."""
 
     @property
     def knobs(self) -> Knobs:

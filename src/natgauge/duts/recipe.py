@@ -13,7 +13,18 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from natgauge.duts.port_sets import PortSets
 from natgauge.duts.processes import Process
-from natgauge.duts.recipe_model import GatewayLimits, Knobs, Module, RecipeTable, RequiredPrograms, System, Verbs
+from natgauge.duts.recipe_model import (
+    BY_RESTART,
+    BY_VERB,
+    Emptying,
+    GatewayLimits,
+    Knobs,
+    Module,
+    RecipeTable,
+    RequiredPrograms,
+    System,
+    Verbs,
+)
 from natgauge.duts.toml_layers import BUILT_IN, files_of, frozen, layered, merge, pieces_of
 from natgauge.errors import UsageError, did_you_mean
 from natgauge.words import Family
@@ -23,7 +34,9 @@ VARIABLE: Final = "NATGAUGE_DUTS"
 
 _PARTS: Final = "parts"
 #: What a chain's recipe has of its devices.
-_OF_DEVICES: Final = frozenset({"extends", "environment", "needs", "modules", "limits", "process", "verbs", "knobs"})
+_OF_DEVICES: Final = frozenset(
+    {"extends", "environment", "needs", "modules", "limits", "process", "verbs", "emptyings", "knobs"}
+)
 #: The location of the files does not change what a recipe does.
 _ORIGINS: Final[Any] = {"origin": True, "chain": {"__all__": {"recipe": {"origin"}}}}
 
@@ -69,6 +82,7 @@ class Recipe(RecipeTable):
         limits: limits that no knob changes.
         process: programs that run for as long as the gateway, in start order.
         verbs: snippets that start, check and stop it.
+        emptyings: further ways of removing all connections, by name.
         knobs: settings that can be changed.
         chain: its devices from the Initiator to the Responder, where there are several; verbs, knobs and limits are
             then those of the device that holds the state.
@@ -91,6 +105,7 @@ class Recipe(RecipeTable):
     limits: GatewayLimits = GatewayLimits()
     process: tuple[Process, ...] = ()
     verbs: Verbs
+    emptyings: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")], Emptying] = Field(default_factory=dict)
     knobs: Knobs = Knobs()
     chain: tuple[ChainDevice, ...] = ()
     port_sets: PortSets | None = None
@@ -113,8 +128,12 @@ class Recipe(RecipeTable):
             self._chain_consistent()
         if self.stateful and not (self.verbs.empty and self.verbs.count):
             raise ValueError("a stateful gateway needs the verbs empty and count")
-        if not self.stateful and (self.verbs.empty or self.verbs.count or self.limits.mapping):
-            raise ValueError("a gateway without state has neither the verbs empty and count nor a mapping")
+        if not self.stateful and (self.verbs.empty or self.verbs.count or self.emptyings or self.limits.mapping):
+            raise ValueError(
+                "a gateway without state has neither the verbs empty and count, nor emptyings or a mapping"
+            )
+        if taken := sorted({BY_VERB, BY_RESTART} & self.emptyings.keys()):
+            raise ValueError(f"emptyings: {taken[0]} is a way of every gateway; choose another name")
         return self
 
     def _chain_consistent(self) -> None:
@@ -258,7 +277,12 @@ def _chained(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     played = [recipe for _, recipe in parts]
     holder = next((recipe for recipe in played if recipe.stateful), played[0])
     needs = dict.fromkeys(need for recipe in played for need in recipe.needs)
-    of_holder = {"limits": holder.limits, "verbs": holder.verbs, "knobs": holder.knobs}
+    of_holder = {
+        "limits": holder.limits,
+        "verbs": holder.verbs,
+        "emptyings": holder.emptyings,
+        "knobs": holder.knobs,
+    }
     # Their names are checked with all else, in `_validated`.
     chain = tuple({"device": device, "recipe": recipe} for device, recipe in parts)
     return {**table, **of_holder, "needs": tuple(needs), "chain": chain}

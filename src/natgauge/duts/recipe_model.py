@@ -13,6 +13,10 @@ VERBS: Final = ("check", "version", "start", "empty", "count", "faults", "stop")
 #: Verbs whose pieces run in the reverse order: what was made last goes first.
 REVERSED: Final = ("stop",)
 
+#: Emptying by the verb `empty`, and by stopping and starting the gateway: ways that every stateful gateway has.
+BY_VERB: Final = "default"
+BY_RESTART: Final = "restart"
+
 #: Name for the package of the programs that come with natgauge itself.
 OWN_PACKAGE: Final = "natgauge"
 #: Name for the package of programs that every installation of the device's system has.
@@ -174,6 +178,18 @@ class Knobs(RecipeTable):
         """Return the knobs that the gateway has, by name."""
         every = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: knob for name, knob in every.items() if knob is not None}
+
+
+class Emptying(RecipeTable):
+    """A further way of removing all connections, in place of the verb `empty`.
+
+    Attributes:
+        run: snippets that remove them, and whose time is the time of emptying.
+        starts_again: whether they also end the gateway, so that it must be started again; that time does not count.
+    """
+
+    run: Annotated[Pieces, Field(min_length=1)]
+    starts_again: bool = False
 
 
 class Verbs(RecipeTable):

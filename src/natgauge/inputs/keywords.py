@@ -80,6 +80,7 @@ class MeasureKeywords(TypedDict, total=False):
     table_size: int | None
     hash_size: int | None
     udp_timeout: int | None
+    emptying: str | None
     placement: Literal["shared", "isolated"] | None
     cores: str | int | Sequence[int] | None
     sender_cores: str | int | Sequence[int] | None
@@ -139,6 +140,7 @@ class CompareKeywords(TypedDict, total=False):
     table_size: int | None
     hash_size: int | None
     udp_timeout: int | None
+    emptying: str | None
     cores: str | int | Sequence[int] | None
     sender_cores: str | int | Sequence[int] | None
     server_cores: str | int | Sequence[int] | None

@@ -130,6 +130,7 @@ class DeviceOptions:
         table_size: connections.
         hash_size: buckets.
         udp_timeout: seconds.
+        emptying: name of the way in which the table is emptied before each trial: of the recipe, or "restart".
     """
 
     table_size: int | None = field(
@@ -147,8 +148,18 @@ class DeviceOptions:
         metadata=described("UDP timeout of the device", "s", default="longer than any trial", label="UDP timeout"),
     )
 
+    emptying: str | None = field(
+        default=None,
+        metadata=described(
+            "How the table is emptied: default, restart (the gateway is stopped and started), or another way of the "
+            "recipe",
+            type=Text("WAY"),
+            default="default",
+        ),
+    )
+
     def named(self) -> dict[str, int]:
-        """The settings that were chosen, by name."""
+        """The values that were chosen for knobs, by name."""
         every = {"table_size": self.table_size, "hash_size": self.hash_size, "udp_timeout": self.udp_timeout}
         return {name: value for name, value in every.items() if value is not None}
 

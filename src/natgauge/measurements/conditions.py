@@ -244,6 +244,8 @@ def _rates(rates: HighestRates) -> dict[str, Any]:
 
 def _device(recipe: Recipe, device: DeviceSettings | None) -> dict[str, Any]:
     known = {} if device is None else {**device.knobs, "version": device.version}
+    if device is not None and device.emptying is not None:
+        known["emptying"] = device.emptying
     return {
         "dut": recipe.name,
         "kind": recipe.kind,

@@ -25,7 +25,7 @@ from natgauge.published.model import Parameter, Table
 _PARTS: Final = {
     "lab": ("cores",),
     "traffic": ("source_ports", "destination_ports", "connections", "order"),
-    "device": ("table_size", "hash_size", "udp_timeout"),
+    "device": ("table_size", "hash_size", "udp_timeout", "emptying"),
 }
 _OF_CELL: Final = frozenset(key for keys in _PARTS.values() for key in keys)
 #: The metric whose printed experiments are deletions within one repetition.
