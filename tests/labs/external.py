@@ -14,18 +14,28 @@ from natgauge.labs.netns.lab import NetnsLab
 
 
 @contextmanager
-def external_nat(name: str, recipe: str, timeout: int) -> Iterator[tuple[NetnsLab, dict[str, Any]]]:
-    """A NAT44 in a lab of its own; the lab, and its ports as a user names them.
+def external_nat(
+    name: str, recipe: str, timeout: int, prefix: str | None = None
+) -> Iterator[tuple[NetnsLab, dict[str, Any]]]:
+    """A gateway in a lab of its own; the lab, and its ports as a user names them.
 
     Args:
         name: of the lab.
-        recipe: of the NAT, of which only the start is used.
+        recipe: of the gateway, of which only the start is used.
         timeout: after which it forgets a connection, in seconds.
+        prefix: NAT64 prefix of the lab.
     """
-    with NetnsLab(name, initiator_family="ipv4", responder_family="ipv4", placement="isolated") as lab:
+    played = load(recipe)
+    with NetnsLab(
+        name,
+        initiator_family=played.initiator_family,
+        responder_family=played.responder_family,
+        placement="isolated",
+        nat64_prefix=prefix,
+    ) as lab:
         device = lab.devices[0]
-        for piece in load(recipe).verbs.pieces("start"):
-            assert device.run(piece, environment={"NFT_FAMILY": "ip"}).status == 0
+        for piece in played.verbs.pieces("start"):
+            assert device.run(piece, environment=played.environment).status == 0
         timeouts = (
             f"for one in '' _stream; do echo {timeout} > /proc/sys/net/netfilter/nf_conntrack_udp_timeout$one; done"
         )

@@ -13,6 +13,7 @@ from tests.labs.external import count_new, external_nat, opened_by
 from tests.labs.rough import settings_of, slow_tester
 
 import natgauge
+from natgauge.errors import BrokenError
 from natgauge.labs.contract import Device
 from natgauge.records.store import TRIAL_SCHEMA, read_lines
 
@@ -60,6 +61,22 @@ def test_every_trial_opens_as_many_new_connections_as_it_says(
     place = answer.document["parameters"]["place"]
     assert (place["fresh_trials"], place["device_timeout"]) == ("new-tuples", TIMEOUT)
     assert "table not emptied" in {doubt["word"] for doubt in answer.document["doubts"]}
+
+
+def test_a_stateless_translator_is_judged_by_the_addresses_that_the_user_names(tmp_path: Path) -> None:
+    asked = {**settings_of("throughput"), "connections": 500, "repeat": 1, "stateless": True, "trial_seconds": 0.2}
+    prefix = "2001:db8:64::/96"
+    with external_nat("siit", "tayga-siit", TIMEOUT, prefix) as (_, ports), slow_tester():
+        ports |= {"nat64_prefix": prefix, "grace_seconds": 0.3}
+        right = natgauge.measure(
+            "throughput", "tayga-siit", results=tmp_path / "right", mapped_addresses="198.18.0.2", **ports, **asked
+        )
+        assert right.document["median"] > 0
+        assert right.document["parameters"]["place"]["nat64_prefix"] == prefix
+        with pytest.raises(BrokenError, match="mistranslated"):
+            natgauge.measure(
+                "throughput", "tayga-siit", results=tmp_path / "wrong", mapped_addresses="198.18.0.3", **ports, **asked
+            )
 
 
 def test_the_users_commands_empty_and_count(wire: tuple[Device, dict[str, Any]], tmp_path: Path) -> None:

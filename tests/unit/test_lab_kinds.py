@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+from ipaddress import IPv6Network
 from typing import Any
 
 import pytest
@@ -140,11 +141,59 @@ def test_a_clat_alone_has_its_responder_behind_the_prefix_and_maps_its_customers
     assert str(plan.destination_addresses) == "198.19.0.9-198.19.0.10"
     assert str(plan.responder_addresses) == "2001:2:0:1::c613:9-2001:2:0:1::c613:a"
     assert str(plan.mapped_addresses) == "2001:2:0:9::2"
+
+
+@pytest.mark.parametrize("lab", ["netns", "wire"])
+def test_a_nat64_prefix_is_in_front_of_the_responders_addresses(lab: str) -> None:
+    place = {} if lab == "netns" else WIRE
+    bench = Bench(ask("pdv", "jool-nat64", {**place, "nat64_prefix": "64:ff9b::/96"}).cell)
+    assert str(bench.traffic.destination_addresses) == "64:ff9b::c613:2"
+    assert str(bench.traffic.responder_addresses) == "198.19.0.2"
+    assert bench.lab.parameters()["nat64_prefix"] == "64:ff9b::/96"
+    if lab == "netns":
+        assert bench.lab.devices[0].environment["NG_NAT64_PREFIX"] == "64:ff9b::/96"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "says"),
+    [
+        ("64:ff9b::/64", "NAT64 prefix: 64:ff9b::/64 has 64 bits; natgauge takes 96 bits"),
+        ("64:ff9b::1/96", "NAT64 prefix: '64:ff9b::1/96' is no IPv6 network"),
+        ("198.18.0.0/15", "NAT64 prefix: '198.18.0.0/15' is no IPv6 network"),
+        ("ff0e::/96", "NAT64 prefix: ff0e::/96 holds no unicast addresses of hosts"),
+        ("2001:2:0:8000::/96", "NAT64 prefix: 2001:2:0:8000::/96 overlaps 2001:2:0:8000::/64, which the lab uses"),
+        ("2001:2:0:a3::/96", "overlaps 2001:2:0:a3::/64"),
+    ],
+)
+def test_a_prefix_that_cannot_be_is_refused(prefix: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Bench(ask("pdv", "jool-nat64", {"nat64_prefix": prefix}).cell)
+
+
+def test_a_stateless_translator_on_a_wire_maps_the_source_addresses_to_those_that_are_named() -> None:
+    sources, mapped = "2001:db8::10-2001:db8::12", "192.0.2.33-192.0.2.35"
+    siit = {**WIRE, "source_addresses": sources}
+    bench = Bench(ask("throughput", "tayga-siit", {**siit, "mapped_addresses": mapped}).cell)
+    assert str(bench.traffic.mapped_addresses) == mapped
+    assert not bench.address_plan.translated
+    assert not bench.plan("throughput", {"stateless": True}).settings.has_phase1
+    assert bench.lab.parameters()["mapped_addresses"] == mapped
+    unknown = Bench(ask("throughput", "tayga-siit", siit).cell)
+    with pytest.raises(UsageError, match=r"stateless: .* where you name them"):
+        unknown.plan("throughput", {"stateless": True})
+    with pytest.raises(UsageError, match=r"mapped addresses: 192\.0\.2\.33 are 1, but there are 3 source addresses"):
+        Bench(ask("throughput", "tayga-siit", {**siit, "mapped_addresses": "192.0.2.33"}).cell)
+    with pytest.raises(UsageError, match="mapped addresses: tayga-nat64 does not map each source address"):
+        Bench(ask("throughput", "tayga-nat64", {**siit, "mapped_addresses": mapped}).cell)
+
+
+def test_a_clat_on_a_wire_has_its_responder_behind_the_prefix() -> None:
     wire = {**WIRE, "initiator_gateway": "10.0.0.1", "responder_gateway": "2001:2:0:8000::1"}
-    with pytest.raises(
-        UsageError, match=r"tayga-clat: goes from ipv4 to ipv6, .* choose a lab that knows them, such as --lab netns"
-    ):
-        around("tayga-clat", **wire)
+    named = {"mapped_addresses": "2001:db8:c::2", "nat64_prefix": "64:ff9b::/96"}
+    traffic = Bench(ask("pdv", "tayga-clat", {**wire, **named}).cell).traffic
+    assert str(traffic.destination_addresses) == "198.19.0.2"
+    assert str(traffic.responder_addresses) == "64:ff9b::c613:2"
+    assert str(traffic.mapped_addresses) == "2001:db8:c::2"
 
 
 @pytest.mark.parametrize("part", ["reference-ce", "reference-br", "softwire-ce", "softwire-pe", "tayga-map-br"])
@@ -215,6 +264,11 @@ def test_a_kept_lab_is_used_where_nothing_else_is_asked_for() -> None:
         ({"sender_cores": "4095"}, IPV4, "is kept with sender cores .*, not 4095"),
         ({}, LabNeeds(families=("ipv6", "ipv4")), "is kept with families ipv4 to ipv4, not ipv6 to ipv4"),
         ({}, LabNeeds(families=("ipv4", "ipv4"), background=True), "is kept with native IPv6 False, not True"),
+        (
+            {},
+            LabNeeds(families=("ipv4", "ipv4"), nat64_prefix=IPv6Network("64:ff9b::/96")),
+            "is kept with NAT64 prefix 2001:2:0:1::/96, not 64:ff9b::/96",
+        ),
     ],
 )
 def test_a_kept_lab_that_is_another_one_than_asked_for_is_refused(

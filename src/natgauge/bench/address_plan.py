@@ -30,6 +30,7 @@ class AddressPlan:
         mtu: MTU of the lab's interfaces, in octets.
         mapped: addresses that a stateless translator assigns to the Initiator's hosts, from the first host on; None =
             the device is not such a translator, or they are not known.
+        mapped_in_order: whether `mapped` belong to the source addresses one by one, whichever these are.
         port_sets: port sets of the device's subscribers, from which the pool follows; None = no subscribers.
         embedded: IPv6 network of the Responder's IPv4 addresses as the Initiator writes them, where the Responder's own
             addresses are behind the prefix; None = the Initiator writes the Responder's own addresses, or not known.
@@ -42,6 +43,7 @@ class AddressPlan:
     pool: Addresses | None = None
     mtu: int = 1500
     mapped: Addresses | None = None
+    mapped_in_order: bool = False
     port_sets: PortSets | None = None
     embedded: Link | None = None
 
@@ -62,6 +64,10 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
             f"{recipe.name}: goes from ipv4 to ipv6, and where this lab has the Responder's IPv4 addresses there is "
             "not known; choose a lab that knows them, such as --lab netns"
         )
+    if ground.mapped_in_order and recipe.source != "mapped":
+        raise UsageError(
+            f"mapped addresses: {recipe.name} does not map each source address to an address of its own; leave them out"
+        )
     mapped = ground.mapped if recipe.source == "mapped" else None
     # An unknown mapping is judged like any translation. Within one family an untranslated source is an error.
     one_family = recipe.initiator_family == recipe.responder_family
@@ -74,6 +80,7 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
         pool=ground.pool if translated and mapped is None else None,
         mtu=ground.mtu,
         mapped=mapped,
+        mapped_in_order=ground.mapped_in_order,
         port_sets=recipe.port_sets,
         embedded=ground.embedded,
     )

@@ -38,6 +38,7 @@ from natgauge.host import capabilities, programs
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
+from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
 from natgauge.labs.contract import DEVICES, Device, Lab, LabNeeds
 from natgauge.measurer import Ability, Delays
 from natgauge.procedures.kit.procedure import Procedure
@@ -148,7 +149,9 @@ class Bench:
     def _planned_lab(self) -> Lab:
         hosts = hosts_of(self.cell.traffic, (self.recipe.initiator_family, self.recipe.responder_family))
         kind = kinds.get(self.cell.lab.lab)
+        prefix = self.cell.lab.nat64_prefix
         need = need_of(self.recipe, hosts=hosts, background=self.cell.background)
+        need = replace(need, nat64_prefix=None if prefix is None else parse_prefix(prefix))
         return kind.plan(self.cell.lab.lab_name, self.cell.kind_options or kind.options(), need)
 
     # Before anything is touched

@@ -243,7 +243,8 @@ def refuse_stateless(initiator: Family, responder: Family, *, translated: bool, 
     if initiator != responder and not mapped:
         raise UsageError(
             "stateless: of a translator between IPv6 and IPv4 it needs the Initiator's mapped addresses, which are "
-            "known only of kind siit in a lab of ours; leave stateless out"
+            "known only of kind siit in a lab of ours, or on a wire where you name them (--mapped-addresses); leave "
+            "stateless out"
         )
     if translated and not mapped:
         raise UsageError(

@@ -263,6 +263,13 @@ def _as_responder_writes(sources: Addresses, around: AddressPlan) -> Addresses |
     mapped = around.mapped
     if mapped is None:
         return None
+    if around.mapped_in_order:
+        if sources.count != mapped.count:
+            raise UsageError(
+                f"mapped addresses: {mapped} are {mapped.count}, but there are {sources.count} source addresses "
+                f"({sources}); name as many, in the same order"
+            )
+        return mapped
     if sources.first != around.inside.tester or sources.count > mapped.count:
         raise UsageError(
             f"source addresses: {sources} are not those this device maps; use {around.inside.tester} and those after "

@@ -77,6 +77,7 @@ class MeasureKeywords(TypedDict, total=False):
     lab_name: str | None
     seed: int | None
     grace_seconds: float | None
+    nat64_prefix: str | None
     table_size: int | None
     hash_size: int | None
     udp_timeout: int | None
@@ -107,6 +108,7 @@ class MeasureKeywords(TypedDict, total=False):
     initiator_gateway: str | None
     responder_gateway: str | None
     pool: str | None
+    mapped_addresses: str | None
     device_timeout: int | None
     fresh_trials: Literal["new-tuples", "wait", "no-wait"] | None
     empty_command: str | None
@@ -166,6 +168,7 @@ class CompareKeywords(TypedDict, total=False):
     initiator_gateway: str | None
     responder_gateway: str | None
     pool: str | None
+    mapped_addresses: str | None
     device_timeout: int | None
     fresh_trials: Literal["new-tuples", "wait", "no-wait"] | None
     empty_command: str | None

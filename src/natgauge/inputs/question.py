@@ -92,6 +92,7 @@ class LabOptions:
         lab_name: name of the lab; two runs at one time need two names.
         seed: seed of all pseudorandom choices, 0 to 2**64 - 1.
         grace_seconds: wait for the last frames of each phase, 0 to 60.
+        nat64_prefix: IPv6 network of 96 bits in which a translator finds the Responder's IPv4 addresses.
     """
 
     lab: str = field(
@@ -118,6 +119,17 @@ class LabOptions:
             default="the lab's, 0.3 or 2; at least 2 with profile rfc",
             label="grace",
             group="traffic",
+        ),
+    )
+
+    nat64_prefix: str | None = field(
+        default=None,
+        metadata=described(
+            "NAT64 prefix of 96 bits, such as 64:ff9b::/96",
+            type=Text("PREFIX"),
+            default="2001:2:0:1::/96",
+            label="NAT64 prefix",
+            moves_figures=False,
         ),
     )
 

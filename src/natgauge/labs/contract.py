@@ -166,6 +166,8 @@ class Ground:
         nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052).
         pool: outside addresses of a device that translates; None = not known.
         mapped: where a stateless translator has the Initiator's hosts, from the first one on; None = not known.
+        mapped_in_order: whether `mapped` are the addresses of the user's source addresses, one by one, instead of those
+            of the inside's hosts.
         embedded: the IPv4 network whose hosts the outside has behind `nat64_prefix`, where the Initiator speaks IPv4
             and the Responder IPv6; None = it is not so, or not known.
         background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the devices
@@ -178,6 +180,7 @@ class Ground:
     nat64_prefix: IPv6Network
     pool: Addresses | None = None
     mapped: Addresses | None = None
+    mapped_in_order: bool = False
     background: tuple[Addresses, Addresses] | None = None
     embedded: Link | None = None
 
@@ -253,6 +256,7 @@ class LabNeeds:
         own_processes: whether a device works in processes of its own, which need cores of their own.
         hosts: addresses the tester uses on both sides together, >= 1.
         background: whether the device routes native IPv6, too.
+        nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052), 96 bits long; None = the lab's.
     """
 
     families: tuple[Family, Family]
@@ -260,6 +264,7 @@ class LabNeeds:
     own_processes: bool = False
     hosts: int = 1
     background: bool = False
+    nat64_prefix: IPv6Network | None = None
 
 
 class Lab(Protocol):

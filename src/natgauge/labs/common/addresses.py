@@ -8,6 +8,7 @@ of a chain use 192.0.2.0/24 (RFC 5737), cut in /30 networks, and one /64 each.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from typing import Final
@@ -77,8 +78,47 @@ BACKGROUND_OUTSIDE: Final = LinkSide(IPv6Interface("2001:2:0:b2::1/64"))
 #: Where a NAT64 finds the IPv4 hosts of the outside (RFC 6052 section 2.2, a prefix of 96 bits).
 NAT64_PREFIX: Final = IPv6Network("2001:2:0:1::/96")
 
+#: The length of a prefix whose last 32 bits are the IPv4 address; RFC 6052 section 2.2 has others, too.
+NAT64_BITS: Final = 96
+
 _INNER4: Final = IPv4Network("192.0.2.0/24")
 _INNER6: Final = IPv6Network("2001:2:0:64::/64")
+
+
+def nat64_prefix(text: str) -> IPv6Network:
+    """Return the NAT64 prefix that a user writes.
+
+    Raises:
+        UsageError: it is none, is not of 96 bits, or is not apart from the lab's own networks.
+    """
+    try:
+        prefix = IPv6Network(text)
+    except ValueError:
+        raise UsageError(f"NAT64 prefix: {text!r} is no IPv6 network; write it as 64:ff9b::/96") from None
+    if prefix.prefixlen != NAT64_BITS:
+        raise UsageError(f"NAT64 prefix: {prefix} has {prefix.prefixlen} bits; natgauge takes 96 bits (RFC 6052)")
+    if prefix.is_multicast or prefix.is_link_local or prefix.network_address.is_loopback:
+        raise UsageError(f"NAT64 prefix: {prefix} holds no unicast addresses of hosts; choose another")
+    for network in _own_networks():
+        if prefix.overlaps(network):
+            raise UsageError(f"NAT64 prefix: {prefix} overlaps {network}, which the lab uses itself; choose another")
+    return prefix
+
+
+def prefix_parameter(prefix: IPv6Network) -> dict[str, str]:
+    """Return the NAT64 prefix as a parameter of a result; empty for the lab's own."""
+    return {} if prefix == NAT64_PREFIX else {"nat64_prefix": str(prefix)}
+
+
+def _own_networks() -> Iterator[IPv6Network]:
+    """The IPv6 networks of this plan, without the NAT64 prefix."""
+    for side in (INSIDE["ipv6"], OUTSIDE["ipv6"], MAPPED["ipv6"], BACKGROUND_INSIDE, BACKGROUND_OUTSIDE):
+        network = side.device.network
+        if isinstance(network, IPv6Network):
+            yield network
+    # All links between devices: 2001:2:0:64:: to 2001:2:0:a3::.
+    for index in range(INNER_LINKS):
+        yield IPv6Network((_INNER6.network_address + (index << 64), 64))
 
 
 def inner_link(index: int, family: Family) -> tuple[Interface, Interface]:

@@ -103,6 +103,7 @@ def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
         hosts=need.hosts,
         background=need.background,
         idle_core=True,
+        nat64_prefix=None if need.nat64_prefix is None else str(need.nat64_prefix),
     )
 
 
@@ -140,6 +141,7 @@ def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None
         ("families", need.families, kept.families),
         ("devices", need.devices, tuple(device.name for device in kept.devices)),
         ("native IPv6", need.background or None, kept.background),
+        ("NAT64 prefix", need.nat64_prefix, kept.nat64_prefix),
     )
     for what, wanted, there in options_of:
         if wanted is not None and wanted != there:

@@ -27,7 +27,9 @@ from natgauge.labs.common.addresses import (
     OUTSIDE,
     LinkSide,
     inner_link,
+    prefix_parameter,
 )
+from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
 from natgauge.labs.common.base import FIRST, FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
@@ -97,6 +99,7 @@ class NetnsLab(MadeLab):
         hosts: int = 1,
         background: bool = False,
         idle_core: bool = False,
+        nat64_prefix: str | None = None,
     ) -> None:
         """Plan a lab; nothing is made before `up` or the `with` block.
 
@@ -116,6 +119,7 @@ class NetnsLab(MadeLab):
             background: whether the device routes native IPv6, too, between two networks of its own; one device only.
             idle_core: without named cores, the sender gets the least busy core when the lab is made: other work on its
                 core stalls the sender, and stalled trials are void.
+            nat64_prefix: see `LabNeeds`; None = that of `natgauge.labs.common.addresses`.
 
         Raises:
             UsageError: a name, family, placement, core, ring or number of hosts is wrong, or a chain of devices would
@@ -141,6 +145,7 @@ class NetnsLab(MadeLab):
         if background and len(self._names) > 1:
             raise UsageError(f"background: {len(self._names)} devices in a chain; it is routed by one device only")
         self.background = background
+        self.nat64_prefix = NAT64_PREFIX if nat64_prefix is None else parse_prefix(nat64_prefix)
         super().__init__(name, self._settings())
         self._plan()
 
@@ -156,6 +161,7 @@ class NetnsLab(MadeLab):
             "ring": self.ring,
             "hosts": self.hosts,
             "background": self.background,
+            "nat64_prefix": str(self.nat64_prefix),
         }
 
     def _prepare(self) -> None:
@@ -196,7 +202,7 @@ class NetnsLab(MadeLab):
             inside=_link(INSIDE[self.families[0]]),
             outside=_link(outside),
             mtu=MTU,
-            nat64_prefix=NAT64_PREFIX,
+            nat64_prefix=self.nat64_prefix,
             pool=Addresses(outside.device.ip, outside.device.ip),
             mapped=Addresses(*mapped.range(mapped.hosts)),
             background=BACKGROUND_HOSTS if self.background else None,
@@ -204,8 +210,8 @@ class NetnsLab(MadeLab):
         )
 
     def parameters(self) -> Mapping[str, Any]:
-        """The ring, where there is one."""
-        return {"ring": self.ring} if self.placement == "isolated" else {}
+        """The ring, where there is one, and a NAT64 prefix that the user chose."""
+        return {**({"ring": self.ring} if self.placement == "isolated" else {}), **prefix_parameter(self.nat64_prefix)}
 
     def _plan(self) -> None:
         """Name all ends, ports and devices. Pure arithmetic: the same arguments give the same lab."""
@@ -258,7 +264,7 @@ class NetnsLab(MadeLab):
             "NG_CPUS": format_cores(self.device_cpus),
             "NG_INSIDE": INSIDE_INTERFACE,
             "NG_OUTSIDE": OUTSIDE_INTERFACE,
-            "NG_NAT64_PREFIX": str(NAT64_PREFIX),
+            "NG_NAT64_PREFIX": str(self.nat64_prefix),
             **_network("NG_MAPPED_NETWORK", MAPPED[self.families[1]]),
             **_network("NG_INITIATOR_NETWORK", INSIDE[self.families[0]]),
             **_network("NG_RESPONDER_NETWORK", OUTSIDE[self.families[1]]),

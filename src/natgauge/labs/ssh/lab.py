@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, Self
 from natgauge.core_work import WorkByCore
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.types import format_cores
+from natgauge.labs.common.addresses import prefix_parameter
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.links import neighbour_limits, read_drops
 from natgauge.labs.common.locks import check_name, directory_of
@@ -101,6 +102,7 @@ class RemoteLab:
             devices=need.devices,
             hosts=need.hosts,
             background=need.background,
+            nat64_prefix=None if need.nat64_prefix is None else str(need.nat64_prefix),
         )
         self._hosts = need.hosts
         self._layout = layout(name, need.devices, self._blueprint.cables, interfaces)
@@ -181,7 +183,8 @@ class RemoteLab:
         boot = {} if self._boot is None else {**self._boot.parameters(), "boot_took_seconds": self._boot_seconds}
         tuned = {"tune_device": True} if self._tunes else {}
         remarks = {"device_remarks": list(self._device_remarks)} if self._device_remarks else {}
-        return {**ports, **known, **boot, **self._device_settings, **tuned, **remarks}
+        prefix = prefix_parameter(self._blueprint.nat64_prefix)
+        return {**ports, **prefix, **known, **boot, **self._device_settings, **tuned, **remarks}
 
     def up(self) -> Self:
         """Take ports and machine, and lay the devices there; when that fails half way, it is undone.

@@ -32,6 +32,8 @@ class WireOptions(PortOptions):
         initiator_gateway: MAC or IP address of the device on the Initiator's link.
         responder_gateway: MAC or IP address of the device on the Responder's link.
         pool: outside addresses of the device, "A" or "A-B"; None = not checked.
+        mapped_addresses: addresses to which a stateless translator maps the source addresses, "A" or "A-B", in the same
+            order; None = not known.
         device_timeout: seconds after which the device has certainly forgotten a UDP connection, 1 to 86400.
         fresh_trials: see `ExternalDevice`.
         empty_command: see `ExternalDevice`.
@@ -50,6 +52,14 @@ class WireOptions(PortOptions):
     )
     pool: str | None = field(
         default=None, metadata=described("Outside addresses of the device", type=Text("A-B"), moves_figures=False)
+    )
+    mapped_addresses: str | None = field(
+        default=None,
+        metadata=described(
+            "Addresses to which a stateless translator maps the source addresses, in the same order",
+            type=Text("A-B"),
+            moves_figures=False,
+        ),
     )
     device_timeout: int | None = field(
         default=None,
@@ -112,7 +122,9 @@ def plan(name: str, options: WireOptions, need: LabNeeds) -> WireLab:
         families=need.families,
         sender_cpus=options.sender_cores,
         allow_addresses=options.allow_addresses,
-        pool=None if options.pool is None else _pool(options.pool, need.families[1]),
+        pool=_addresses("pool", options.pool, need.families[1]),
+        mapped=_addresses("mapped addresses", options.mapped_addresses, need.families[1]),
+        **({} if need.nat64_prefix is None else {"nat64_prefix": need.nat64_prefix}),
         external=_external(options),
         device_cores=options.device_cores,
         boot=options.boot("reboot command", options.reboot_command),
@@ -136,17 +148,19 @@ def _external(options: WireOptions) -> ExternalDevice:
     )
 
 
-def _pool(text: str, family: Family) -> Addresses:
+def _addresses(name: str, text: str | None, family: Family) -> Addresses | None:
+    if text is None:
+        return None
     first, _, last = text.partition("-")
     try:
         ends = ipaddress.ip_address(first.strip()), ipaddress.ip_address((last or first).strip())
     except ValueError:
-        raise UsageError(f"pool: {text!r} is not an address range; write A or A-B") from None
+        raise UsageError(f"{name}: {text!r} is not an address range; write A or A-B") from None
     for end in ends:
         if end.version != (4 if family == "ipv4" else 6):
-            raise UsageError(f"pool: {end} is IPv{end.version}, the device's outside speaks another family")
+            raise UsageError(f"{name}: {end} is IPv{end.version}, the device's outside speaks another family")
     if int(ends[0]) > int(ends[1]):
-        raise UsageError(f"pool: {text!r} is reversed; write the lower address first")
+        raise UsageError(f"{name}: {text!r} is reversed; write the lower address first")
     return Addresses(*ends)
 
 

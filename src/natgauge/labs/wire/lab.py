@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv6Network, ip_address, ip_network
 from typing import Any, Final, Self
 
 from pyroute2 import IPRoute
@@ -15,7 +15,7 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.host.tuning.ports import settings_of
-from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide
+from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide, prefix_parameter
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.links import drop_counters
 from natgauge.labs.common.locks import Lock
@@ -29,6 +29,8 @@ from natgauge.words import Address, Family, Placement
 GRACE_SECONDS: Final = 2.0
 ETHERNET_MTU: Final = 1500
 _UP = 0x1  # IFF_UP
+#: The Responder's IPv4 addresses as an Initiator with IPv4 writes them, where the Responder has them behind the prefix.
+_HOSTS4: Final = Link(ip_network("0.0.0.0/0"), OUTSIDE["ipv4"].device.ip, OUTSIDE["ipv4"].host(0))
 
 
 class WireLab:
@@ -62,6 +64,8 @@ class WireLab:
         external: ExternalDevice | None = None,
         device_cores: int | None = None,
         boot: BootCommand | None = None,
+        nat64_prefix: IPv6Network = NAT64_PREFIX,
+        mapped: Addresses | None = None,
     ) -> None:
         """Choose the ports; they are looked at by the `with` block.
 
@@ -77,6 +81,9 @@ class WireLab:
             external: the user's statements about the device's table.
             device_cores: number of the device's cores, as the user states it; None = not stated.
             boot: restarts the device with that number of cores each time the lab is entered.
+            nat64_prefix: see `Ground`.
+            mapped: addresses to which a stateless translator maps the source addresses, in the same order; None = not
+                known.
 
         Raises:
             UsageError: both ports are the same one, a port's gateway is missing, or a core cannot be used.
@@ -100,6 +107,8 @@ class WireLab:
         self._boot = boot
         self._boot_seconds: float | None = None
         self._pool = pool
+        self._nat64_prefix = nat64_prefix
+        self._mapped = mapped
         self._families = families
         self._allow_addresses = allow_addresses
         self._locks: list[Lock] = []
@@ -111,8 +120,12 @@ class WireLab:
             inside=_link(INSIDE[self._families[0]], self.initiator),
             outside=_link(OUTSIDE[self._families[1]], self.responder),
             mtu=min(_mtu(self.initiator), _mtu(self.responder)),
-            nat64_prefix=NAT64_PREFIX,
+            nat64_prefix=self._nat64_prefix,
             pool=self._pool,
+            mapped=self._mapped,
+            mapped_in_order=self._mapped is not None,
+            # The Responder has the addresses of these hosts behind the prefix.
+            embedded=_HOSTS4 if self._families == ("ipv4", "ipv6") else None,
         )
 
     def keep(self) -> None:
@@ -134,6 +147,8 @@ class WireLab:
             "link_speeds": [port.megabits for port in self.media],
             "flow_control": [port.flow_control for port in self.media],
             **{f"port_{name}": [port[name] for port in self.tuning] for name in self.tuning[0]},
+            **prefix_parameter(self._nat64_prefix),
+            **({"mapped_addresses": str(self._mapped)} if self._mapped is not None else {}),
             **({"allow_addresses": True} if self._allow_addresses else {}),
             **({"port_remarks": list(self.remarks)} if self.remarks else {}),
             **known,
