@@ -149,6 +149,8 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 	}
 	tally->received++;
 	tally->reordered += reordered;
+	if (plan.accept_zero_checksum)
+		tally->zero_checksums += frame->unchecked;
 	if (plan.record_loss_times)
 		record_arrival(stream);
 	if (plan.record_delays & 1 << stream && (!plan.sampled || is_sample(stream, &frame->tag)))

@@ -9,7 +9,8 @@ struct received_frame {
 	__u16 source_port, destination_port;
 	struct tag tag;
 	bool intact;
-	bool other; /* an intact message with other content */
+	bool other;	/* an intact message with other content */
+	bool unchecked; /* over IPv6 without a checksum, and taken for intact */
 };
 
 /* Checksum sum of `octets` octets after the tag; the caller has checked that the frame has them. */
@@ -43,6 +44,7 @@ static __always_inline void parse_transport(struct received_frame *frame, const 
 		copy_tag(&frame->tag, (void *)(from + 1));
 	frame->intact = false;
 	frame->other = false;
+	frame->unchecked = false;
 }
 
 /* Whether the frame has a whole tag. For tags that are not in a DNS message, the caller has checked that. */
@@ -101,7 +103,7 @@ static __always_inline bool parse4(void *data, void *end, const volatile struct 
 	return true;
 }
 
-/* The same for IPv6. */
+/* The same for IPv6, which forbids a checksum of 0 (RFC 8200 section 8.1); the plan may accept it. */
 static __always_inline bool parse6(void *data, void *end, const volatile struct side_plan *as,
 				   struct received_frame *frame)
 {
@@ -125,7 +127,8 @@ static __always_inline bool parse6(void *data, void *end, const volatile struct 
 	}
 	sum = transport_sum(transport) + sum_words(&ip->saddr, 32) +
 	      received_padding_sum(data + UP_TO_TAG6, octets - UP_TO_TAG6);
-	frame->intact = !transport_unchecked(transport) && fold(sum) == 0xffff;
+	frame->unchecked = plan.accept_zero_checksum && transport_unchecked(transport);
+	frame->intact = frame->unchecked || (!transport_unchecked(transport) && fold(sum) == 0xffff);
 	check_message(frame, transport, as, octets - UP_TO_PAYLOAD6);
 	return true;
 }

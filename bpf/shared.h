@@ -150,6 +150,8 @@ struct plan {
 	__u32 record_loss_times;
 	__u32 handed_on; /* 1: correct queries go to the network stack of the Responder's port */
 	__u32 senders;
+	__u32 accept_zero_checksum; /* 1: a UDP checksum of 0 over IPv6 does not make a frame a damaged one */
+	__u32 unused;
 	/* Phase 2: frame i of a direction is in the foreground if i modulo mix_of < mix_foreground (RFC 8219 section
 	 * 5.3). */
 	__u32 mixed;
@@ -273,6 +275,7 @@ struct tally {
 	__s64 variation_maximum;
 	__u64 queries;	       /* correct ones at the Responder; received then counts their responses */
 	__u64 wrong_responses; /* intact, but with other content; not part of received */
+	__u64 zero_checksums;  /* part of received: over IPv6 with a UDP checksum of 0 */
 };
 
 /* Arrived and missing frames of one stream of one sender. */

@@ -241,6 +241,8 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         record_variation: u32::from(request.record_variation),
         record_loss_times: u32::from(request.record_loss_times),
         handed_on: u32::from(request.frame.handed_on),
+        accept_zero_checksum: u32::from(request.accept_zero_checksum),
+        unused: 0,
         senders: request.senders.cpus.len() as u32,
         batch: request.senders.batch,
         stall_ns: request.senders.stall_ns,

@@ -76,6 +76,9 @@ pub struct Counts {
     pub damaged: u64,
     pub untranslated: u64,
     pub mistranslated: u64,
+    /// Part of received: over IPv6 with a UDP checksum of 0. Absent: such frames are damaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zero_checksums: Option<u64>,
     /// Correct queries at the Responder; received then counts correct responses. Absent: plain frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub questions_received: Option<u64>,

@@ -25,6 +25,7 @@ def counts_of(stream: StreamCounts) -> Counts:
         untranslated=stream.untranslated,
         mistranslated=stream.mistranslated,
         skipped=stream.skipped or 0,
+        zero_checksums=stream.zero_checksums or 0,
         wrong_answers=stream.wrong_answers or 0,
         questions=stream.questions_received,
         background=stream.background_frames or 0,

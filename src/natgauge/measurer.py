@@ -134,6 +134,7 @@ class TrialPlan:
         lag_share: share of a phase's nominal length by which the sender may be late at its end; > 0.
         query: the Initiator sends DNS queries of this type in both phases, and the Responder answers each; the received
             frames are then correct answers at the Initiator. None = plain frames (`Ability.QUERIES`).
+        accept_zero_checksum: frames over IPv6 with a UDP checksum of 0 count as received, not as damaged.
         handed_on: the Responder forwards the queries to a real server, which answers (`Ability.REAL_SERVER`).
     """
 
@@ -156,13 +157,15 @@ class TrialPlan:
     lag_share: float = LAG_SHARE
     query: Query | None = None
     handed_on: bool = False
+    accept_zero_checksum: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Raw frame counts of one direction of one phase; all >= 0.
 
-    `received` counts each expected frame once. `reordered` is a part of `received`; the other counts are not.
+    `received` counts each expected frame once. `reordered` and `zero_checksums` (frames over IPv6 with a UDP checksum
+    of 0, if the plan accepts them) are parts of `received`; the other counts are not.
     `final_lag_seconds`: lateness of the last frame. `settled_lag_seconds`: lateness at which its batch had been sent,
     and in `shared` placement processed by the device; None = not known.
     `stalled_seconds`: sum of the senders' stalls in this phase that were longer than the bound; None = not known.
@@ -188,6 +191,7 @@ class Counts:
     untranslated: int = 0
     mistranslated: int = 0
     skipped: int = 0
+    zero_checksums: int = 0
     wrong_answers: int = 0
     questions: int | None = None
     background: int = 0

@@ -278,6 +278,41 @@ fn through_a_nat64_an_ipv6_frame_outside_is_a_leak_and_ipv4_is_right() {
     assert_eq!(risen(&leaked, &after), ["received", "stored"]);
 }
 
+#[test]
+fn over_ipv6_no_checksum_is_damage_unless_the_request_accepts_it() {
+    for (accepted, expected, number) in [("false", "damaged", 0), ("true", "received", 1)] {
+        let mut place = MaybeUninit::uninit();
+        let loaded = Loaded::new(&mut place, request(&[NAT64, &[("/accept_zero_checksum", accepted)]].concat()));
+        let (outside, inside_port) = outside_frame(&loaded, 40);
+        loaded.receive(RESPONDER, &outside.build());
+        let (source, destination) = (v6("2001:2:0:1::c613:2"), v6("2001:2::2"));
+        let right = Udp {
+            source,
+            destination,
+            ports: (outside.ports.1, inside_port),
+            octets: 80,
+            stream: PHASE2_RESPONDER,
+            mark: frame::mark(&loaded.keys, Some((source, outside.ports.1)), (destination, inside_port)),
+            ..outside.clone()
+        };
+        let mut frame = right.build();
+        frame[60..62].copy_from_slice(&[0, 0]);
+        let before = loaded.programs.received();
+        let (_, _, after) = loaded.receive(INITIATOR, &frame);
+        assert_eq!(risen(&before, &after), [expected]);
+        assert_eq!(after.tally[PHASE2_RESPONDER].zero_checksums, number);
+        let mut wrong = Udp { sequence: 9, ..right.clone() }.build();
+        wrong[60..62].copy_from_slice(&[0, 1]);
+        let (_, _, last) = loaded.receive(INITIATOR, &wrong);
+        assert_eq!(risen(&after, &last), ["damaged"]);
+        let port = Udp { ports: (outside.ports.1, inside_port.wrapping_add(1)), sequence: 10, ..right };
+        let mut other = port.build();
+        other[60..62].copy_from_slice(&[0, 0]);
+        let (_, _, moved) = loaded.receive(INITIATOR, &other);
+        assert_eq!(risen(&last, &moved), [if accepted == "true" { "mistranslated" } else { "damaged" }]);
+    }
+}
+
 fn arp_request(target: [u8; 4]) -> Vec<u8> {
     let mut frame = [&[0xff; 6][..], &[2, 0, 0, 0, 1, 2], &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]].concat();
     frame.extend([2, 0, 0, 0, 1, 2, 198, 19, 0, 1, 0, 0, 0, 0, 0, 0]);

@@ -26,7 +26,7 @@ CONNECTIONS = 3000
 KINDS = ("linux-ipv6", "nftables-nat44", "ds-lite")
 FURTHER = (
     "linux-ipv4", "iptables-nat44", "nftables-nat66", "iptables-nat66", "tayga-nat64", "tayga-siit", "nftables-nptv6",
-    "464xlat-tayga",
+    "tayga-iptables-nat64", "464xlat-tayga",
 )  # fmt: skip
 #: A rough search is enough to see that everything fits together.
 QUICK: Mapping[str, Any] = {"repeat": 1, "error": "50%", "confirm": False, "invalid_repeats": 100}
@@ -121,6 +121,16 @@ def test_unequal_directions_have_their_share_of_the_frames(bench: Bench) -> None
         sent = {side: one.offered_frames for side, one in counts.items()}
         assert sent["responder"] == pytest.approx(4 * sent["initiator"], abs=4)
         assert {side: one.received_frames for side, one in counts.items()} == sent
+
+
+@pytest.mark.parametrize("dut", ["nftables-nat44", pytest.param("tayga-iptables-nat64", marks=soak)])
+def test_a_gateway_may_be_stopped_and_started_before_each_trial(dut: str) -> None:
+    asked = {"connections": CONNECTIONS, "lab_name": "e2e-restart", "emptying": "restart"}
+    with Bench(ask("connection-rate", dut, asked).cell, rates=SLOW_RATES) as made:
+        for _ in range(2):
+            assert tried(made, "connection-rate")["device_count_after"] == CONNECTIONS
+        assert made.device is not None
+        assert made.device.settings().emptying == "restart"
 
 
 @soak

@@ -58,6 +58,7 @@ RIGHT = [
         "phase2": {"responder": STREAM},
         "delay_samples": {"from_ms": 0, "frames": 10},
         "watch_stall_ns": 2_000_000,
+        "accept_zero_checksum": True,
         "responder": {**EXAMPLE["responder"], "mac": "02:00:00:00:00:0f", "destination_addresses": ADDRESSES},
         "initiator": {**EXAMPLE["initiator"], "mac": "02:00:00:00:00:0E"},
     },

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -229,3 +230,25 @@ def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) 
     with pytest.raises(UsageError) as caught:
         ThroughputSettings(**{"connections": N, "placement": "shared", name: value})
     assert says in str(caught.value)
+
+
+class _Unchecked(Gateway):
+    """One frame in a thousand towards the Initiator has no checksum."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        outcome = super().measure(plan)
+        zero = {who: replace(one, zero_checksums=one.received // 1000) for who, one in outcome.phase2.items()}
+        return replace(outcome, phase2=zero)
+
+
+def test_frames_without_a_checksum_that_count_as_received_are_a_note_with_their_number() -> None:
+    gateway = _Unchecked(forwards=5e5)
+    result = measure(gateway, zero_checksum="accept", connection_rate=1e5)
+    assert all(plan.accept_zero_checksum for plan in gateway.plans)
+    assert result.parameters["zero_checksum"] == "accept"
+    (note,) = [note for note in result.notes if "UDP checksum of 0" in note.text]
+    outcomes = [attempt.outcome for one in result.measurements for attempt in one.attempts]
+    assert note.value == sum(counts.zero_checksums for one in outcomes for counts in one.phase2.values())
+    plain = Gateway(forwards=5e5)
+    assert not any("UDP checksum of 0" in note.text for note in measure(plain, connection_rate=1e5).notes)
+    assert not any(plan.accept_zero_checksum for plan in plain.plans)

@@ -160,7 +160,7 @@ def recipe(request: pytest.FixtureRequest) -> Recipe:
 def test_the_gateways_are_there() -> None:
     assert {path.stem for path in FILES} >= {
         "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "iptables-nat66",
-        "tayga-nat64", "tayga-siit", "nftables-nptv6", "464xlat-tayga", "ds-lite",
+        "tayga-nat64", "tayga-iptables-nat64", "tayga-siit", "nftables-nptv6", "464xlat-tayga", "ds-lite",
     }  # fmt: skip
     assert {path.stem for path in FILES} <= set(available())
 
@@ -358,6 +358,14 @@ def test_the_time_of_emptying_is_that_of_the_chosen_way_without_the_start_behind
 def test_a_way_of_emptying_that_a_gateway_lacks_is_refused(name: str, emptying: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Bench(ask("connection-rate", name, {"emptying": emptying}).cell)
+
+
+def test_zero_checksums_are_accepted_only_where_there_is_ipv6() -> None:
+    bench = Bench(ask("throughput", "nftables-nat44", {}).cell)
+    with pytest.raises(UsageError, match="zero checksum: nftables-nat44 has IPv4 on both sides"):
+        bench.plan("throughput", {"zero_checksum": "accept"})
+    planned = Bench(ask("throughput", "tayga-iptables-nat64", {}).cell).plan("throughput", {"zero_checksum": "accept"})
+    assert planned.settings.phase1_plan(1.0).accept_zero_checksum
 
 
 @pytest.mark.usefixtures("machine")

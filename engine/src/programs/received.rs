@@ -66,6 +66,7 @@ pub(super) fn add(total: &mut types::tally, part: &types::tally) {
     total.background += part.background;
     total.queries += part.queries;
     total.wrong_responses += part.wrong_responses;
+    total.zero_checksums += part.zero_checksums;
     total.received += part.received;
     total.duplicates += part.duplicates;
     total.reordered += part.reordered;

@@ -343,6 +343,9 @@ pub struct Request {
     /// host, which adds two readings of the clock to each run. Requires CAP_SYS_ADMIN.
     #[serde(default)]
     pub record_receiver_time: bool,
+    /// Frames over IPv6 with a UDP checksum of 0 count as received. Otherwise they are damaged (RFC 8200 section 8.1).
+    #[serde(default)]
+    pub accept_zero_checksum: bool,
     /// A frame with a larger one-way delay is late. Absent: frames are late only after the end of grace.
     #[serde(default, with = "Positive::<60_000>")]
     pub frame_timeout_ms: Option<f64>,

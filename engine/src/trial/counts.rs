@@ -126,6 +126,7 @@ impl Trial<'_> {
             damaged: tally.damaged + self.damaged_without_stream(stream, received),
             untranslated: tally.untranslated,
             mistranslated: tally.mistranslated,
+            zero_checksums: self.request.accept_zero_checksum.then_some(tally.zero_checksums),
             questions_received: queries.then_some(tally.queries),
             wrong_answers: queries.then_some(tally.wrong_responses),
             background_frames: mixed.then(|| parts.iter().map(|part| part.background).sum()),

@@ -191,6 +191,10 @@ class Bench:
             ports = self.traffic.destination_ports
             queries.refuse_unlike(procedure.metric, ports.first, ports.last, self.cell.traffic.frame_size)
             far_side.refuse(settings.far_side, self.lab, self.traffic)
+        if settings.zero_checksum == "accept" and "ipv6" not in (addresses.inside.family, addresses.outside.family):
+            raise UsageError(
+                f"zero checksum: {self.recipe.name} has IPv4 on both sides (RFC 768 allows it); leave it out"
+            )
         if settings.fills_table and not self.recipe.stateful:
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table to fill")
         planned = Planned(procedure, settings, self._demand(settings), procedure.taken(choices))

@@ -29,6 +29,7 @@ class MeasureKeywords(TypedDict, total=False):
     repeat: int | Literal["auto"] | None
     profile: Literal["default", "quick", "standard", "rfc"] | None
     loss_tolerance: float | str | None
+    zero_checksum: Literal["damaged", "accept"] | None
     frame_timeout_seconds: float | None
     invalid_repeats: int | None
     settle_seconds: float | None

@@ -211,6 +211,7 @@ class TrialRequest(AgreementPart):
     record_variation: bool = False
     record_loss_times: bool = False
     record_receiver_time: bool = False
+    accept_zero_checksum: bool = False
     frame_timeout_ms: float | None = None
     senders: Senders
     watch_cpus: tuple[int, ...] = ()
@@ -278,6 +279,7 @@ class StreamCounts(AgreementPart):
     """Raw counts of one direction of one phase; a field is None when it was not measured, never zero instead.
 
     `last_lost_ns`: due time of the last lost frame, since the start of the phase; None also where no frame was lost.
+    `zero_checksums`: part of `received_frames`, over IPv6 with a UDP checksum of 0.
     `questions_received`: queries that reached the Responder; `received_frames` counts the correct answers.
     `lost_in_stalls`: lost frames that were due during a stall of any CPU, up to 1 ms before it, or within its
     own length after it.
@@ -294,6 +296,7 @@ class StreamCounts(AgreementPart):
     damaged: Count
     untranslated: Count
     mistranslated: Count
+    zero_checksums: Count | None = None
     questions_received: Count | None = None
     wrong_answers: Count | None = None
     skipped: Count | None = None

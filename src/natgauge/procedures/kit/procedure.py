@@ -18,7 +18,7 @@ from natgauge.procedures.kit.events import EventHandler, ignore
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
 from natgauge.procedures.kit.result.core_load import with_core_load
-from natgauge.procedures.kit.result.notes import command_failures_note, disturbed_note
+from natgauge.procedures.kit.result.notes import command_failures_note, disturbed_note, zero_checksum_note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.result.table_octets import with_table_octets
 from natgauge.procedures.kit.runner import TrialRunner, unheard
@@ -239,6 +239,7 @@ class Procedure(Generic[SettingsT]):
     ) -> list[Note]:
         own = started.notes(measurements)
         notes = [*own, *started.phase1_notes(), *settings.notes()]
+        notes += zero_checksum_note(settings, measurements)
         return [*notes, *disturbed_note(measurements), *command_failures_note(measurements)]
 
 

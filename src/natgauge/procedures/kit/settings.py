@@ -97,6 +97,8 @@ class TrialSettings:
             narrow.
         profile: the name of the set of defaults that the other settings come from (see `profiles`).
         loss_tolerance: share of frames a passing trial may lose; 0 <= share <= 0.5.
+        zero_checksum: what a frame over IPv6 with a UDP checksum of 0 counts as: "damaged", because RFC 8200 section
+            8.1 forbids it, or received ("accept"), as with testers that do not look at the checksum.
         frame_timeout_seconds: a frame later than this is lost; None = no limit of its own.
         invalid_repeats: number of repeats of an INVALID trial before its load is given up; 0 to 1000.
         settle_seconds: the device is left alone for so long before each trial, its table empty; 0 to 600. RFC 2544
@@ -135,6 +137,10 @@ class TrialSettings:
         ),
     )
     loss_tolerance: float = field(default=0.0, metadata=ABOUT_LOSS_TOLERANCE)
+    zero_checksum: Literal["damaged", "accept"] = field(
+        default="damaged",
+        metadata=described("UDP frames with a checksum of 0 over IPv6: damaged (RFC 8200), or received (accept)"),
+    )
     frame_timeout_seconds: float | None = field(default=None, metadata=ABOUT_FRAME_TIMEOUT)
     invalid_repeats: int = field(
         default=10,
@@ -234,6 +240,7 @@ class TrialSettings:
             loss_tolerance=self.loss_tolerance,
             settle_seconds=self.settle_seconds,
             lag_share=self.lag_share,
+            accept_zero_checksum=self.zero_checksum == "accept",
         )
 
     def parameters(self) -> dict[str, Any]:

@@ -47,6 +47,17 @@ def tolerance_note(settings: TrialSettings) -> list[Note]:
     return [Note("settings", f"up to {settings.loss_tolerance:.3%} of the frames could be lost in a passing trial")]
 
 
+def zero_checksum_note(settings: TrialSettings, measurements: Iterable[Measurement]) -> list[Note]:
+    """Return a note on the number of frames without a checksum over IPv6, where they count as received."""
+    if settings.zero_checksum != "accept":
+        return []
+    outcomes = [attempt.outcome for repetition in measurements for attempt in repetition.attempts]
+    streams = [counts for outcome in outcomes for counts in (outcome.phase1, *outcome.phase2.values())]
+    zero, received = sum(one.zero_checksums for one in streams), sum(one.received for one in streams)
+    text = f"{zero} of {received} received frames had a UDP checksum of 0 over IPv6, which RFC 8200 forbids"
+    return [Note("settings", text, value=float(zero))]
+
+
 def repetitions_note(settings: TrialSettings, wanted: int, source: str) -> list[Note]:
     """Return a note if there are fewer repetitions than the standard requires; `source` names standard and section."""
     if settings.most_repetitions >= wanted:
