@@ -148,7 +148,9 @@ class _Stability(HeldConnections[StabilitySettings]):
         return self.measurement(100 * len(failed) / len(counted), figures=figures, notes=notes, series=rows)
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        text = f"{self.rate:.0f} frames/s in each direction, in periods of {self.settings.trial_seconds:g} s"
+        text = (
+            f"{self.rate:.0f} frames/s {self.settings.each_direction}, in periods of {self.settings.trial_seconds:g} s"
+        )
         return [Note("method", text)]
 
     def _periods(self) -> list[Period]:
