@@ -127,16 +127,16 @@ def _gone(evidence: TrialEvidence) -> Judgement | None:
         reason = f"the device forwards nothing any more{controls}: no single frame came back after the trial"
         return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
     what = "did not come back from its restart" if evidence.restarted else "no longer answers its controls"
-    said = f" ({evidence.device_error})" if evidence.device_error else ""
+    why = f" ({evidence.device_error})" if evidence.device_error else ""
     if evidence.forwards is False:
         came = evidence.phase1.received + sum(counts.received for counts in evidence.phase2.values())
         back = f"{came} frames had come back" if came else "no frame had come back"
-        reason = f"the device {what}{said} and forwards nothing: no single frame came back after the trial; {back}"
+        reason = f"the device {what}{why} and forwards nothing: no single frame came back after the trial; {back}"
         return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
     forwards = ", although it forwards" if evidence.forwards else ""
     if evidence.unprobed:
         forwards = f"; whether it forwards is not known, since single frames could not be sent ({evidence.unprobed})"
-    return Judgement(Verdict.INVALID, f"the device {what}{said}{forwards}", limited_by="host")
+    return Judgement(Verdict.INVALID, f"the device {what}{why}{forwards}", limited_by="host")
 
 
 def _not_empty(evidence: TrialEvidence) -> Judgement | None:
@@ -376,11 +376,11 @@ def _incomplete(evidence: TrialEvidence) -> Judgement | None:
 def _contradicted(evidence: TrialEvidence, count: int) -> Judgement | None:
     """Refuse a count that the trial's traffic cannot cause."""
     lost = evidence.phase1.lost
-    said = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
+    text = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
     if count == 0 and evidence.stored and not lost:
-        return Judgement(Verdict.INVALID, f"{said}: count and traffic contradict each other", limited_by="host")
+        return Judgement(Verdict.INVALID, f"{text}: count and traffic contradict each other", limited_by="host")
     if count > evidence.stored + lost:
-        return Judgement(Verdict.INVALID, f"{said}: something else opens connections too", limited_by="host")
+        return Judgement(Verdict.INVALID, f"{text}: something else opens connections too", limited_by="host")
     return None
 
 

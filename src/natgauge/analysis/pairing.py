@@ -48,16 +48,18 @@ def pair(first: Sequence[Result], second: Sequence[Result], *, about: Collection
     for at, mine in enumerate(first):
         for place, its in enumerate(second):
             if mine.metric == its.metric:
-                made = _pair(mine, its, about)
+                candidate_pair = _pair(mine, its, about)
                 # Pairs that differ only in what the comparison is about come first, the most similar pair before all
                 # others.
-                every.append((len(made.differences), len(made.about), abs(at - place), at, made))
+                every.append(
+                    (len(candidate_pair.differences), len(candidate_pair.about), abs(at - place), at, candidate_pair)
+                )
     chosen: dict[int, Pair] = {}
     taken: set[int] = set()
-    for _, _, _, at, made in sorted(every, key=lambda candidate: candidate[:4]):
-        if at not in chosen and id(made.second) not in taken:
-            chosen[at] = made
-            taken.add(id(made.second))
+    for _, _, _, at, candidate_pair in sorted(every, key=lambda candidate: candidate[:4]):
+        if at not in chosen and id(candidate_pair.second) not in taken:
+            chosen[at] = candidate_pair
+            taken.add(id(candidate_pair.second))
     return Paired(
         tuple(chosen[at] for at in sorted(chosen)),
         tuple(result for at, result in enumerate(first) if at not in chosen),

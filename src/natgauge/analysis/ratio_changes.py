@@ -77,13 +77,13 @@ def changes(first: ComparisonRecord, second: ComparisonRecord, *, about: Collect
             f"{_named(second)}; name two comparisons of the same gateways"
         )
     baseline = _differences(first.baseline, second.baseline, _without_device(about))
-    whole = _differences(first.baseline, second.baseline, ())
+    unfiltered = _differences(first.baseline, second.baseline, ())
     lines = []
     for key in common:
         label, _ = key
         pair = first.gateway(label), second.gateway(label)
         kept = _each_once([*_of_baseline(baseline), *_differences(*pair, about)])
-        every = _each_once([*_of_baseline(whole), *_differences(*pair, ())])
+        every = _each_once([*_of_baseline(unfiltered), *_differences(*pair, ())])
         allowed = tuple(difference for difference in every if difference not in kept)
         lines.append(_change(first, second, ours[key], theirs[key], (kept, allowed)))
     return RatioChanges(

@@ -331,11 +331,11 @@ class Bench:
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
 
-    def _measurer(self, **given: Any) -> LabMeasurer:
+    def _measurer(self, **arguments: Any) -> LabMeasurer:
         if self.lab.devices:
-            return LabMeasurer(device=self.device, **given)
+            return LabMeasurer(device=self.device, **arguments)
         named = self.cell.traffic.destination_ports is not None
-        return external.measurer(self.lab, self.recipe, named_ports=named, **given)
+        return external.measurer(self.lab, self.recipe, named_ports=named, **arguments)
 
     def _reasons_not_timed(self) -> list[str]:
         return reasons_not_timed(self.recipe.name, self.recipe, self.lab.placement, self.lab.sender_cpus)

@@ -78,7 +78,7 @@ class CostRounds:
 
 def _cost_round(done: Round, plan: CostPlan) -> CostRound:
     fault = "; ".join(
-        f"{done.request.contestants[position].name}: {said}" for position, said in sorted(done.faults.items())
+        f"{done.request.contestants[position].name}: {fault}" for position, fault in sorted(done.faults.items())
     )
     blocks = [_cost_block(*work) for work in work_of_blocks(done.result.blocks, plan.frames)]
     return CostRound(

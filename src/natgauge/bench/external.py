@@ -84,10 +84,10 @@ class ExternalControls:
         """
         if self.count_command is None:
             return None
-        said = _shell("count command", self.count_command).stdout.strip()
-        if not said.isdecimal():
-            raise BrokenError(f"count command: printed {said[:60]!r} instead of one whole number")
-        return int(said)
+        output = _shell("count command", self.count_command).stdout.strip()
+        if not output.isdecimal():
+            raise BrokenError(f"count command: printed {output[:60]!r} instead of one whole number")
+        return int(output)
 
     def free_octets(self) -> int | None:
         """None: no command of the user reports it."""
@@ -191,9 +191,9 @@ def refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
             f"lab {lab.name}: natgauge does not control the device, so its table and time-outs cannot be set; leave "
             "them out, or state what they are (--table-size, --device-timeout)"
         )
-    given = {**wishes.named(), **({} if lab.external is None else lab.external.parameters())}
-    if given and not recipe.stateful:
-        name = min(given).replace("_", " ")
+    statements = {**wishes.named(), **({} if lab.external is None else lab.external.parameters())}
+    if statements and not recipe.stateful:
+        name = min(statements).replace("_", " ")
         raise UsageError(f"{name}: {recipe.name} keeps no connections, so there is nothing to forget; leave it out")
 
 
@@ -218,32 +218,32 @@ def refuse_stale(lab: Lab, recipe: Recipe, metric: str, settings: TrialSettings)
         )
 
 
-def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **given: Any) -> ExternalMeasurer:
+def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **arguments: Any) -> ExternalMeasurer:
     """Return the measurer of an external device.
 
     Args:
         lab: lab of the device.
         recipe: recipe of the device.
         named_ports: whether the user chose the destination ports.
-        given: further arguments of `LabMeasurer`.
+        arguments: further arguments of `LabMeasurer`.
     """
     external = lab.external
     if external is None or not recipe.stateful:
-        return ExternalMeasurer(device=None, **given)
+        return ExternalMeasurer(device=None, **arguments)
     if external.empty_command is not None:
-        return ExternalMeasurer(device=ExternalControls(external.empty_command, external.count_command), **given)
+        return ExternalMeasurer(device=ExternalControls(external.empty_command, external.count_command), **arguments)
     fresh = None
     if external.timeout is not None:
         ports = (f"{port.netns or ''}-{port.interface}" for port in (lab.initiator, lab.responder))
         fresh = FreshTuples(
-            given["traffic"],
+            arguments["traffic"],
             external.timeout,
             external.fresh_trials,
             Ledger.of("-".join(ports), time.monotonic()),
             sliced=not named_ports and recipe.limits.mapping != "endpoint-independent",
-            table_limit=given["settings"].table_limit,
+            table_limit=arguments["settings"].table_limit,
         )
-    return ExternalMeasurer(device=None, fresh=fresh, **given)
+    return ExternalMeasurer(device=None, fresh=fresh, **arguments)
 
 
 def _shell(name: str, command: str) -> CommandResult:

@@ -312,17 +312,17 @@ class LabMeasurer(Measurer):
         reason = f"the device did not answer its controls before the trial ({error}), although it forwards"
         return TrialOutcome(Verdict.INVALID, reason, _NOTHING, limited_by="host")
 
-    def _count_silence(self, outcome: TrialOutcome, said: str) -> None:
+    def _count_silence(self, outcome: TrialOutcome, error_text: str) -> None:
         """Give up a device whose controls were silent in too many consecutive trials.
 
         Raises:
             BrokenError: they were.
         """
-        self.silent = self.silent + 1 if said and outcome.verdict is Verdict.INVALID else 0
+        self.silent = self.silent + 1 if error_text and outcome.verdict is Verdict.INVALID else 0
         if self.silent >= MOST_SILENT:
             raise BrokenError(
-                f"the device's controls failed in {self.silent} trials in a row, although it forwards ({said}); see to "
-                "the way on which it is controlled"
+                f"the device's controls failed in {self.silent} trials in a row, although it forwards ({error_text}); "
+                "see to the way on which it is controlled"
             )
 
     def time_receivers(self, plan: TrialPlan) -> ReceiverTime | None:
@@ -427,17 +427,17 @@ class LabMeasurer(Measurer):
             BrokenError: the command fails.
         """
         device = self._played()
-        seen: list[CountAt] = []
+        readings: list[CountAt] = []
         began = time.monotonic()
         while True:
             count = self.asking(device.count)
             now = time.monotonic() - began
             if count is None:
                 raise UsageError("the device cannot tell its own number of connections; choose another metric")
-            seen.append(CountAt(now, count))
+            readings.append(CountAt(now, count))
             if count == 0 or now >= longest_seconds:
-                return tuple(seen)
-            time.sleep(max(0.0, len(seen) * interval_seconds - now))
+                return tuple(readings)
+            time.sleep(max(0.0, len(readings) * interval_seconds - now))
 
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
         """Measure the tester's own delays in each active direction of phase 2.
@@ -632,6 +632,6 @@ def _last_phase(result: TrialResult) -> dict[Direction | None, StreamCounts]:
     return {stream: counts for stream, counts in streams.items() if stream is not None} or streams
 
 
-def _gone_for_good(said: str) -> TrialOutcome:
-    reason = f"the device had collapsed and did not come back ({said})"
+def _gone_for_good(error_text: str) -> TrialOutcome:
+    reason = f"the device had collapsed and did not come back ({error_text})"
     return TrialOutcome(Verdict.COLLAPSED, reason, _NOTHING, limited_by="device")

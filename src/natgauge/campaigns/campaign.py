@@ -203,14 +203,14 @@ def _begun(folder: Path, *, resume: bool) -> CampaignRecord | None:
     Raises:
         UsageError: there is a campaign and `resume` is not set, or there is none and it is, or its version differs.
     """
-    there = (folder / CAMPAIGN).exists()
+    exists = (folder / CAMPAIGN).exists()
     if resume:
-        if not there:
+        if not exists:
             raise UsageError(
                 f"--resume: {folder} holds no campaign; leave it out to begin one, or name its folder: --out"
             )
         return read_record(folder / CAMPAIGN, CampaignRecord)
-    if there:
+    if exists:
         raise UsageError(f"campaign: {folder} holds one already; go on with it by --resume, or name another: --out")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"campaign: {folder} is there and is no empty folder; name another: --out")
@@ -238,7 +238,7 @@ def _begin(folder: Path, plan: plans.Plan, setup: _Setup, seed: int) -> None:
 
 
 def _cell(point: PlannedCell) -> CampaignCell:
-    taken = repetitions(point)
+    estimates = repetitions(point)
     return CampaignCell(
         name=point.name,
         device=point.device,
@@ -247,7 +247,7 @@ def _cell(point: PlannedCell) -> CampaignCell:
             CampaignMeasurement(
                 name=measurement.name,
                 repetitions=measurement.most_repetitions,
-                estimated_seconds=taken[measurement.name].seconds,
+                estimated_seconds=estimates[measurement.name].seconds,
             )
             for measurement in point.measurements
         ),

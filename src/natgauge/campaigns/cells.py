@@ -180,14 +180,14 @@ def _joined(parts: Iterable[str]) -> str:
 
 def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], series: Mapping[str, Any]) -> PlannedCell:
     values = {**_keys(together), **series}
-    given = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
+    choices = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
     measurements = list(_measurements_of(plan, device, together))
     background = next(
         (settings for _, _, settings, _ in measurements if settings.get("foreground_share", 1.0) != 1.0), {}
     )
     shared = {key: background[key] for key in ("foreground_share",) if key in background}
     try:
-        cell = ask(measurements[0][1], device, {**_evaluated(plan, device, measurements[0][1], given), **shared}).cell
+        cell = ask(measurements[0][1], device, {**_evaluated(plan, device, measurements[0][1], choices), **shared}).cell
         bench = Bench(cell)
     except UsageError as error:
         raise _FaultsError(f"{_path(str(error), plan, values) or _device(plan, device)}{error}") from None
@@ -214,9 +214,9 @@ def _device(plan: Plan, device: str) -> str:
     return f"devices[{plan.devices.index(device)}]: "
 
 
-def _evaluated(plan: Plan, device: str, metric: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any]) -> dict[str, Any]:
     """The options with the values of their formulas, and with numbers of cores replaced by the options of the lab."""
-    given = keys.with_cores(given)
+    choices = keys.with_cores(choices)
     recipe = load(device)
     # A device without a knob that another device of the plan has is measured with its own value.
     shared = {*plan.device, *(name for point in plan.point for name in point)}
@@ -225,8 +225,8 @@ def _evaluated(plan: Plan, device: str, metric: str, given: Mapping[str, Any]) -
         for name in shared
         if not _has(recipe, name) and any(_has(load(device_name), name) for device_name in plan.devices)
     }
-    formulas = {name: text for name, text in given.items() if name in keys.FORMULAS and isinstance(text, str)}
-    plainly = {name: value for name, value in given.items() if name not in {*formulas, *spared}}
+    formulas = {name: text for name, text in choices.items() if name in keys.FORMULAS and isinstance(text, str)}
+    plainly = {name: value for name, value in choices.items() if name not in {*formulas, *spared}}
     if formulas.keys() <= spared:
         return plainly
     connections = Bench(ask(metric, device, plainly).cell).traffic.connections
@@ -251,8 +251,8 @@ def _measurements_of(
         if not (is_of(measure, "devices", device) and is_of(measure, "points", together.get("name"))):
             continue
         known = keys.of_metric(metric)
-        whole = {"profile": plan.profile, "repeat": repetitions}
-        fixed = {name: value for name, value in whole.items() if value is not None and name in known}
+        of_plan = {"profile": plan.profile, "repeat": repetitions}
+        fixed = {name: value for name, value in of_plan.items() if value is not None and name in known}
         fixed |= {name: value for name, value in measure.items() if name not in keys.MEASURE}
         own = {key: values for key, values in plan.series.items() if key in known and key not in keys.of_cell()}
         for chosen in itertools.product(*own.values()):

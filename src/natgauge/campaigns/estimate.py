@@ -193,16 +193,16 @@ def _of_repetition(measurement: CellMeasurement, knobs: Mapping[str, int], *, ra
     limited = _run(measurement, knobs, rate_known=rate_known)
     if measurement.planned.settings.most_seconds is None:
         return limited
-    whole = _run(measurement, knobs, rate_known=rate_known, most_seconds=0.0)
-    return replace(limited, cut=whole.seconds > limited.seconds)
+    unlimited = _run(measurement, knobs, rate_known=rate_known, most_seconds=0.0)
+    return replace(limited, cut=unlimited.seconds > limited.seconds)
 
 
 def _run(measurement: CellMeasurement, knobs: Mapping[str, int], *, rate_known: bool, **others: float) -> Once:
     device = _Assumed(knobs.get("table_size"), knobs.get("udp_timeout"))
     settings = measurement.planned.settings
-    given = {"connection_rate": ASSUMED_CONNECTIONS} if rate_known and accepts(measurement, "connection_rate") else {}
+    assumed = {"connection_rate": ASSUMED_CONNECTIONS} if rate_known and accepts(measurement, "connection_rate") else {}
     single = measurement.planned.procedure.make_settings(
-        {**measurement.settings, **given, "repeat": 1, **others},
+        {**measurement.settings, **assumed, "repeat": 1, **others},
         connections=settings.connections,
         placement=settings.placement,
         own_processes=settings.own_processes,
@@ -296,9 +296,9 @@ class _Assumed(Measurer):
 
     def empty_timed(self) -> TearDown:
         held, self._connections = self._connections, 0
-        taken = held / ASSUMED_CONNECTIONS + 0.001
-        self.seconds += taken
-        return TearDown(taken, held, 0)
+        seconds = held / ASSUMED_CONNECTIONS + 0.001
+        self.seconds += seconds
+        return TearDown(seconds, held, 0)
 
     def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
         del interval_seconds

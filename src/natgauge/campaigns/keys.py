@@ -109,16 +109,16 @@ def checked(key: Input, value: object) -> object:
     return str(value) if isinstance(key.type, Text | CoreList) else value
 
 
-def with_cores(given: Mapping[str, Any]) -> dict[str, Any]:
+def with_cores(choices: Mapping[str, Any]) -> dict[str, Any]:
     """Return options of a cell with each number of cores as the option of its lab that takes it.
 
     Raises:
         UsageError: this machine has fewer cores, the lab is unknown, or two options give the number.
     """
-    values = dict(given)
-    option = kinds.get(str(given.get("lab", kinds.DEFAULT))).cores_option
-    if option and type(given.get("cores")) is int:
-        if option in given:
+    values = dict(choices)
+    option = kinds.get(str(choices.get("lab", kinds.DEFAULT))).cores_option
+    if option and type(choices.get("cores")) is int:
+        if option in choices:
             raise UsageError(f"cores: {option} gives the number of cores, too; leave one out")
         values[option] = values.pop("cores")
     return {
@@ -133,10 +133,10 @@ def last_cores(name: str, number: int) -> str:
     Raises:
         UsageError: the machine has fewer cores.
     """
-    there = usable_cpus()
-    if not 1 <= number <= len(there):
+    usable = usable_cpus()
+    if not 1 <= number <= len(usable):
         raise UsageError(
-            f"{name.replace('_', ' ')}: {number} asked for, this machine has {len(there)} cores; a text such as "
+            f"{name.replace('_', ' ')}: {number} asked for, this machine has {len(usable)} cores; a text such as "
             "'0,2-3' names cores, and natgauge plan check --cores N checks a plan for another machine"
         )
-    return ",".join(map(str, there[-number:]))
+    return ",".join(map(str, usable[-number:]))

@@ -224,9 +224,9 @@ def _checked_point(number: int, point: Mapping[str, Any], faults: list[str]) -> 
 
 
 def _measure(
-    number: int, measure: Mapping[str, Any], there: Mapping[str, Sequence[str]], faults: list[str]
+    number: int, measure: Mapping[str, Any], known_names: Mapping[str, Sequence[str]], faults: list[str]
 ) -> dict[str, Any]:
-    """Check one measurement; its restrictions must be among the devices and points `there`."""
+    """Check one measurement; its restrictions must be among `known_names`, the devices and points of the plan."""
     path = f"measure[{number}]"
     metric = measure.get("metric")
     if not isinstance(metric, str) or metric not in procedures():
@@ -235,7 +235,7 @@ def _measure(
         return {}
     settings = {name: value for name, value in measure.items() if name not in keys.MEASURE}
     checked = {"metric": metric, **_checked_all(path, settings, keys.of_metric(metric), faults)}
-    for what, names in there.items():
+    for what, names in known_names.items():
         if what not in measure:
             continue
         checked[what] = named = measure[what]

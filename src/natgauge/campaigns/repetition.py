@@ -177,10 +177,10 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(parents=True)
         store = Store(making)
-        whole = joined([parameters[at] for at in counted(results)], measurement.metric)
+        of_result = joined([parameters[at] for at in counted(results)], measurement.metric)
         conduct = _conduct([ended.repetitions[at] for at in counted(results)])
         own_part = {name: value for repetition in ended.repetitions for name, value in repetition.own_part.items()}
-        run = with_own_part(with_conduct(_as_requested(whole, measurement), conduct), own_part)
+        run = with_own_part(with_conduct(_as_requested(of_result, measurement), conduct), own_part)
         store.write_plan(run.flat())
         store.write_recipe(as_played(point.recipe), digest(point.recipe))
         store.write_environment({"machine": first["machine"], "device": first["device"]})

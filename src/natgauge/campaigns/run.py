@@ -158,10 +158,10 @@ class Session:
         if not known.is_done(measurement.repeat, measurement.most_repetitions):
             cause = self.state.broken(point.name, point.device, measurement.name)
         single = replace(measurement.planned.settings, **{**known.ended[0].begun["given"], "repeat": 1})
-        made = write_result(
+        written = write_result(
             self.folder, point, measurement, EndedMeasurement(single=single, repetitions=known.ended, cause=cause)
         )
-        self.append_line("result", cell=point.name, measurement=measurement.name, folder=made, cause=cause)
+        self.append_line("result", cell=point.name, measurement=measurement.name, folder=written, cause=cause)
 
     def left(self) -> str:
         """Return a text: finished repetitions of this session's cells, and the remaining time at this pace."""

@@ -105,15 +105,15 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
     known = state.measurement(cell.name, measurement.name)
     ended = known.ended
     every = [value for each in ended for value in each.measured["measurements"]]
-    whole = [value for value in every if value["limited_by"] != TIME]
+    complete = [value for value in every if value["limited_by"] != TIME]
     return MeasurementStatus(
         cell=cell.name,
         measurement=measurement.name,
         done=len(ended),
         most_repetitions=measurement.repetitions,
         estimated_seconds=measurement.estimated_seconds,
-        values=tuple(value["value"] for value in whole),
-        cut_off=len(every) - len(whole),
+        values=tuple(value["value"] for value in complete),
+        cut_off=len(every) - len(complete),
         unit=ended[0].measured["unit"] if ended else "",
         folder=known.folder,
         broken=state.broken(cell.name, cell.device, measurement.name),
@@ -122,18 +122,20 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
 
 def _seconds_left(state: CampaignState, measurements: tuple[MeasurementStatus, ...]) -> float | None:
     """Scale the estimates by the time that the same measurement took in other cells, if it is known."""
-    taken: dict[str, float] = {}
+    measured_seconds: dict[str, float] = {}
     estimated: dict[str, float] = {}
     for measurement in measurements:
         for ended in state.measurement(measurement.cell, measurement.measurement).ended:
-            taken[measurement.measurement] = taken.get(measurement.measurement, 0.0) + ended.seconds
+            measured_seconds[measurement.measurement] = (
+                measured_seconds.get(measurement.measurement, 0.0) + ended.seconds
+            )
             estimated[measurement.measurement] = (
                 estimated.get(measurement.measurement, 0.0) + measurement.estimated_seconds
             )
-    if not taken:
+    if not measured_seconds:
         return None
-    usual = sum(taken.values()) / sum(estimated.values())
-    times = {name: seconds / estimated[name] for name, seconds in taken.items()}
+    usual = sum(measured_seconds.values()) / sum(estimated.values())
+    times = {name: seconds / estimated[name] for name, seconds in measured_seconds.items()}
     return sum(
         measurement.left * measurement.estimated_seconds * times.get(measurement.measurement, usual)
         for measurement in measurements

@@ -83,8 +83,8 @@ def command(
 def _ended(campaign_status: CampaignStatus) -> str:
     from natgauge.cli.status import lines
 
-    made = [measurement.folder for measurement in campaign_status.measurements if measurement.folder]
+    folders = [measurement.folder for measurement in campaign_status.measurements if measurement.folder]
     shown = lines(campaign_status)
-    if made:
+    if folders:
         shown.append(f"  Tables: natgauge report {campaign_status.folder}/results/*")
     return "\n".join(shown)

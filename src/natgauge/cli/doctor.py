@@ -67,9 +67,9 @@ def _answer(findings: Sequence[Finding]) -> str:
 def _measured(gateways: Sequence[Finding]) -> str:
     """Return a text: gateways that can be measured in namespaces of this machine or elsewhere, and missing programs."""
     here = [finding for finding in gateways if "here" in finding.places]
-    whole = sum(finding.state == "ok" for finding in here)
-    elsewhere, lacking = len(gateways) - len(here), len(here) - whole
-    count = f" {whole} of {len(gateways)} gateways" if gateways else ""
+    working = sum(finding.state == "ok" for finding in here)
+    elsewhere, lacking = len(gateways) - len(here), len(here) - working
+    count = f" {working} of {len(gateways)} gateways" if gateways else ""
     more = f", {elsewhere} more over SSH or in a guest" if elsewhere else ""
     rest = f", {lacking} {'lacks' if lacking == 1 else 'lack'} something" if lacking else ", nothing is missing"
     return f"{count}{more}{rest}"

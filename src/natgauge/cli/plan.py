@@ -71,18 +71,18 @@ def check(plan: Path, cores: int | None) -> int:
     try:
         with as_if(cores):
             cells = _cells(plan)
-            taken = estimate(cells)
+            estimated = estimate(cells)
     except PlanError as error:
         return complain(error)
-    click.echo("\n".join(_taken(plan, cells, taken, here=cores is None)))
-    for cell in taken.outlasting:
+    click.echo("\n".join(_estimated(plan, cells, estimated, here=cores is None)))
+    for cell in estimated.outlasting:
         click.echo(
             f"natgauge: {plan}: {cell.cell}: a trial of {cell.connections:,} connections at less than "
             f"{cell.least_rate:,.0f} a second outlasts the UDP time-out of {cell.timeout_seconds:,} s; give the device "
             "a longer udp_timeout, or take fewer connections",
             err=True,
         )
-    return UsageError.exit_status if taken.outlasting else 0
+    return UsageError.exit_status if estimated.outlasting else 0
 
 
 @command.command("show")
@@ -100,8 +100,8 @@ def show(plan: Path, cores: int | None) -> int:
             cells = [(cell, of_cell(cell)) for cell in _cells(plan)]
     except PlanError as error:
         return complain(error)
-    for cell, taken in cells:
-        click.echo(f"{cell.name}: about {taken.trials} trials, {duration(taken.seconds)}")
+    for cell, estimated in cells:
+        click.echo(f"{cell.name}: about {estimated.trials} trials, {duration(estimated.seconds)}")
         for measurement in cell.measurements:
             times = (
                 f"up to {measurement.most_repetitions}"
@@ -149,26 +149,26 @@ def _cells(plan: Path) -> Sequence[PlannedCell]:
     return points(read(plan), str(plan))
 
 
-def _taken(plan: Path, cells: Sequence[PlannedCell], taken: Estimate, *, here: bool) -> list[str]:
+def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *, here: bool) -> list[str]:
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES
     from natgauge.cli.progress import duration
     from natgauge.host.machine import memory_octets
 
-    there = memory_octets("MemAvailable") if here else None
-    short = there is not None and taken.tester_octets + (taken.device_octets or 0) > there
-    scarce = f"; only {_mib(there)} MiB are available here" if there is not None and short else ""
+    available = memory_octets("MemAvailable") if here else None
+    short = available is not None and estimated.tester_octets + (estimated.device_octets or 0) > available
+    scarce = f"; only {_mib(available)} MiB are available here" if available is not None and short else ""
     repetitions = sum(measurement.most_repetitions for cell in cells for measurement in cell.measurements)
-    most = "without an end" if taken.most_seconds is None else f"at most {duration(taken.most_seconds)}"
+    most = "without an end" if estimated.most_seconds is None else f"at most {duration(estimated.most_seconds)}"
     measurements = sum(len(cell.measurements) for cell in cells)
     assumed = f"devices of {ASSUMED_CONNECTIONS:,.0f} connections/s and {ASSUMED_FRAMES:,.0f} frames/s"
-    device = "unknown" if taken.device_octets is None else f"{_mib(taken.device_octets)} MiB"
-    memory = f"{_mib(taken.tester_octets)} MiB on the tester, {device} on the device{scarce}"
-    cut = f"; {taken.cut} of {repetitions} repetitions are cut by --most-seconds" if taken.cut else ""
+    device = "unknown" if estimated.device_octets is None else f"{_mib(estimated.device_octets)} MiB"
+    memory = f"{_mib(estimated.tester_octets)} MiB on the tester, {device} on the device{scarce}"
+    cut = f"; {estimated.cut} of {repetitions} repetitions are cut by --most-seconds" if estimated.cut else ""
     counted = (_counted(len(cells), "cell"), _counted(measurements, "measurement"), _counted(repetitions, "repetition"))
     return [
         f"{plan}: {', '.join(counted)} at most",
-        f"  trials  about {taken.trials:,} with {assumed}; slower ones and disturbed hosts take more",
-        f"  time    about {duration(taken.seconds)}, {most}{cut}",
+        f"  trials  about {estimated.trials:,} with {assumed}; slower ones and disturbed hosts take more",
+        f"  time    about {duration(estimated.seconds)}, {most}{cut}",
         f"  memory  {memory}",
     ]
 

@@ -130,9 +130,9 @@ def judge(
             f"{what}: {label}: {_signed(estimate.lower - 1)} to {_signed(estimate.upper - 1)}, but the A/A control "
             f"{itself}, too"
         )
-    seen = max(estimate.upper - 1, 1 - estimate.lower, margin - 1)
+    largest = max(estimate.upper - 1, 1 - estimate.lower, margin - 1)
     if estimate.half_width <= goal.resolve:
-        return "no difference", f"{what}: {label}: no difference larger than {_percent(seen)} seen"
+        return "no difference", f"{what}: {label}: no difference larger than {_percent(largest)} seen"
     return "undecided", f"{what}: {label}: between {_signed(estimate.lower - 1)} and {_signed(estimate.upper - 1)}"
 
 

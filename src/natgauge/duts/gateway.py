@@ -154,9 +154,9 @@ class Gateway:
         Raises:
             BrokenError: it is not ready, or does not answer.
         """
-        is_ready, said = self._is_ready()
+        is_ready, output = self._is_ready()
         if not is_ready:
-            self._fail(f"is not ready any more: {said}")
+            self._fail(f"is not ready any more: {output}")
 
     def empty(self) -> None:
         """Forget all connections, and see by the gateway's own count that it did.
@@ -176,8 +176,8 @@ class Gateway:
             if not left:
                 return
             time.sleep(_RETRY_SECONDS)
-        said = f"{left} connections are left after {_EMPTY_TRIES} times emptying; is there other traffic?"
-        raise NotEmptyError(self._explained(said))
+        error_text = f"{left} connections are left after {_EMPTY_TRIES} times emptying; is there other traffic?"
+        raise NotEmptyError(self._explained(error_text))
 
     @property
     def empties(self) -> bool:
@@ -416,11 +416,11 @@ class Gateway:
     def _wait(self, complaint: str, ready: Callable[[], tuple[bool, str]], seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while True:
-            is_ready, said = ready()
+            is_ready, output = ready()
             if is_ready:
                 return
             if time.monotonic() > deadline:
-                self._break(f"{complaint} within {seconds:g} s: {said}")
+                self._break(f"{complaint} within {seconds:g} s: {output}")
             time.sleep(_RETRY_SECONDS)
 
     def _run(

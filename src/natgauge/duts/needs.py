@@ -17,10 +17,10 @@ def refuse_elsewhere(recipe: Playable, device: Device) -> None:
     Raises:
         HostError: the device's machine runs another one.
     """
-    wanted, there = recipe.system, device.machine.system
-    if there != wanted:
+    wanted, system = recipe.system, device.machine.system
+    if system != wanted:
         raise HostError(
-            f"{recipe.name}: is a gateway of {wanted}, and device {device.name} runs {there}; use --lab ssh with a "
+            f"{recipe.name}: is a gateway of {wanted}, and device {device.name} runs {system}; use --lab ssh with a "
             f"machine that runs {wanted}"
         )
 

@@ -99,8 +99,8 @@ rm -f {self.name}.pid {self.name}.end {self.name}.log
             return None
         status = lines[0].removeprefix(_MARK.strip()).strip()
         core = lines[1] if len(lines) > 1 else ""
-        said = last_words("\n".join(lines[2:]))
-        last = f"; it last said: {said[:_SAID_LENGTH]}" if said else "; it said nothing"
+        output = last_words("\n".join(lines[2:]))
+        last = f"; it last said: {output[:_SAID_LENGTH]}" if output else "; it said nothing"
         return f"{self.name} {_how(status, core)}{last}"
 
 

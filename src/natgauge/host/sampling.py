@@ -61,10 +61,10 @@ class Sampling:
         """
         with ExitStack() as made:
             folder = Path(made.enter_context(tempfile.TemporaryDirectory(prefix="natgauge-perf-")))
-            self._samples, said = folder / "samples", folder / "said"
+            self._samples, output = folder / "samples", folder / "said"
             # Every machine has the clock's event, also virtual machines without counters.
             options = ["-q", "-e", "cpu-clock", "-F", str(FREQUENCY), "-g", "-k", "CLOCK_MONOTONIC"]
-            with said.open("wb") as words:
+            with output.open("wb") as words:
                 self._process = subprocess.Popen(
                     [self._program, "record", *options, "-C", str(self._cpu), "-o", str(self._samples)],
                     stdin=subprocess.DEVNULL,
@@ -75,7 +75,7 @@ class Sampling:
             end = time.monotonic() + _READY_SECONDS
             while not (self._samples.exists() and self._samples.stat().st_size):
                 if self._process.poll() is not None or time.monotonic() > end:
-                    message = in_a_line(said.read_text(errors="replace")) or "it says nothing"
+                    message = in_a_line(output.read_text(errors="replace")) or "it says nothing"
                     raise HostError(f"{PROGRAM}: does not sample core {self._cpu}: {message}")
                 time.sleep(0.01)
             self._made = made.pop_all()

@@ -117,8 +117,8 @@ class MachineSetting(ABC):
         for path in self.paths:
             self._remember(path, before[path.name])
             self._put(path, value)
-        if (taken := self.read()) < value:
-            raise HostError(f"{self.name}: set to {value}, but the kernel made it {taken}; use a smaller value")
+        if (accepted := self.read()) < value:
+            raise HostError(f"{self.name}: set to {value}, but the kernel made it {accepted}; use a smaller value")
 
     @abstractmethod
     def release(self) -> None:

@@ -202,19 +202,19 @@ def own_first(kind: type) -> tuple[str, ...]:
 
 
 def _input(item: dataclasses.Field[Any], hint: Any, group: Group) -> Input:
-    said: Mapping[str, Any] = item.metadata[_KEY]
-    read = said["type"] or _type_of(hint, said["unit"])
+    description: Mapping[str, Any] = item.metadata[_KEY]
+    read = description["type"] or _type_of(hint, description["unit"])
     required = item.default is dataclasses.MISSING
     return Input(
         **{
-            **said,
+            **description,
             "name": item.name,
             "type": read,
-            "check": said["check"] or (partial(one_of, allowed=read.words) if read.words else None),
+            "check": description["check"] or (partial(one_of, allowed=read.words) if read.words else None),
             "default": None if required else item.default,
-            "label": said["label"] or spoken(item.name),
-            "group": said["group"] or group,
-            "parameter": said["parameter"] or item.name,
+            "label": description["label"] or spoken(item.name),
+            "group": description["group"] or group,
+            "parameter": description["parameter"] or item.name,
             "required": required,
         }
     )

@@ -78,19 +78,22 @@ class _Expiry(HeldConnections[ExpirySettings]):
         self.must(rate, settings.phase1_plan(rate), 1)
         left = self.runner.budget.left
         watched = settings.watch_seconds if left is None else min(settings.watch_seconds, left)
-        seen = self.runner.measurer.watch_count(settings.interval_seconds, watched)
-        rows = [{"seconds": reading.seconds, "count": float(reading.count)} for reading in seen]
-        begin, end = crossing(seen, FROM_SHARE * settings.connections), crossing(seen, TO_SHARE * settings.connections)
+        readings = self.runner.measurer.watch_count(settings.interval_seconds, watched)
+        rows = [{"seconds": reading.seconds, "count": float(reading.count)} for reading in readings]
+        begin, end = (
+            crossing(readings, FROM_SHARE * settings.connections),
+            crossing(readings, TO_SHARE * settings.connections),
+        )
         if (begin is None or end is None) and watched < settings.watch_seconds:
             raise TimeUpError(
-                f"{seen[-1].count} of {settings.connections} connections were left when the time was over"
+                f"{readings[-1].count} of {settings.connections} connections were left when the time was over"
             )
         if begin is None or end is None:
             raise BrokenError(
-                f"{METRIC}: {seen[-1].count} of {settings.connections} connections were left after "
-                f"{seen[-1].seconds:.1f} s; give shorter time-outs or watch longer"
+                f"{METRIC}: {readings[-1].count} of {settings.connections} connections were left after "
+                f"{readings[-1].seconds:.1f} s; give shorter time-outs or watch longer"
             )
-        figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": seen[-1].seconds}
+        figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": readings[-1].seconds}
         fallen = (FROM_SHARE - TO_SHARE) * settings.connections
         if end <= begin:
             note = Note("method", "the count fell between two readings; the rate is at least this")
@@ -99,10 +102,10 @@ class _Expiry(HeldConnections[ExpirySettings]):
         return self.measurement(fallen / (end - begin), figures=figures, series=rows)
 
 
-def crossing(seen: Sequence[CountAt], level: float) -> float | None:
+def crossing(readings: Sequence[CountAt], level: float) -> float | None:
     """Return the time in s at which the count fell to `level`, interpolated between readings; None = it did not."""
     before = None
-    for reading in seen:
+    for reading in readings:
         if reading.count <= level:
             if before is None or before.count == reading.count:
                 return reading.seconds

@@ -155,8 +155,8 @@ def _setting(table: Table, column: int, kind: Kind) -> Printed | None:
 
 
 def _formula(compute: Callable[..., float], *inputs: Printed | None, per: float = 1.0) -> _Formula | None:
-    there = tuple(each for each in inputs if each is not None)
-    return _Formula(compute, there, per) if len(there) == len(inputs) else None
+    present = tuple(each for each in inputs if each is not None)
+    return _Formula(compute, present, per) if len(present) == len(inputs) else None
 
 
 def _tuples(table: Table, column: int) -> Printed | None:

@@ -253,14 +253,14 @@ def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Not
     if name == TESTER:
         return
     version, rate = parameters.get("server_version") or name, parameters.get("server_alone")
-    said = "what it does without the device was not measured"
+    text = "what it does without the device was not measured"
     if isinstance(rate, int | float):
         share = measured.summary.median / rate
-        said = f"without the device it answered up to {rate:,.0f} queries/s, and this is {share:.0%} of that"
+        text = f"without the device it answered up to {rate:,.0f} queries/s, and this is {share:.0%} of that"
     way_back = (
         ", and its cores did the device's work on the way back" if parameters.get("placement") == "shared" else ""
     )
-    yield Note("real server", f"{version} answered and may have limited: {said}{way_back}")
+    yield Note("real server", f"{version} answered and may have limited: {text}{way_back}")
 
 
 def _beside(parameters: Parameters) -> Iterator[Note]:
@@ -314,8 +314,8 @@ def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iter
         return
     rate = _frames_per_second(measured)
     near = measured.unit in ("connections/s", "frames/s") and rate >= NEAR_TOP * top
-    said = f"; the result is {rate / top:.0%} of it and may be the tester's" if near else ""
-    text = f"what the tester can do on these ports is not known; no more than {top:,.0f} frames/s were tried{said}"
+    share = f"; the result is {rate / top:.0%} of it and may be the tester's" if near else ""
+    text = f"what the tester can do on these ports is not known; no more than {top:,.0f} frames/s were tried{share}"
     yield Note("tester unknown", text)
 
 
@@ -323,22 +323,22 @@ def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
     """The kernel receives a frame on the core that sent it: the tester works on an isolated device's cores, too."""
     if parameters.get("placement") != "isolated" or measured.metric in _WITHOUT_FRAMES:
         return
-    work, taken = "the device's cores also did the tester's receive work", parameters.get("receiver_ns")
-    if not isinstance(taken, int | float):
+    work, receiver_ns = "the device's cores also did the tester's receive work", parameters.get("receiver_ns")
+    if not isinstance(receiver_ns, int | float):
         yield Note("tester on device cores", f"{work}; how much was not measured")
         return
     if measured.metric not in FRAME_RATES | _ANSWERED_RATES:
-        text = f"{work}, {taken:.0f} ns a frame, which is told as the device's"
+        text = f"{work}, {receiver_ns:.0f} ns a frame, which is told as the device's"
         yield Note("tester on device cores", text)
         return
     cores, rate = parameters.get("device_cores"), _frames_per_second(measured)
     # What another limited does not come later for that.
     if measured.limited_by not in ("device", "time") or not isinstance(cores, int) or not rate:
         return
-    share = taken * 1e-9 * rate / cores
+    share = receiver_ns * 1e-9 * rate / cores
     if share >= LEAST_RECEIVER_SHARE:
         text = (
-            f"{work}, {taken:.0f} ns of {1e9 * cores / rate:,.0f} ns a frame: "
+            f"{work}, {receiver_ns:.0f} ns of {1e9 * cores / rate:,.0f} ns a frame: "
             f"that alone makes the rate {share:.1%} too low"
         )
         yield Note("tester on device cores", text)

@@ -42,8 +42,8 @@ class Description:
     @property
     def heading(self) -> str:
         """The label, and the unit where it does not say it itself."""
-        said = not self.unit or self.unit in self.label or (self.unit == "s" and self.label.endswith("seconds"))
-        return self.label if said else f"{self.label} ({self.unit})"
+        has_unit = not self.unit or self.unit in self.label or (self.unit == "s" and self.label.endswith("seconds"))
+        return self.label if has_unit else f"{self.label} ({self.unit})"
 
     def moves_figure_of(self, metric: str) -> bool:
         """Whether results of this metric are comparable only with equal values of this parameter."""
@@ -253,10 +253,10 @@ class Parameters(BaseModel):
     def grouped(cls, **groups: Mapping[str, JsonValue]) -> Self:
         """Each described value in its own group, others in the group they are given in."""
         grouped: dict[str, dict[str, JsonValue]] = {group: {} for group in GROUPS}
-        for given, values in groups.items():
+        for stored_group, values in groups.items():
             for name, value in values.items():
                 known = descriptions().get(name)
-                grouped[given if known is None else known.group][name] = value
+                grouped[stored_group if known is None else known.group][name] = value
         return cls(**grouped)
 
     def with_settings(self, run: Mapping[str, JsonValue]) -> Self:

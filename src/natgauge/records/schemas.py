@@ -23,12 +23,12 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _schema(record: type[Record]) -> dict[str, Any]:
-    made = record.model_json_schema(by_alias=True)
+    schema = record.model_json_schema(by_alias=True)
     # The version is a constant with a default for Python alone: every document names it.
-    made["required"] = ["schema", *made["required"]]
-    for definition in (made, *made["$defs"].values()):
+    schema["required"] = ["schema", *schema["required"]]
+    for definition in (schema, *schema["$defs"].values()):
         _describe(definition)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": record.schema_version, **made}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": record.schema_version, **schema}
 
 
 def _describe(schema: dict[str, Any]) -> None:

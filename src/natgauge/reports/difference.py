@@ -223,7 +223,7 @@ def text(diff: Diff) -> str:
     rows = [head, *(_row(line) for line in diff.lines)]
     lines = aligned(rows, right=(2, 3, 5, 6))
     for at, line in enumerate(diff.lines, start=1):
-        lines += [f"Line {at}: {said}." for said in _said(line)]
+        lines += [f"Line {at}: {sentence}." for sentence in _said(line)]
     for where, missing in (("first", diff.only_first), ("second", diff.only_second)):
         lines += [f"Only in the {where} run: {result.metric} of {result.dut}." for result in missing]
     return "\n".join(lines)
@@ -256,12 +256,12 @@ def interval_of(contrast: Contrast) -> str:
 
 
 def _said(line: MetricDifference) -> list[str]:
-    said = [f"{line.outcome}: {line.why}"] if line.why else []
-    said += [f"differs as asked: {difference}" for difference in line.pair.about]
+    sentences = [f"{line.outcome}: {line.why}"] if line.why else []
+    sentences += [f"differs as asked: {difference}" for difference in line.pair.about]
     for where, result in (("first", line.pair.first), ("second", line.pair.second)):
         if result.doubts:
-            said.append(f"doubts of the {where}: {doubt_words(result)}")
-    return said
+            sentences.append(f"doubts of the {where}: {doubt_words(result)}")
+    return sentences
 
 
 def document(diff: Diff) -> dict[str, Any]:
@@ -277,7 +277,7 @@ def document(diff: Diff) -> dict[str, Any]:
 
 
 def _document(line: MetricDifference) -> dict[str, Any]:
-    made = line.contrast
+    contrast = line.contrast
     return {
         "metric": line.pair.first.metric,
         "unit": line.pair.first.unit,
@@ -287,11 +287,11 @@ def _document(line: MetricDifference) -> dict[str, Any]:
         "sitting": line.sitting or None,
         "first": _named(line.pair.first),
         "second": _named(line.pair.second),
-        "kind": None if made is None else made.kind,
-        "value": None if made is None else made.value,
-        "lower": None if made is None or math.isinf(made.interval.lower) else made.interval.lower,
-        "upper": None if made is None or math.isinf(made.interval.upper) else made.interval.upper,
-        "coverage": None if made is None else made.interval.coverage,
+        "kind": None if contrast is None else contrast.kind,
+        "value": None if contrast is None else contrast.value,
+        "lower": None if contrast is None or math.isinf(contrast.interval.lower) else contrast.interval.lower,
+        "upper": None if contrast is None or math.isinf(contrast.interval.upper) else contrast.interval.upper,
+        "coverage": None if contrast is None else contrast.interval.coverage,
         "differences": [
             _as_dict(difference.name, difference.first, difference.second) for difference in line.pair.differences
         ],

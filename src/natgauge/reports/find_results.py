@@ -115,10 +115,10 @@ def read_summary(folder: Path) -> Result:
     """
     path = folder / SUMMARY
     try:
-        there = path.is_file()
+        is_summary = path.is_file()
     except OSError as error:
         raise _unreadable(folder, error) from error
-    if not there:
+    if not is_summary:
         raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
     return read_record(path, Result)
 

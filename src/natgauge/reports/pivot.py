@@ -61,9 +61,9 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
         else:
             own.append(row)
     for block in blocks:
-        there = [results[at] for at in block.at.values()]
-        many = narrow and min(result.median for result in there) >= _MANY
-        lines.append(SheetRow(f"{block.name} ({_unit(there, many=many)})", ()))
+        of_block = [results[at] for at in block.at.values()]
+        many = narrow and min(result.median for result in of_block) >= _MANY
+        lines.append(SheetRow(f"{block.name} ({_unit(of_block, many=many)})", ()))
         for row in own:
             places = [block.at.get(column) for column in columns]
             _add(lines, _in_thousands(row) if many and row.label in _IN_UNIT else row, places)

@@ -73,16 +73,18 @@ def below(results: Sequence[Result], called: Callable[[int, Result], str] = colu
         results: results of the table.
         called: returns the name of a result in the table, from its number, from 1.
     """
-    derived, said = derived_rows(results), []
+    derived, sentences = derived_rows(results), []
     for column, result in enumerate(results):
         where = called(column + 1, result)
         if called is column_of:
             # A metric's name keeps its spelling everywhere; this text begins with a word.
             where = where[:1].upper() + where[1:]
         if result.doubts:
-            said.append(f"{where}: doubts: {doubt_words(result)}.")
-        said += [f"{where}: {text}." for text in (*findings(result), *uncompared(derived, column, results, called))]
-    return [*said, *(f"{note}." for note in references(derived))]
+            sentences.append(f"{where}: doubts: {doubt_words(result)}.")
+        sentences += [
+            f"{where}: {text}." for text in (*findings(result), *uncompared(derived, column, results, called))
+        ]
+    return [*sentences, *(f"{note}." for note in references(derived))]
 
 
 def findings(result: Result) -> list[str]:

@@ -140,8 +140,8 @@ def _pair(block: Block) -> FloorPair:
 def _check(result: ComparisonResult) -> None:
     (counts,) = result.contestants
     streams = (counts.new, counts.initiator, counts.responder)
-    made, received = (sum(getattr(stream, f"{what}_frames") for stream in streams) for what in ("made", "received"))
-    if received != made:
-        raise BrokenError(f"selftest: {received} of the tester's {made} frames came over its own cable")
+    sent, received = (sum(getattr(stream, f"{what}_frames") for stream in streams) for what in ("made", "received"))
+    if received != sent:
+        raise BrokenError(f"selftest: {received} of the tester's {sent} frames came over its own cable")
     if result.floor is None or result.floor.received_frames != result.floor.made_frames:
         raise BrokenError(f"selftest: frames of the redirect floor were lost on the tester's own cable: {result.floor}")

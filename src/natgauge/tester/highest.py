@@ -110,8 +110,8 @@ def _cache_key(profile: FrameKind, sender_cpus: Sequence[int], connections: int)
     engine = hashlib.sha256(programs.find("natgauge-engine").read_bytes()).hexdigest()[:16]
     parts = (platform.node(), platform.release(), cpu_model(), engine, *map(str, sender_cpus))
     timed = "variation" if profile.variation else "delays" if profile.delays else "no delays"
-    said = () if profile.query is None else (f"queries of type {profile.query}",)
-    return "|".join((*parts, profile.family, str(profile.frame_size), timed, *said, f"{connections} connections"))
+    words = () if profile.query is None else (f"queries of type {profile.query}",)
+    return "|".join((*parts, profile.family, str(profile.frame_size), timed, *words, f"{connections} connections"))
 
 
 def _cache_path() -> Path:

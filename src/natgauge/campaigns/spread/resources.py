@@ -167,10 +167,10 @@ def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -
         if any(offered.get(name, 0.0) >= amount for offered in every):
             continue
         if name.startswith(_LAB):
-            there = sorted(
+            labs = sorted(
                 {resource.removeprefix(_LAB) for offered in every for resource in offered if resource.startswith(_LAB)}
             )
-            return f'no worker has lab "{name.removeprefix(_LAB)}", they have {", ".join(there)}'
+            return f'no worker has lab "{name.removeprefix(_LAB)}", they have {", ".join(labs)}'
         if name == CORES:
             most = max(offered.get(CORES, 0.0) for offered in every)
             return f"it needs {amount:.0f} cores, no worker has more than {most:.0f}"
@@ -197,10 +197,10 @@ def reserved(name: str, cores: Sequence[int], labs: Sequence[str]) -> Iterator[O
                 lock = Lock(f"core.{group[0]}", f"core {format_cores(group)}")
                 lock.take()
                 held.callback(lock.release)
-        whole = Lock("core.machine", MACHINE_WIDE)
-        machine_wide = whole.try_take()
+        machine_lock = Lock("core.machine", MACHINE_WIDE)
+        machine_wide = machine_lock.try_take()
         if machine_wide:
-            held.callback(whole.release)
+            held.callback(machine_lock.release)
         yield Offer(name=name, cores=tuple(cores), labs=tuple(labs), machine_wide=machine_wide)
 
 

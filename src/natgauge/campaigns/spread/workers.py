@@ -156,11 +156,14 @@ class Workers:
         versions: Any = self.client.get_versions
         answers = self._ask(versions)
         here = {**answers["client"]["packages"], "natgauge": VERSION}
-        there = {"the scheduler": {**answers["scheduler"]["packages"], "natgauge": VERSION}}
+        remote_packages = {"the scheduler": {**answers["scheduler"]["packages"], "natgauge": VERSION}}
         for address, worker in workers.items():
             packages = answers["workers"].get(address, answers["client"])["packages"]
-            there[f"worker {worker['name']}"] = {**packages, "natgauge": resources.version_of(worker["resources"])}
-        for who, packages in there.items():
+            remote_packages[f"worker {worker['name']}"] = {
+                **packages,
+                "natgauge": resources.version_of(worker["resources"]),
+            }
+        for who, packages in remote_packages.items():
             for package in _SAME_VERSION:
                 mine, its = _version(package, here), _version(package, packages)
                 if mine != its:

@@ -123,8 +123,8 @@ class TunedMachine:
         """
         done = self._run(arguments)
         if done.returncode:
-            said = " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"
-            raise HostError(f"ethtool {' '.join(arguments)}: {said}")
+            output = " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"
+            raise HostError(f"ethtool {' '.join(arguments)}: {output}")
 
     def cpus(self) -> tuple[int, ...]:
         """Cores that the kernel runs on now."""

@@ -216,16 +216,16 @@ def delete(doomed: Sequence[str], timeout: float = 60.0) -> None:
     Raises:
         BrokenError: a process does not end, or something still holds a namespace after `timeout`.
     """
-    there = [name for name in doomed if exists(name)]
-    whole = [name for name in there if _is_namespace(name)]
-    for name in set(there) - set(whole):
+    existing = [name for name in doomed if exists(name)]
+    namespaces = [name for name in existing if _is_namespace(name)]
+    for name in set(existing) - set(namespaces):
         path_of(name).unlink()
-    for name in whole:
+    for name in namespaces:
         # What ends may have started another process after the list was made.
         while pids := processes(name):
             end_processes(pids)
-    if whole:
-        in_thread(lambda: _delete_watched(whole, timeout), "natgauge-delete")
+    if namespaces:
+        in_thread(lambda: _delete_watched(namespaces, timeout), "natgauge-delete")
 
 
 def _is_namespace(name: str) -> bool:

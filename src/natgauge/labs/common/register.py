@@ -242,16 +242,16 @@ class Register:
 
 
 def _undo_namespaces(_register: Register, items: list[Item]) -> list[str]:
-    there = [item["name"] for item in reversed(items) if namespaces.exists(item["name"])]
-    namespaces.delete(there)
-    return [f"deleted namespace {name}" for name in there]
+    existing = [item["name"] for item in reversed(items) if namespaces.exists(item["name"])]
+    namespaces.delete(existing)
+    return [f"deleted namespace {name}" for name in existing]
 
 
 def _undo_directories(_register: Register, items: list[Item]) -> list[str]:
-    there = [item["path"] for item in reversed(items) if Path(item["path"]).exists()]
-    for path in there:
+    existing = [item["path"] for item in reversed(items) if Path(item["path"]).exists()]
+    for path in existing:
         shutil.rmtree(path)
-    return [f"deleted directory {path}" for path in there]
+    return [f"deleted directory {path}" for path in existing]
 
 
 def _undo_globals(register: Register, items: list[Item]) -> list[str]:

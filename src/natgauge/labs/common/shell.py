@@ -43,9 +43,9 @@ def title(snippet: str) -> str:
     return next((line.strip() for line in snippet.splitlines() if line.strip()), "")[:60]
 
 
-def last_words(said: str) -> str:
+def last_words(output: str) -> str:
     """The last line that says something; empty when none does."""
-    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
+    return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float) -> bool:

@@ -124,8 +124,8 @@ def choose_cores(options: NetnsOptions, need: LabNeeds) -> tuple[tuple[int, ...]
     if _placement(options, need) == "shared":
         return (senders if senders is not None else devices), devices
     if senders is None and devices is not None:
-        taken = set(check_cpus(devices, "device cores"))
-        left = [cpu for cpu in usable_cpus() if cpu not in taken]
+        device_cpus = set(check_cpus(devices, "device cores"))
+        left = [cpu for cpu in usable_cpus() if cpu not in device_cpus]
         senders = tuple(left[:1]) or None
     return senders, devices
 
@@ -143,10 +143,10 @@ def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None
         ("native IPv6", need.background or None, kept.background),
         ("NAT64 prefix", need.nat64_prefix, kept.nat64_prefix),
     )
-    for what, wanted, there in options_of:
-        if wanted is not None and wanted != there:
+    for what, wanted, present in options_of:
+        if wanted is not None and wanted != present:
             raise UsageError(
-                f"lab {kept.name}: is kept with {what} {_words(there)}, not {_words(wanted)}; leave that out, choose "
+                f"lab {kept.name}: is kept with {what} {_words(present)}, not {_words(wanted)}; leave that out, choose "
                 f'another --lab-name, or take it down with "natgauge lab down {kept.name}"'
             )
 

@@ -189,8 +189,8 @@ def refuse_unfit(
 def _refuse_interface(facts: RemoteFacts, where: str, name: str, mtu: int) -> None:
     link = facts.interfaces.get(name)
     if link is None:
-        there = ", ".join(sorted(set(facts.interfaces) - {"lo"})) or "none"
-        raise UsageError(f"{where}: interface {name} does not exist there; there are {there}")
+        interfaces = ", ".join(sorted(set(facts.interfaces) - {"lo"})) or "none"
+        raise UsageError(f"{where}: interface {name} does not exist there; there are {interfaces}")
     if name in facts.management:
         raise UsageError(
             f"{where}: interface {name} is the one by which the machine is reached; a test would cut it off, use "

@@ -276,9 +276,9 @@ class RemoteLab:
 
     def _refuse_other_cores(self, facts: RemoteFacts) -> None:
         if self._wanted_cores not in (None, len(facts.cpus)):
-            there = f"{len(facts.cpus)} online" if facts.cpus else "a number that it does not report"
+            number = f"{len(facts.cpus)} online" if facts.cpus else "a number that it does not report"
             raise UsageError(
-                f"device cores: {self._wanted_cores} asked for, ssh host {self.host} has {there}; leave it out, or "
+                f"device cores: {self._wanted_cores} asked for, ssh host {self.host} has {number}; leave it out, or "
                 "give --boot-command, which boots that machine with $NG_CORES processors"
             )
 

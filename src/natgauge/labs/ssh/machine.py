@@ -85,9 +85,9 @@ class RemoteSetting(MachineSetting):
 
     def available(self) -> bool:
         """Whether the machine has the setting; a missing kernel module is loaded first."""
-        there = " && ".join(f"[ -e {shlex.quote(str(path))} ]" for path in self.paths)
+        condition = " && ".join(f"[ -e {shlex.quote(str(path))} ]" for path in self.paths)
         load = f"modprobe {shlex.quote(self.module)} 2> /dev/null" if self.module else "false"
-        return self._remote.run(f"{{ {there}; }} || {{ {load} && {there}; }}", 30.0).status == 0
+        return self._remote.run(f"{{ {condition}; }} || {{ {load} && {condition}; }}", 30.0).status == 0
 
     def values(self) -> dict[str, int]:
         """The present values by name of their files.

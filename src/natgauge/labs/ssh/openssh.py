@@ -133,15 +133,15 @@ class Connection:
         if self._process is not None and self._process.poll() is None:
             return
         self.close()
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as errors:
             shares = ("-M", f"-oControlPath={self._control}")
             self._process = process = _start(
-                self.host, shares, f"echo {_GREETING}; exec cat", (subprocess.PIPE, subprocess.PIPE, said)
+                self.host, shares, f"echo {_GREETING}; exec cat", (subprocess.PIPE, subprocess.PIPE, errors)
             )
             if not _greeted(process, LOGIN_SECONDS):
                 self.close()
-                said.seek(0)
-                raise HostError(explained(self.host, said.read().decode(errors="replace")))
+                errors.seek(0)
+                raise HostError(explained(self.host, errors.read().decode(errors="replace")))
 
     def run(self, script: str, seconds: float) -> CommandResult:
         """Run a script; status 255 and no output of its own means that the connection was lost.
@@ -185,12 +185,12 @@ def end_orphans(control: Path) -> None:
     end_processes(pids)
 
 
-def explained(host: SshHost, said: str) -> str:
+def explained(host: SshHost, output: str) -> str:
     """Return an error of `ssh` as one line."""
     for pattern, meaning in _MEANINGS:
-        if re.search(pattern, said):
+        if re.search(pattern, output):
             return f"ssh host {host}: {meaning}"
-    return f"ssh host {host}: cannot be used ({last_words(said) or 'nothing was said'}); try it by hand: ssh {host}"
+    return f"ssh host {host}: cannot be used ({last_words(output) or 'nothing was said'}); try it by hand: ssh {host}"
 
 
 def _run(host: SshHost, options: Sequence[str], script: str, seconds: float) -> CommandResult:
@@ -224,14 +224,14 @@ def _start(host: SshHost, options: Sequence[str], command: str, streams: _Stream
 def _greeted(process: subprocess.Popen[bytes], seconds: float) -> bool:
     """Whether the far side says our word in time; what its login scripts print before is passed over."""
     assert process.stdout is not None  # noqa: S101 - it was asked for
-    deadline, seen = time.monotonic() + seconds, b""
+    deadline, received = time.monotonic() + seconds, b""
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([process.stdout], [], [], left)[0]:
             return False
         if not (more := os.read(process.stdout.fileno(), 4096)):
             process.wait(seconds)
             return False
-        seen += more
-        if _GREETING.encode() + b"\n" in seen:
+        received += more
+        if _GREETING.encode() + b"\n" in received:
             return True
     return False

@@ -131,7 +131,7 @@ def _build(work: Path, place: Path, tell: Callable[[str], None]) -> None:
 
 def _run(command: list[str], log: object, seconds: int | None) -> None:
     """Run a program; in a mount and PID namespace of its own, so nothing it mounts or starts stays."""
-    whole = ["unshare", "--mount", "--pid", "--fork", "--kill-child", *command]
+    isolated = ["unshare", "--mount", "--pid", "--fork", "--kill-child", *command]
     environment = {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "LC_ALL": "C",
@@ -140,7 +140,7 @@ def _run(command: list[str], log: object, seconds: int | None) -> None:
     }
     try:
         ended = subprocess.run(
-            whole,
+            isolated,
             stdin=subprocess.DEVNULL,
             stdout=log,  # type: ignore[call-overload] # an open file
             stderr=log,
@@ -152,8 +152,8 @@ def _run(command: list[str], log: object, seconds: int | None) -> None:
         raise HostError(f"{command[0]}: did not end within {seconds} s") from None
     if ended.returncode:
         log.seek(0)  # type: ignore[attr-defined]
-        said: str = log.read().decode(errors="replace")  # type: ignore[attr-defined]
-        raise HostError(f"guest: {command[0]} failed: {last_words(said) or 'nothing was said'}")
+        output: str = log.read().decode(errors="replace")  # type: ignore[attr-defined]
+        raise HostError(f"guest: {command[0]} failed: {last_words(output) or 'nothing was said'}")
 
 
 def _remove(path: Path) -> None:

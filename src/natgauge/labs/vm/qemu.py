@@ -116,9 +116,9 @@ class Guest:
             _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(keys / name)])
         (keys / "authorized").write_text((keys / "user.pub").read_text())
         (keys / "known").write_text(f"[127.0.0.1]:{SSH_PORT} {(keys / 'host.pub').read_text()}")
-        given = _archive({name: (keys / name).read_bytes() for name in ("host", "authorized")})
+        archive = _archive({name: (keys / name).read_bytes() for name in ("host", "authorized")})
         # The kernel unpacks archives one after the other (Documentation/driver-api/early-userspace/buffer-format.rst).
-        (self.folder / "initrd").write_bytes(self.image.initrd.read_bytes() + gzip.compress(given))
+        (self.folder / "initrd").write_bytes(self.image.initrd.read_bytes() + gzip.compress(archive))
         self.config.write_text(
             f"Host guest\n    HostName 127.0.0.1\n    Port {SSH_PORT}\n    User root\n    IdentityFile {keys}/user\n"
             "    IdentitiesOnly yes\n    IdentityAgent none\n    GlobalKnownHostsFile none\n"
@@ -192,14 +192,14 @@ class Guest:
             raise HostError(f"{PROGRAM}: is not installed here; run: apt-get install qemu-system-x86")
         console = self.folder / "console"
         console.unlink(missing_ok=True)
-        with (self.folder / "qemu").open("w+b") as said:
+        with (self.folder / "qemu").open("w+b") as output:
             process = inside(
                 self.netns,
                 lambda: subprocess.Popen(
                     self.command(accelerator),
                     stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
+                    stdout=output,
+                    stderr=output,
                     # Ctrl-C is for natgauge, which then ends the guest.
                     start_new_session=True,
                 ),

@@ -126,18 +126,18 @@ class Procedure(Generic[SettingsT]):
                 share *= max(1.0, chosen / other)
         return {"most_seconds": usual["most_seconds"] * share} if share > 1 else {}
 
-    def with_profile(self, given: Mapping[str, object]) -> dict[str, Any]:
+    def with_profile(self, choices: Mapping[str, object]) -> dict[str, Any]:
         """Return the given settings, with values of their profile for all other settings.
 
         Raises:
             UsageError: there is no such profile.
         """
-        named = given.get("profile", "default")
+        named = choices.get("profile", "default")
         one_of("profile", str(named), get_args(Profile))
         profile: Profile = next(profile for profile in get_args(Profile) if profile == named)
         names = {item.name for item in dataclasses.fields(self.settings)}
         defaults = {**COMMON[profile], **self.profiles.get(profile, {})}
-        return {**{name: value for name, value in defaults.items() if name in names}, **given}
+        return {**{name: value for name, value in defaults.items() if name in names}, **choices}
 
     def refuse_unable(self, able: frozenset[Ability], settings: SettingsT) -> None:
         """Refuse a measurement that needs what the tester cannot do here, before anything starts.
@@ -179,8 +179,10 @@ class Procedure(Generic[SettingsT]):
         """
         self.refuse_unable(measurer.abilities, settings)
         settings = settings.as_run()
-        given = TimeBudget(settings.most_seconds, clock) if budget is None else budget
-        runner = TrialRunner(measurer, self.metric, settings.most_repetitions, observe, budget=given, begins=begins)
+        time_budget = TimeBudget(settings.most_seconds, clock) if budget is None else budget
+        runner = TrialRunner(
+            measurer, self.metric, settings.most_repetitions, observe, budget=time_budget, begins=begins
+        )
         try:
             measurements, notes = self._measured(runner, settings)
         except TimeUpError as error:

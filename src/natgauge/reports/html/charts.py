@@ -170,12 +170,12 @@ def loss(
     width: int,
 ) -> Row:
     """Return a chart like `curve`, with the tester's limit as an upright line, because the rate is on the x axis."""
-    made = dict(curve(points, medians, [], axes, width))
+    chart = dict(curve(points, medians, [], axes, width))
     x = {"field": "x", "type": "quantitative", **_scale(axes[0], width)}
     top = max((row["x"] for row in points), default=0)
     near = [line if line.value <= top * _FAR else ChartLine(top * 1.1, f"{line.label} → beyond") for line in upright]
     place = {"align": "right", "dx": -4, "y": "height", "dy": -10}
-    return {**made, "layer": [*_uprights(near, x, place), *made["layer"]]}
+    return {**chart, "layer": [*_uprights(near, x, place), *chart["layer"]]}
 
 
 def intervals(rows: Sequence[Row], limits: Sequence[Row], same: float, axis: ChartAxis, width: int) -> Row:

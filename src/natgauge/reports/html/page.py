@@ -52,9 +52,9 @@ def write(collected: StoredResults, path: Path) -> None:
         HostError: jinja2 or vl-convert is not installed.
     """
     _refuse(path)
-    made = page(collected)
+    html = page(collected)
     try:
-        path.write_text(made, encoding="utf-8")
+        path.write_text(html, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"report: cannot write {path}: {error.strerror}; name a file in a folder of yours") from error
 
@@ -83,7 +83,7 @@ def page(collected: StoredResults) -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(_resource("page.html.j2"))
-    made: str = template.render(
+    html: str = template.render(
         title=_title(collected),
         version=_versions(collected),
         style=_resource("page.css"),
@@ -105,7 +105,7 @@ def page(collected: StoredResults) -> str:
             (at, result.dut, str(result.parameter("command") or "")) for at, result in enumerate(results, start=1)
         ],
     )
-    return made
+    return html
 
 
 def _resource(name: str) -> str:

@@ -21,10 +21,10 @@ class Governor:
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
         """Yield one setting for each core whose frequency the kernel may lower."""
         del ports
-        there = [(f"cpu{cpu}", value) for cpu in machine.cpus() if (value := self.read(machine, f"cpu{cpu}"))]
-        if not there:
+        governors = [(f"cpu{cpu}", value) for cpu in machine.cpus() if (value := self.read(machine, f"cpu{cpu}"))]
+        if not governors:
             yield FoundSetting("machine", None, remark="clock frequencies are not the kernel's to change here")
-        for key, value in there:
+        for key, value in governors:
             known = (machine.text(f"{_folder(key)}/scaling_available_governors") or _WANTED).split()
             if value == _WANTED or _WANTED in known:
                 yield FoundSetting(key, value, None if value == _WANTED else _WANTED)

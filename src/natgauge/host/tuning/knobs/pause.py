@@ -27,8 +27,8 @@ class Pause(OfPorts):
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "autoneg on rx on tx off"."""
-        said = machine.ask("-a", key) or ""
-        words = {name: re.search(rf"^{line}:\s+(on|off)", said, re.MULTILINE) for name, line in _LINES.items()}
+        output = machine.ask("-a", key) or ""
+        words = {name: re.search(rf"^{line}:\s+(on|off)", output, re.MULTILINE) for name, line in _LINES.items()}
         return " ".join(f"{name} {word[1]}" for name, word in words.items() if word) or None
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:

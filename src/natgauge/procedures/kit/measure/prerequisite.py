@@ -36,11 +36,11 @@ def inner(kind: type[SettingsT], settings: TrialSettings, **own: Any) -> Setting
         UsageError: a value of `own` is refused.
     """
     alike = [group for group in _ALIKE if isinstance(settings, group) and issubclass(kind, group)]
-    given = {item.name: getattr(settings, item.name) for group in alike for item in dataclasses.fields(group)}
-    if "trial_seconds" in given:
+    shared = {item.name: getattr(settings, item.name) for group in alike for item in dataclasses.fields(group)}
+    if "trial_seconds" in shared:
         longest = COMMON[LITERAL]["trial_seconds"] if settings.profile == LITERAL else LONGEST_TRIAL_SECONDS
-        given["trial_seconds"] = min(given["trial_seconds"], longest)
-    return kind(**{**given, "repeat": 1, **own})
+        shared["trial_seconds"] = min(shared["trial_seconds"], longest)
+    return kind(**{**shared, "repeat": 1, **own})
 
 
 def measure_first(
