@@ -136,7 +136,7 @@ class Requests:
             delay_samples=_samples(plan),
             record_variation=plan.record_variation,
             record_loss_times=plan.record_loss_times,
-            accept_zero_checksum=plan.accept_zero_checksum,
+            accept_zero_checksum=plan.accept_zero_checksum or None,
             frame_timeout_ms=None if plan.frame_timeout_seconds is None else plan.frame_timeout_seconds * 1000,
             senders=Senders(cpus=settings.sender_cpus, batch=pace.batch, stall_ns=round(pace.stall_seconds * 1e9)),
             watch_cpus=settings.watch_cpus,

@@ -211,7 +211,7 @@ class TrialRequest(AgreementPart):
     record_variation: bool = False
     record_loss_times: bool = False
     record_receiver_time: bool = False
-    accept_zero_checksum: bool = False
+    accept_zero_checksum: bool | None = None
     frame_timeout_ms: float | None = None
     senders: Senders
     watch_cpus: tuple[int, ...] = ()
