@@ -33,6 +33,24 @@ def test_the_command_line_has_what_was_chosen(guest: Guest) -> None:
     assert "-accel kvm -cpu host" in " ".join(guest.command("kvm"))
 
 
+@pytest.mark.parametrize(
+    ("cores", "tap", "card"),
+    [(1, "downscript=no", "romfile="), (2, "queues=2", "vectors=6"), (8, "queues=8", "vectors=18")],
+)
+def test_each_processor_has_a_queue_of_its_own_at_both_taps(guest: Guest, cores: int, tap: str, card: str) -> None:
+    guest.shape = Shape(cores, 512)
+    line = guest.command("tcg")
+    ends = [line[at + 1] for at, word in enumerate(line) if word == "-netdev"]
+    cards = [line[at + 1] for at, word in enumerate(line) if word == "-device" and "net-pci" in line[at + 1]]
+    assert [one.endswith(tap) for one in ends] == [True, True, False]
+    assert all((card in one) and ("mq=on" in one) == (cores > 1) for one in cards[:2])
+    # Flows are distributed by the card, whatever core sent them.
+    assert all(("rss=on,hash=on" in one) == (cores > 1) for one in cards[:2])
+    # Control has one queue.
+    assert "mq" not in cards[2]
+    assert "queues" not in ends[2]
+
+
 def test_the_archive_is_of_the_newc_format() -> None:
     found = qemu._archive({"host": b"12345"})
     assert len(found) % 4 == 0

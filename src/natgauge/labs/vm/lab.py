@@ -91,6 +91,19 @@ class GuestLab(RemoteLab):
         self._accelerator = guest.boot(self._wanted)
         self.emulated = self._accelerator == "tcg"
 
+    def _boot_machine(self) -> None:
+        """Let the cards distribute flows over their queues.
+
+        The driver of the guest's kernel tells its card how only when somebody sets it (drivers/net/virtio_net.c,
+        virtnet_set_rxfh). Before that, all frames are in the first queue.
+
+        Raises:
+            BrokenError: the guest's driver refuses.
+        """
+        if self._shape.cores > 1:
+            each = " && ".join(f"ethtool -X {name} equal {self._shape.cores}" for name in _INTERFACES)
+            self._remote.ask(each)
+
     def down(self) -> list[str]:
         """End the guest, and give back what it needed; nothing happens when nothing is up.
 

@@ -126,7 +126,8 @@ class Guest:
         )
         for tap in self.taps:
             # More than a burst: what QEMU has not fetched yet waits here.
-            script = f"ip tuntap add {tap} mode tap; ip link set {tap} txqueuelen 4096 up"
+            several = " multi_queue" if self.shape.cores > 1 else ""
+            script = f"ip tuntap add {tap} mode tap{several}; ip link set {tap} txqueuelen 4096 up"
             _run(["ip", "netns", "exec", self.netns, "/bin/sh", "-euc", script])
 
     def boot(self, accelerator: Accelerator | None) -> Accelerator:
@@ -169,14 +170,17 @@ class Guest:
         """Return QEMU's command line."""
         shape = self.shape
         model = "host" if accelerator == "kvm" else "max"
+        queues, several = _queues(shape.cores)
         cards = []
         for number, mac in enumerate(_MACS):
+            is_tap = number < len(self.taps)
             end = (
-                f"tap,id=n{number},ifname={self.taps[number]},script=no,downscript=no"
-                if number < len(self.taps)
+                f"tap,id=n{number},ifname={self.taps[number]},script=no,downscript=no{queues}"
+                if is_tap
                 else f"user,id=n{number},restrict=on,hostfwd=tcp:127.0.0.1:{SSH_PORT}-10.0.2.15:22"
             )
-            cards += ["-netdev", end, "-device", f"virtio-net-pci,netdev=n{number},mac={mac},romfile="]
+            card = f"virtio-net-pci,netdev=n{number},mac={mac},romfile={several if is_tap else ''}"
+            cards += ["-netdev", end, "-device", card]
         return [
             *(PROGRAM, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "pc"),
             *("-accel", accelerator if accelerator == "kvm" or shape.cores == 1 else "tcg,thread=multi", "-cpu", model),
@@ -217,6 +221,19 @@ class Guest:
 
     def _said(self) -> str:
         return last_words(_text(self.folder / "console")) or last_words(_text(self.folder / "qemu")) or "nothing"
+
+
+def _queues(cores: int) -> tuple[str, str]:
+    """Return the options of a tap and of its card for a queue pair per processor; empty for a single processor.
+
+    A queue pair needs two interrupt vectors, and the card two more, for its configuration and its control queue. The
+    kernel puts all frames of a sending core into one queue of the tap (drivers/net/tun.c, tun_xdp_xmit), so the card
+    distributes the flows (`rss`). With `hash` QEMU does so itself; otherwise it leaves that to a program at the tap,
+    which frames sent by XDP do not pass (hw/net/virtio-net.c, virtio_net_handle_rss).
+    """
+    if cores == 1:
+        return "", ""
+    return f",queues={cores}", f",mq=on,vectors={2 * cores + 2},rss=on,hash=on"
 
 
 def _kvm_works() -> bool | None:
