@@ -14,8 +14,12 @@ from typing import Any
 
 import pytest
 from tests.labs.last_runs import record
+from tests.labs.trying import passing
 
 import natgauge
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
+from natgauge.core_work import imbalance
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError
 from natgauge.labs import kinds, vm
@@ -23,7 +27,9 @@ from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM
-from natgauge.records.store import TRIAL_SCHEMA, read_lines
+from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.records.doubts import UNEVEN
+from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
 
 pytestmark = [
     pytest.mark.slow("builds a guest and boots it in an emulator"),
@@ -81,6 +87,19 @@ def test_a_guest_is_a_machine_of_its_own_and_goes_with_the_lab() -> None:
         setting.write(2048)
         assert setting.read() == 2048
         assert Path("/sys/module/nf_conntrack/parameters/hashsize").read_text() == own
+    assert left() == []
+
+
+def test_flows_are_spread_over_all_processors_of_a_guest() -> None:
+    asked = {"lab": "vm", "lab_name": "vmtest", "guest_cores": 2, "guest_memory": 512, "connections": 2000, "seed": 3}
+    with Bench(ask("throughput", "nftables-nat44", asked).cell) as bench:
+        assert bench.lab.device_cores.count == 2
+        assert bench.lab.parameters()["device_queues"] == ["combined 2", "combined 2"]
+        measurer = bench.ready(bench.plan("throughput", {}), Memory()).measurer
+        plan = TrialPlan(2000, 500.0, Phase2Plan(500.0, 0.0, 2.0), frame_timeout_seconds=1.0)
+        spread = imbalance(passing(measurer, plan).core_work)
+    assert spread is not None
+    assert spread < UNEVEN
     assert left() == []
 
 
