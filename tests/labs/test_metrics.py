@@ -48,6 +48,8 @@ def test_draws_create_as_many_connections_as_chance_has_it(draws: int, tmp_path:
     expected = 100 * (1 - math.exp(-each)) / each
     assert figures["created_percent_with_replacement"] == pytest.approx(expected, abs=1 / each)
     assert figures["created_percent_permutation"] == figures["created_percent_increasing"] == 100
+    # An entry of conntrack takes 256 octets or more, with its extensions less than twice as many.
+    assert 250 < figures["octets_per_connection"] < 600
     # 400 last frames: one standard deviation of their share is 2.4 %.
     assert figures["ending_new_percent"] == pytest.approx(100 * math.exp(-each), abs=12 / each)
 
