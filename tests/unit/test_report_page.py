@@ -225,6 +225,24 @@ def test_a_line_that_is_no_limit_is_not_called_one() -> None:
     assert all(row[-1] == "not known; 150,000 tried" for row in curve.data)
 
 
+def test_the_connections_that_fill_a_cache_are_marked_where_they_are_drawn() -> None:
+    caches = {"device_caches": {"L2": 2**21, "L3": 2**29}}
+    series = [
+        made(
+            [value],
+            metric="connection-rate",
+            unit="connections/s",
+            parameters={"connections": number, **caches},
+            figures={"octets_per_connection": octets},
+        )
+        for number, value, octets in ((1000, 1e5, 400.0), (100_000, 9e4, 384.0))
+    ]
+    (curve,) = [one for one in figures(series) if one.title.endswith("against connections")]
+    assert "table larger than the L2 cache: from 5,243 connections on." in curve.caption
+    assert "L3" not in curve.caption, "1.4 million connections are beyond the axis"
+    assert "table larger than the L2 cache" in charts.drawn(curve.draw(720), "x")
+
+
 def test_percentiles_of_delays_are_by_nearest_rank_and_spoiled_trials_left_out() -> None:
     buckets = [(1000, 1010, 500), (2000, 2010, 400), (3000, 3010, 99), (9000, 9010, 1)]
     one, other = timed_of(trial(delays=buckets))

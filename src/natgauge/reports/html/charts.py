@@ -42,6 +42,7 @@ class ChartAxis:
         lowest: beginning of a log axis; None = the lowest value.
         form: number format of the labels; SI prefixes by default.
         domain: first and last drawn value; None = automatic.
+        marks: values at which a line crosses the chart.
     """
 
     title: str
@@ -50,6 +51,7 @@ class ChartAxis:
     lowest: float | None = None
     form: str = "~s"
     domain: tuple[float, float] | None = None
+    marks: tuple[ChartLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def curve(
         points: `x`, `y`, `series` and `tip` of each repetition.
         medians: the same of each result.
         limits: the same, and `what` it is, where the tester's limit, or the highest rate tried, is known.
-        axes: axes of x and y.
+        axes: axes of x and y; that of x may have marks.
         width: width of the whole drawing.
     """
     names = list(dict.fromkeys(row["series"] for row in medians))
@@ -132,6 +134,7 @@ def curve(
         _layer(medians, {"type": "line", "strokeWidth": 2}, x=x, y=y, color=colour, detail={"field": "series"}),
         _layer(medians, {"type": "tick", "orient": "horizontal", "thickness": 3, "size": 18}, x=x, y=y, color=colour),
         _layer(points, _point(None), x=x, y=y, color=colour, shape=shape),
+        *_uprights(axes[0].marks, x, {"align": "left", "dx": 4, "y": "height", "dy": -10}),
     ]
     return _spec([layer for layer in layers if layer["data"]["values"]], width, 320)
 

@@ -21,7 +21,7 @@ from natgauge.reports.html.delays import distributions
 from natgauge.reports.html.figure import Figure, Numbered, short
 from natgauge.reports.html.limits import Limit, limit_of, limit_sentence, load_limit
 from natgauge.reports.html.timed import Timed
-from natgauge.reports.rows import number, unit_of, whole
+from natgauge.reports.rows import CACHES, filling, number, unit_of, whole
 from natgauge.statistics.order_statistics import median_interval
 
 #: What grows with the number of connections, and is no other set-up for that.
@@ -166,7 +166,8 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
                 )
             )
     ticks = tuple(sorted({row["x"] for row in medians}))
-    axes = (ChartAxis(what, log=over.log, ticks=ticks), ChartAxis(f"{metric} ({unit})"))
+    marks = _caches([entry.result for each in sets for entry in each], ticks) if over is _CONNECTIONS else ()
+    axes = (ChartAxis(what, log=over.log, ticks=ticks, marks=marks), ChartAxis(f"{metric} ({unit})"))
     return Figure(
         title=f"{metric} against {what}",
         alternative=" ".join(
@@ -176,11 +177,22 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
         caption=(
             f"Each point is a repetition, the line goes through the medians{'; the axis is logarithmic' * over.log}. "
             f"{_limit_sentences([entry for each in sets for entry in each], unit, limit_of)}"
+            + "".join(f" {mark.label}: from {number(mark.value)} connections on." for mark in marks)
         ),
         head=("series", what, f"median ({unit})", "repetitions", "tester's own limit"),
         data=tuple(data),
         draw=partial(charts.curve, points, medians, limits, axes),
     )
+
+
+def _caches(results: Sequence[Result], drawn: Sequence[float]) -> tuple[ChartLine, ...]:
+    """The fewest connections of any result that fill a cache of the device's cores, as far as they are drawn."""
+    found = []
+    for level in CACHES:
+        fewest = min((count for result in results if (count := filling(result, level)) is not None), default=None)
+        if fewest is not None and min(drawn) <= fewest <= max(drawn):
+            found.append(ChartLine(fewest, f"table larger than the {level} cache"))
+    return tuple(found)
 
 
 def _series_names(sets: Sequence[Sequence[Numbered]]) -> list[str]:
