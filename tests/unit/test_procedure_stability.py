@@ -107,7 +107,7 @@ def test_a_device_that_forgets_connections_is_found_although_it_loses_nothing() 
 
 
 @pytest.mark.parametrize(("leak", "told"), [(1 << 20, True), (1 << 10, False)])
-def test_a_leak_of_memory_is_told_from_a_hundredth_of_what_was_available(leak: int, *, told: bool) -> None:
+def test_a_leak_of_memory_is_reported_from_a_twentieth_of_what_was_available(leak: int, *, told: bool) -> None:
     result = measure(lambda gateway, period: setattr(gateway, "free_octets", (1 << 30) - period * leak))
     assert ("the available memory of the device's machine fell with time, by" in notes(result)) is told
     assert figures(result)["free_mib_change"] == pytest.approx(-100 * leak / (1 << 20), rel=0.1)
