@@ -195,6 +195,12 @@ def test_a_table_without_a_plan_is_refused_with_the_row_and_its_requirement(
     assert said.err == f'natgauge: published: --plan {name}: row "{missing.row}" needs {missing.needs}\n'
 
 
+@pytest.mark.parametrize("name", [name for name in PLANNED if "device" in table(name).shape.columns])
+def test_the_devices_of_a_plan_have_columns_in_the_tables_shape(name: str) -> None:
+    """The plan of Table 22 measured tayga before iptables, and its shape had columns of tayga before nftables."""
+    assert {cell.device for cell in published_cells(name)} <= {*table(name).shape.columns["device"]}
+
+
 def test_every_device_of_the_tables_that_has_recipes_names_existing_ones() -> None:
     devices = {quantity.device for name in PLANNED for quantity in table(name).quantities.values()}
     known = sources().recipes
