@@ -93,9 +93,9 @@ def test_after_a_collapse_the_device_is_started_anew_for_the_next_trial() -> Non
     assert meter.measure(PLAN).verdict is Verdict.COLLAPSED
     outcome = meter.measure(PLAN)
     assert (outcome.verdict, device.restarts) == (Verdict.PASS, 1)
-    assert any("started anew" in remark for remark in outcome.remarks)
-    assert any("started anew" in remark for remark in recorded(meter)[1]["remarks"])
-    assert not any("started anew" in remark for remark in meter.measure(PLAN).remarks)
+    assert any("the device was restarted" in remark for remark in outcome.remarks)
+    assert any("the device was restarted" in remark for remark in recorded(meter)[1]["remarks"])
+    assert not any("the device was restarted" in remark for remark in meter.measure(PLAN).remarks)
     assert device.restarts == 1
 
 

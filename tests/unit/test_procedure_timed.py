@@ -179,7 +179,7 @@ def test_whoever_watches_sees_which_trials_are_repeated_and_why() -> None:
 
     latency.PROCEDURE.measure(_HeldUp(held=[25, 0]), settings, observe)
     assert [outcome.verdict for outcome in seen] == [Verdict.INVALID, Verdict.PASS]
-    assert seen[0].reason == "2.50% of the timed frames were due while a core stood still"
+    assert seen[0].reason == "2.50% of the timed frames were due while a core was stalled"
 
 
 @dataclass(slots=True)
@@ -213,7 +213,7 @@ def test_where_every_trial_is_held_up_the_best_one_counts_with_both_figures_and_
     result = measure(metric, gateway, loads="100%")
     assert (gateway.timed, result.trials["INVALID"]) == (MOST_STALLED + 1, MOST_STALLED)
     (doubt,) = stalls_doubt(result)
-    assert "2.50% of the timed frames were due while a core stood still, in the best of 4 trials" in doubt
+    assert "2.50% of the timed frames were due while a core was stalled, in the best of 4 trials" in doubt
     assert "the names of figures without them say without_stalls" in doubt
     assert result.figures[f"{headline}_us"].median >= 24_990
     assert 0 <= result.figures[f"{headline}_without_stalls_us"].median <= 10

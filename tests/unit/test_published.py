@@ -333,7 +333,7 @@ def test_a_report_lays_published_figures_beside_and_marks_them(
     assert ours.startswith("Measured here:\n")
     assert "497,654" not in ours
     assert "497,654" in theirs
-    assert theirs.rstrip().endswith("the lines above tell what theirs counts.")
+    assert theirs.rstrip().endswith("the lines above say what theirs counts.")
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ def test_its_memory_is_what_is_free_or_inactive(tmp_path: Path) -> None:
     machine.system = "OpenBSD"
     assert machine.free_octets() == 600_000 * 4096
     (tmp_path / "bin" / "vmstat").unlink()
-    with pytest.raises(HostError, match="tells no free pages"):
+    with pytest.raises(HostError, match="prints no free pages"):
         machine.free_octets()
     device = RemoteDevice("dut", None, "em1", "em2", {}, far, machine)
     assert device.run("uname -s").stdout == "OpenBSD\n"

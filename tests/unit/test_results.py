@@ -269,7 +269,7 @@ def test_a_rate_that_is_told_too_low_is_one_of_frames(metric: str) -> None:
 def test_where_the_figure_is_no_rate_of_frames_the_testers_time_alone_is_told(metric: str, told: int) -> None:
     one = Measurement(5.0, None, "device", {"PASS": 1, "INVALID": 0})
     found = make(make_result(metric, "us", {}, [one, one]), grouped(ON_DEVICE_CORES))
-    assert verdict(found).count("100 ns a frame, which is told as the device's") == told
+    assert verdict(found).count("100 ns a frame, which the figure includes as the device's") == told
 
 
 def test_what_an_emulated_device_did_is_stamped_whatever_else_is_doubtful() -> None:

@@ -357,8 +357,8 @@ class LabMeasurer(Measurer):
         except NatgaugeError as error:
             self._recheck(error, ())
         else:
-            return "the device was started anew before this trial: it had collapsed"
-        return "the device had collapsed and was not started anew, but answers and forwards again"
+            return "the device was restarted before this trial, because it had collapsed"
+        return "the device had collapsed and was not restarted, but answers and forwards again"
 
     def _recheck(self, error: NatgaugeError, pauses: Sequence[float]) -> None:
         """Check whether a device that was not restarted works again, at once and after each pause."""
@@ -433,7 +433,7 @@ class LabMeasurer(Measurer):
             count = self.asking(device.count)
             now = time.monotonic() - began
             if count is None:
-                raise UsageError("the device cannot tell its own number of connections; choose another metric")
+                raise UsageError("the device does not report its number of connections; choose another metric")
             readings.append(CountAt(now, count))
             if count == 0 or now >= longest_seconds:
                 return tuple(readings)

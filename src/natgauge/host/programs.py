@@ -32,7 +32,7 @@ def find(name: str) -> Path:
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
     raise HostError(
-        f"program {name}: not found beside {sys.executable}, in ${VARIABLE}, in target/release or in PATH; "
+        f"program {name}: not found next to {sys.executable}, in ${VARIABLE}, in target/release or in PATH; "
         'build it with "make setup"'
     )
 

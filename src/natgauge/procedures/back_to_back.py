@@ -236,7 +236,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         if outcome.verdict is Verdict.PASS and outcome.device_stalled_seconds:
             # A queue or a policer that had more time takes more frames; the loss of one that had less is excused.
             stalled = outcome.device_stalled_seconds * 1000
-            reason = f"the device's cores stood still for {stalled:.1f} ms, in which more can pass than otherwise"
+            reason = f"the device's cores stalled for {stalled:.1f} ms, in which more can pass than otherwise"
             return replace(outcome, verdict=Verdict.INVALID, limited_by="host", reason=reason)
         share = _share_of_rate(outcome)
         if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or share >= ON_TIME_SHARE or self._lost_anyway(outcome):

@@ -42,7 +42,7 @@ def read(delays: Delays) -> dict[str, float]:
     """
     variation = delays.variation
     if variation is None:
-        raise BrokenError(f"{METRIC}: the trial left no differences between delays, though they were asked for")
+        raise BrokenError(f"{METRIC}: the trial left no differences between delays, although they were requested")
     return {
         "ipdv_spread_us": (variation.maximum - variation.minimum) * 1e6,
         "ipdv_minimum_us": variation.minimum * 1e6,

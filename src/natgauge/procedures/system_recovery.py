@@ -131,7 +131,7 @@ def recovery_seconds(outcome: TrialOutcome, change_seconds: float) -> dict[Direc
         if counts.lost and counts.last_lost_seconds is None:
             who = direction.value.capitalize()
             raise BrokenError(
-                f"{METRIC}: {counts.lost} frames from the {who} were lost, but the trial did not tell when"
+                f"{METRIC}: {counts.lost} frames from the {who} were lost, but the trial did not record when"
             )
     return {
         direction: max(0.0, (counts.last_lost_seconds or 0.0) - change_seconds)

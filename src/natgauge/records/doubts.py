@@ -281,7 +281,9 @@ def _foreign(parameters: Parameters) -> Iterator[Note]:
     if parameters.get("fresh_trials") in ("new-tuples", "no-wait"):
         held = f"connections of earlier trials for up to {parameters.get('device_timeout')} s"
         full = (
-            "" if parameters.get("table_size") else " and may have been full, for its limit was not told (--table-size)"
+            ""
+            if parameters.get("table_size")
+            else " and may have been full, because its limit was not stated (--table-size)"
         )
         work = "to forget those is work that a rate has in it: an --empty-command or --fresh-trials wait leaves it out"
         text = f"all connections were new, but the device's table held {held}{full}; {work}"
@@ -328,7 +330,7 @@ def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
         yield Note("tester on device cores", f"{work}; how much was not measured")
         return
     if measured.metric not in FRAME_RATES | _ANSWERED_RATES:
-        text = f"{work}, {receiver_ns:.0f} ns a frame, which is told as the device's"
+        text = f"{work}, {receiver_ns:.0f} ns a frame, which the figure includes as the device's"
         yield Note("tester on device cores", text)
         return
     cores, rate = parameters.get("device_cores"), _frames_per_second(measured)

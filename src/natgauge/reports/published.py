@@ -20,7 +20,7 @@ from natgauge.tables import aligned
 THEIRS: Final = "Published, on their hardware; not measured here"
 
 _AGREEMENTS: Final[tuple[Agreement, ...]] = ("same", "rounding", "slip", "differs")
-_MIND: Final = "Mind the unit: natgauge's throughput is of each direction; the lines above tell what theirs counts."
+_MIND: Final = "Mind the unit: natgauge's throughput is of each direction; the lines above say what theirs counts."
 #: Ratios that are computed for each axis where a table does not print them: kind, label, digits.
 _RATIOS: Final[dict[str, tuple[tuple[Derived, str, int], ...]]] = {
     "cores": (("relative-scale-up", "relative scale-up", 3), ("to-previous", "median / previous median", 2)),

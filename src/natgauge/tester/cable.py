@@ -283,7 +283,7 @@ class CableTester:
         counts = self._sent(self._run(self._request(kind, rate, frames, min(self._connections, frames))))
         delays = None if counts.delay is None else delays_of(counts.delay)
         if delays is None:
-            raise BrokenError("selftest: the cable gave no delays, though they were asked for")
+            raise BrokenError("selftest: the cable gave no delays, although they were requested")
         return delays
 
     def _sent(self, result: TrialResult) -> StreamCounts:

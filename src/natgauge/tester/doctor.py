@@ -249,7 +249,7 @@ def _real_time(host: Host) -> Iterator[Finding]:
         yield Finding(
             "real time",
             "warning",
-            "sched_rt_runtime_us is 0: stalls of the device's cores cannot be told from load",
+            "sched_rt_runtime_us is 0: stalls of the device's cores cannot be distinguished from load",
             "sysctl -w kernel.sched_rt_runtime_us=950000",
         )
     else:
@@ -341,7 +341,9 @@ def _ports(host: Host) -> Iterator[Finding]:
         except OSError:
             continue
         if features is None:
-            yield Finding(f"port {name}", "warning", "the kernel does not tell what XDP it can", f"ethtool -i {name}")
+            yield Finding(
+                f"port {name}", "warning", "the kernel does not report its XDP features", f"ethtool -i {name}"
+            )
         elif xdp.Features.BASIC in features:
             yield Finding(f"port {name}", "ok", "its driver has XDP: it could be a port of the wire lab")
         else:

@@ -44,7 +44,7 @@ class RemoteMachine:
         if self.system != "Linux":
             octets = _of_pages(self._remote.run("vmstat -s", 30.0).stdout)
             if octets is None:
-                raise HostError(f"ssh host {self._remote.host}: its `vmstat -s` tells no free pages")
+                raise HostError(f"ssh host {self._remote.host}: its `vmstat -s` prints no free pages")
             return octets
         octets = memory_octets("MemAvailable", self._remote.run("cat /proc/meminfo", 30.0).stdout)
         if octets is None:

@@ -343,7 +343,7 @@ def _refuse_addresses(interface: str, routes: IPRoute, index: int) -> None:
 def _judge_features(interface: str, features: xdp.Features | None) -> tuple[str, ...]:
     """Refuse a port whose driver has no XDP; a driver that may gain redirect later is remarked on."""
     if features is None:
-        return (f"interface {interface}: this kernel cannot tell whether it takes redirected frames",)
+        return (f"interface {interface}: this kernel does not report whether it accepts redirected frames",)
     if xdp.Features.NDO_XMIT in features:
         return ()
     if xdp.Features.BASIC not in features:

@@ -62,7 +62,7 @@ ABOUT_REPEAT: Final = described(
     "repetitions of the measurement; auto: until the confidence interval is narrow",
     "repetitions", _check_repeat, type=RepetitionCount(),
     # They make a figure surer, not larger.
-    label="repetitions asked for", moves_figures=False,
+    label="requested repetitions", moves_figures=False,
 )  # fmt: skip
 ABOUT_LOSS_TOLERANCE: Final = described(
     "largest share of lost frames in a passing trial", "share", partial(share_in, lowest=0.0, highest=0.5)

@@ -32,7 +32,7 @@ class FlowHash(OfPorts):
     name = "rss"
     why = "frames of two addresses and many ports all fall into one queue unless ports are hashed, too"
     source = "Linux: networking/scaling; pseudorandom ports, RFC 4814 section 4"
-    absent = "its driver does not tell what it hashes"
+    absent = "its driver does not report what it hashes"
 
     def keys(self, port: str) -> Sequence[str]:
         """Return a key for each version of IP."""

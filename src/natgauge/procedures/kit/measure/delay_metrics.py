@@ -223,7 +223,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         """Return the outcome, as INVALID where frames that were due in stalls moved a percentile."""
         if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or not self.timing.moved(outcome):
             return outcome
-        reason = f"{_percent(_stalled_share(outcome))} of the timed frames were due while a core stood still"
+        reason = f"{_percent(_stalled_share(outcome))} of the timed frames were due while a core was stalled"
         return replace(outcome, verdict=Verdict.INVALID, limited_by="host", failed_phase=None, reason=reason)
 
     def is_enough(self, outcome: TrialOutcome) -> bool:
@@ -289,7 +289,7 @@ def read(outcome: TrialOutcome, timing: Timing) -> dict[str, float]:
         BrokenError: no delays were recorded.
     """
     if not outcome.delays:
-        raise BrokenError(f"{timing.metric}: the trial left no delays, though they were asked for")
+        raise BrokenError(f"{timing.metric}: the trial left no delays, although they were requested")
     each = {direction: timing.figures(delays) for direction, delays in outcome.delays.items()}
     names = [name for name in next(iter(each.values())) if all(name in figures for figures in each.values())]
     # A difference between delays may be negative; of a delay the largest is the worst.
