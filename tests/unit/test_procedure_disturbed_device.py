@@ -334,7 +334,7 @@ def test_a_disturbance_that_lost_no_frame_does_not_choose_the_best_of_several_tr
 
 
 def test_losses_without_their_times_are_no_recovery() -> None:
-    with pytest.raises(BrokenError, match=r"\d+ frames from the Initiator were lost, .* did not tell when"):
+    with pytest.raises(BrokenError, match=r"\d+ frames from the Initiator were lost, .* did not record when"):
         measure(system_recovery, Gateway(forwards=3e5, abilities=TIMES))
 
 

@@ -252,7 +252,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         )
         text = (
             f"at {100 * share:.4g} % of the throughput {_percent(_stalled_share(outcome))} of the timed frames were "
-            f"due while a core stood still, in {trial}: {how_far}"
+            f"due while a core was stalled, in {trial}: {how_far}"
         )
         return [Note("frames in stalls", text)]
 
