@@ -289,10 +289,10 @@ class _Assumed(Measurer):
         outcome = self.measure(replace(plan, phase2=replace(plan.phase2, periods=1)))
         self.trials += number - 1
         self.seconds += (number - 1) * (length + PERIOD_PAUSE_SECONDS)
-        found = tuple(Period(outcome, (at + 1) * length + at * PERIOD_PAUSE_SECONDS) for at in range(number))
-        for period in found:
+        periods = tuple(Period(outcome, (at + 1) * length + at * PERIOD_PAUSE_SECONDS) for at in range(number))
+        for period in periods:
             heard(period)
-        return found
+        return periods
 
     def empty_timed(self) -> TearDown:
         held, self._connections = self._connections, 0

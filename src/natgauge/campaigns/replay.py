@@ -148,12 +148,12 @@ class ReplayingMeasurer(Measurer):
     def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
         """Run one trial with several periods, or replay all of its periods."""
         replayed = self.replaying
-        found: tuple[Period, ...] = self._ask("periods", lambda live: live.periods(plan, heard), plan)
-        for period in found if replayed else ():
+        periods: tuple[Period, ...] = self._ask("periods", lambda live: live.periods(plan, heard), plan)
+        for period in periods if replayed else ():
             heard(period)
-        if any(period.outcome.verdict is Verdict.PASS for period in found):
+        if any(period.outcome.verdict is Verdict.PASS for period in periods):
             self.passed = plan
-        return found
+        return periods
 
     @property
     def may_be_cut(self) -> bool:

@@ -136,7 +136,7 @@ class PairedRatios:
     def estimate(self, place: RoundPlace, quantity: Quantity, alpha: float) -> MedianEstimate | None:
         """Median ratio of a place's work to the baseline's, 0 to infinity; None where rounds or blocks are too few."""
         assumed = self._of[place.label, quantity].rounds
-        estimates = [found for rounds in assumed if (found := estimate_over_rounds(rounds, alpha)) is not None]
+        estimates = [estimate for rounds in assumed if (estimate := estimate_over_rounds(rounds, alpha)) is not None]
         if len(estimates) < len(assumed):
             return None
         lower, upper = (min(each.lower for each in estimates), max(each.upper for each in estimates))

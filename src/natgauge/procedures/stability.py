@@ -126,15 +126,15 @@ class _Stability(HeldConnections[StabilitySettings]):
 
     def once(self, _known: float | None) -> Measurement:
         periods = self._periods()
-        self._attempts += [Attempt(self.rate, short=False, outcome=one.outcome) for one in periods]
-        counted = [one for one in periods if one.outcome.verdict is not Verdict.INVALID]
+        self._attempts += [Attempt(self.rate, short=False, outcome=period.outcome) for period in periods]
+        counted = [period for period in periods if period.outcome.verdict is not Verdict.INVALID]
         if not counted:
             raise BrokenError(
                 f"{METRIC}: all {len(periods)} periods were INVALID, the last one because of "
                 f"{periods[-1].outcome.reason}"
             )
-        failed = [one for one in counted if one.outcome.verdict is not Verdict.PASS]
-        rows = [_row(one, lag=self.settings.placement == "shared") for one in periods]
+        failed = [period for period in counted if period.outcome.verdict is not Verdict.PASS]
+        rows = [_row(period, lag=self.settings.placement == "shared") for period in periods]
         figures = {
             "periods": float(len(periods)),
             "failed_periods": float(len(failed)),
@@ -196,7 +196,7 @@ class _Stability(HeldConnections[StabilitySettings]):
 
     def _counts(self, periods: Sequence[Period]) -> list[Note]:
         """Return a note on connections that the device forgot, or opened beyond those of phase 1."""
-        counts = [one.outcome.table_count for one in periods if one.outcome.table_count is not None]
+        counts = [period.outcome.table_count for period in periods if period.outcome.table_count is not None]
         stored = periods[0].outcome.stored
         if not counts or self.settings.stateless or min(counts) == max(counts) == stored:
             return []
@@ -209,17 +209,17 @@ class _Stability(HeldConnections[StabilitySettings]):
         for quantity in _QUANTITIES:
             kept = [row for row in rows if quantity.always or row["verdict"] != Verdict.INVALID]
             values = [value for row in kept if isinstance(value := row.get(quantity.name), int | float)]
-            found = mann_kendall(values)
-            if found is None:
+            trend = mann_kendall(values)
+            if trend is None:
                 continue
-            change = found.slope * len(values)
-            figures[f"{quantity.name}_tau"] = found.tau
-            figures[f"{quantity.name}_p"] = found.probability
+            change = trend.slope * len(values)
+            figures[f"{quantity.name}_tau"] = trend.tau
+            figures[f"{quantity.name}_p"] = trend.probability
             figures[f"{quantity.name}_change"] = change
-            if found.is_significant and abs(change) >= self._least_change(quantity.name, values):
+            if trend.is_significant and abs(change) >= self._least_change(quantity.name, values):
                 text = (
-                    f"{quantity.text} {'rose' if found.tau > 0 else 'fell'} with time, by {abs(change):.3g} "
-                    f"{quantity.unit} in all (Mann-Kendall test: tau {found.tau:.2f}, p {found.probability:.2g})"
+                    f"{quantity.text} {'rose' if trend.tau > 0 else 'fell'} with time, by {abs(change):.3g} "
+                    f"{quantity.unit} in all (Mann-Kendall test: tau {trend.tau:.2f}, p {trend.probability:.2g})"
                 )
                 notes.append(Note("device", text, value=change))
         return notes
@@ -235,7 +235,7 @@ class _Stability(HeldConnections[StabilitySettings]):
 
 def _lost_percent(periods: Sequence[Period]) -> float:
     """Share of the frames of all directions that was lost and not excused, in %."""
-    outcomes = [one.outcome for one in periods]
+    outcomes = [period.outcome for period in periods]
     offered = sum(counts.offered for outcome in outcomes for counts in outcome.phase2.values())
     lost = sum(counts.lost for outcome in outcomes for counts in outcome.phase2.values())
     excused = sum(sum(outcome.excused_by_direction.values()) for outcome in outcomes)
@@ -253,7 +253,7 @@ def _failures(failed: Sequence[Period], figures: dict[str, float]) -> list[Note]
     """Add the figures of the first failure and of the worst period, and return notes on them."""
     if not failed:
         return []
-    missing = [_worst_percent(one.outcome, shortfall) for one in failed]
+    missing = [_worst_percent(period.outcome, shortfall) for period in failed]
     first, least = failed[0], failed[missing.index(max(missing))]
     figures["first_failure_seconds"] = first.seconds
     figures["worst_shortfall_percent"], figures["worst_seconds"] = max(missing), least.seconds
@@ -275,7 +275,9 @@ def _row(period: Period, *, lag: bool) -> Row:
         "late_frames": float(sum(counts.late for counts in streams)),
     }
     if lag:
-        row["lag_ms"] = max(max(one.final_lag_seconds, one.settled_lag_seconds or 0.0) for one in streams) * 1000
+        row["lag_ms"] = (
+            max(max(counts.final_lag_seconds, counts.settled_lag_seconds or 0.0) for counts in streams) * 1000
+        )
     row["connections"] = None if outcome.table_count is None else float(outcome.table_count)
     row["free_mib"] = None if period.free_octets is None else round(period.free_octets / _MIB, 3)
     return row

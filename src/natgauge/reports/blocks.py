@@ -91,11 +91,11 @@ def blocks_of(name: str, against: str, results: Sequence[Result]) -> list[Series
     blocks = []
     for (metric, dut), every in subjects.items():
         names = _distinguishing(name, against, [results[at] for at in every])
-        found: dict[tuple[str, ...], dict[str, int]] = {}
+        by_block: dict[tuple[str, ...], dict[str, int]] = {}
         for at in every:
             key = tuple(text_of(results[at].parameter(other)) for other in names)
-            found.setdefault(key, {})[text_of(results[at].parameter(name))] = at
-        for at_column in found.values():
+            by_block.setdefault(key, {})[text_of(results[at].parameter(name))] = at
+        for at_column in by_block.values():
             first = results[next(iter(at_column.values()))]
             blocks.append(SeriesBlock(metric, dut, {other: first.parameter(other) for other in names}, at_column))
     return blocks
@@ -123,21 +123,21 @@ def _distinguishing(name: str, against: str, results: Sequence[Result]) -> list[
     for first, second in combinations(results, 2):
         if any(first.parameter(each) != second.parameter(each) for each in (name, *names)):
             continue
-        found = [difference.name for difference in comparable(first, second)]
-        if not found:
+        differing_names = [difference.name for difference in comparable(first, second)]
+        if not differing_names:
             raise UsageError(
                 f"report: --against {against}: two results of {first.metric} of {first.dut} have "
                 f"{in_words(name, first.parameter(name))} and differ in no parameter that moves the figure; name "
                 "folders of one measurement series, or leave out --against"
             )
         axes = [axis.parameter for axis in AXES]
-        names.append(min(found, key=lambda each: (each not in axes, is_fact(each))))
+        names.append(min(differing_names, key=lambda each: (each not in axes, is_fact(each))))
     return names
 
 
 def _differing(results: Sequence[Result]) -> list[str]:
     """Names of the parameters in which results of one metric and device differ, as on the command line."""
-    found = dict.fromkeys(
+    texts = dict.fromkeys(
         difference.name
         for first, second in combinations(results, 2)
         if (first.metric, first.dut) == (second.metric, second.dut)
@@ -145,7 +145,7 @@ def _differing(results: Sequence[Result]) -> list[str]:
         if not is_fact(difference.name) or difference.name in _SHORT.values()
     )
     short = {name: word for word, name in _SHORT.items()}
-    return [short.get(name, name.replace("_", "-")) for name in found]
+    return [short.get(name, name.replace("_", "-")) for name in texts]
 
 
 def _place(value: JsonValue) -> tuple[int, float]:

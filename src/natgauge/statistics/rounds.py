@@ -67,13 +67,13 @@ def magnitude_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> fl
     valid = [ratios for ratios in rounds if ratios]
     if len(valid) < LEAST_ROUNDS:
         return None
-    found = median_estimate([ratio for ratios in valid for ratio in ratios], alpha)
+    estimate = median_estimate([ratio for ratios in valid for ratio in ratios], alpha)
     medians = [statistics.median(ratios) for ratios in valid]
-    if found is None or math.isinf(max(medians)):
-        return None if found is None else math.inf
+    if estimate is None or math.isinf(max(medians)):
+        return None if estimate is None else math.inf
     half = student_t(alpha, len(medians) - 1) * statistics.stdev(medians) / math.sqrt(len(medians))
     centre = statistics.fmean(medians)
-    return max(map(abs, (found.lower, found.upper, centre - half, centre + half)))
+    return max(map(abs, (estimate.lower, estimate.upper, centre - half, centre + half)))
 
 
 @lru_cache(maxsize=1024)

@@ -301,17 +301,17 @@ class RemoteLab:
                 )
             return
         interfaces = self._layout.interfaces
-        found = Snapshot.read(self._remote.ask(tuning.script(interfaces)))
+        snapshot = Snapshot.read(self._remote.ask(tuning.script(interfaces)))
         if self._tunes:
-            self._device_remarks = tuple(self._tune(found))
-            found = Snapshot.read(self._remote.ask(tuning.script(interfaces)))
-        self._device_settings = found.values(interfaces)
+            self._device_remarks = tuple(self._tune(snapshot))
+            snapshot = Snapshot.read(self._remote.ask(tuning.script(interfaces)))
+        self._device_settings = snapshot.values(interfaces)
 
-    def _tune(self, found: Snapshot) -> Iterator[str]:
+    def _tune(self, snapshot: Snapshot) -> Iterator[str]:
         """Set what is not set for measuring; yield what the machine refused."""
         self._remember(":", f"let go of {self.host}")
         self._remote.take()
-        for change in found.changes(self._layout.interfaces):
+        for change in snapshot.changes(self._layout.interfaces):
             self._remember(change.undo, f"restored {change.what} on {self.host}")
             result = self._remote.run(change.set, 60.0)
             if result.status:

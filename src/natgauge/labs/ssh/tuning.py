@@ -51,8 +51,8 @@ def script(interfaces: Sequence[str]) -> str:
         f'for file in {_FILES}; do [ ! -r "$file" ] || {{ echo "{SECTION}file $file"; cat "$file"; }}; done',
     ]
     for name in interfaces:
-        asked = (("-l", name), *(("-n", name, "rx-flow-hash", flow) for flow in FLOWS))
-        text += [f"echo '{SECTION}{shlex.join(one)}'; ethtool {shlex.join(one)} 2> /dev/null" for one in asked]
+        queries = (("-l", name), *(("-n", name, "rx-flow-hash", flow) for flow in FLOWS))
+        text += [f"echo '{SECTION}{shlex.join(query)}'; ethtool {shlex.join(query)} 2> /dev/null" for query in queries]
     return "\n".join([*text, ":"])
 
 
@@ -82,7 +82,7 @@ class Snapshot(TunedMachine):
 
     def values(self, interfaces: Sequence[str]) -> dict[str, object]:
         """Return the settings by the names of `KNOBS`; None where the machine does not report one."""
-        governors = {one.value for one in KNOBS["device_governor"].find(self, ()) if one.value is not None}
+        governors = {setting.value for setting in KNOBS["device_governor"].find(self, ()) if setting.value is not None}
         return {
             "device_governor": ", ".join(sorted(governors)) or None,
             **{
@@ -92,17 +92,17 @@ class Snapshot(TunedMachine):
         }
 
     def _of_port(self, name: str, port: str) -> str | None:
-        return ", ".join(one.value for one in KNOBS[name].find(self, [port]) if one.value) or None
+        return ", ".join(setting.value for setting in KNOBS[name].find(self, [port]) if setting.value) or None
 
     def changes(self, interfaces: Sequence[str]) -> Iterator[Change]:
         """Yield every setting with a better value for measurements."""
         for knob in KNOBS.values():
-            for one in knob.find(self, interfaces):
-                if one.value is not None and one.better is not None:
+            for setting in knob.find(self, interfaces):
+                if setting.value is not None and setting.better is not None:
                     yield Change(
-                        f"{knob.name} of {one.key} from {one.value} to {one.better}",
-                        _as_shell(knob, one.key, one.better),
-                        _as_shell(knob, one.key, one.value),
+                        f"{knob.name} of {setting.key} from {setting.value} to {setting.better}",
+                        _as_shell(knob, setting.key, setting.better),
+                        _as_shell(knob, setting.key, setting.value),
                     )
 
 
