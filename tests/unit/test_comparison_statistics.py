@@ -20,7 +20,7 @@ from natgauge.records.comparison import RatioEstimate
 from natgauge.statistics.interim import alpha_spent, rounds_before
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.order_statistics import median_estimate
-from natgauge.statistics.rounds import estimate_over_rounds, student_t
+from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds, student_t
 from natgauge.trials import Block
 
 GOAL = ComparisonGoal(level=0.95, resolve=0.01, fail_above=None)
@@ -451,3 +451,17 @@ def test_a_baseline_without_work_of_its_own_leaves_no_ratio_and_no_fault() -> No
     found = estimate_of(subject, endless, None, GOAL)
     assert (found.ratio, found.low, found.high, found.half_width) == (None, 0.5, None, None)
     assert (found.verdict, found.ratio_to_forwarding) == ("undecided", None)
+
+
+@pytest.mark.parametrize("truth", [0.0, 0.02])
+def test_the_bound_of_a_device_that_noise_hides_is_seldom_below_its_cost(truth: float) -> None:
+    dice = random.Random(7)  # noqa: S311 - a simulation
+    missed = 0
+    for _ in range(300):
+        places = [dice.gauss(truth, 0.01) for _ in range(3)]
+        bound = magnitude_over_rounds([[dice.gauss(place, 0.05) for _ in range(60)] for place in places], 0.05)
+        assert bound is not None
+        missed += bound < truth
+    assert missed / 300 <= 0.05
+    assert magnitude_over_rounds([[0.0] * 60, [math.inf] * 60, [0.0] * 60], 0.05) == math.inf
+    assert magnitude_over_rounds([[0.0] * 60] * 2, 0.05) is None
