@@ -17,7 +17,7 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.store import plain
 from natgauge.reports import csv_table, markdown
-from natgauge.reports.text import SeriesRow, verdict
+from natgauge.reports.text import SeriesRow, headline, verdict
 from natgauge.reports.text import table as text_of
 
 ROWS: list[dict[str, float | str | None]] = [
@@ -173,3 +173,19 @@ def test_mean_and_deviation_have_rows_where_there_are_several_repetitions() -> N
     assert not any(word in single for word in ("mean", "standard deviation", "minimum"))
     many = text_of([made([1.0] * 99 + [2.0], median=1.0)])
     assert "maximum" in many, "with 100 repetitions the 99th percentile is another value"
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "limited_by", "value"),
+    [
+        ("cost", "x forwarding", "tester", "at most 0.05 x forwarding"),
+        ("cost", "x forwarding", "device", "0.05 x forwarding"),
+        ("reset", "ms", "host", "at most 0.05 ms"),
+        ("throughput", "frames/s", "tester", "0.05 frames/s"),
+    ],
+)
+def test_a_cost_or_time_that_is_a_bound_says_so_in_its_headline(
+    metric: str, unit: str, limited_by: str, value: str
+) -> None:
+    result = made([0.05], metric=metric, unit=unit, limited_by=limited_by)
+    assert f": {metric} {value}" in headline(result)

@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.measurer import Verdict
 from natgauge.notes import count_of
@@ -73,8 +74,12 @@ def verdict(result: Result) -> str:
 
 
 def headline(result: Result) -> str:
-    """Return device, metric and median; for a throughput also the rate of all directions together."""
-    line = f"{result.dut}: {result.metric} {number(result.median)} {unit_of(result)}"
+    """Return device, metric and median; for a throughput also the rate of all directions together.
+
+    "at most" precedes a time or cost that something other than the device made larger.
+    """
+    bound = "at most " if better(result.metric) == "lower" and bounds(result)[0] < result.median else ""
+    line = f"{result.dut}: {result.metric} {bound}{number(result.median)} {unit_of(result)}"
     if IN_ALL in result.figures:
         line += f", {number(result.figures[IN_ALL].median)} {UNIT_IN_ALL}"
     return f"{line} ({FUNCTIONAL})" if result.functional else line
