@@ -20,13 +20,14 @@ static __always_inline __u64 unmarked_wrong(const struct received_frame *frame, 
 	__u64 wrong;
 
 	if (side == INITIATOR)
-		return (frame->source.high ^ in->other.high) | (frame->destination.high ^ in->own.high);
+		return (frame->source.high ^ in->other.high) |
+		       (frame->destination.high ^ inside_source_prefix(frame->destination.low));
 	wrong = frame->destination.high ^ out->own.high;
 	/* Perhaps untranslated; outside_check() compares it with the connection's own source. */
 	if (plan.source_translated && in->family == out->family)
 		wrong |= in_range(&in->own, frame->source);
 	if (source_known())
-		wrong |= frame->source.high ^ known_sources()->high;
+		wrong |= frame->source.high ^ outside_source(0).high;
 	else if (plan.pool_checked)
 		wrong |= !in_range(&plan.pool, frame->source);
 	return wrong;
@@ -66,7 +67,7 @@ static __always_inline bool has_mark(const struct received_frame *frame, struct 
 static __always_inline enum translation outside_check(const struct received_frame *frame, const struct tuple *t)
 {
 	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
-	struct address inside = address_at(&in->own, t->source_address);
+	struct address inside = inside_source(t->source_address);
 	bool kept = in->family == out->family && same_address(frame->source, inside);
 
 	if (plan.source_translated && kept)
@@ -74,8 +75,8 @@ static __always_inline enum translation outside_check(const struct received_fram
 	if (!same_address(frame->destination, address_at(&out->own, t->destination_address)) ||
 	    frame->destination_port != t->destination_port)
 		return MISTRANSLATED;
-	if (plan.stateless)
-		return same_address(frame->source, address_at(&out->other, t->source_address)) &&
+	if (plan.stateless || plan.edges.emulated)
+		return same_address(frame->source, outside_source(t->source_address)) &&
 				       frame->source_port == t->source_port
 			       ? RIGHT
 			       : MISTRANSLATED;
@@ -96,7 +97,7 @@ static __always_inline enum translation inside_check(const struct received_frame
 
 	if (same_address(frame->source, address_at(&in->other, t->destination_address)) &&
 	    frame->source_port == t->destination_port &&
-	    same_address(frame->destination, address_at(&in->own, t->source_address)) &&
+	    same_address(frame->destination, inside_source(t->source_address)) &&
 	    frame->destination_port == t->source_port)
 		return RIGHT;
 	if (plan.source_translated && in->family == plan.side[RESPONDER].family &&
@@ -288,7 +289,11 @@ static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r
 /* A frame to the tester's own addresses with a wrong mark and a wrong checksum is taken for a damaged test frame. */
 static __always_inline bool looks_damaged(const struct received_frame *frame, const int side)
 {
-	return !frame->intact && !frame->other && in_range(&plan.side[side].own, frame->destination);
+	if (frame->intact || frame->other)
+		return false;
+	if (side == INITIATOR && plan.edges.emulated)
+		return frame->destination.high == map_prefix(frame->destination.low);
+	return in_range(&plan.side[side].own, frame->destination);
 }
 
 static __always_inline int receive(struct xdp_md *ctx, const int side)

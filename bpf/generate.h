@@ -124,7 +124,7 @@ static __always_inline void initiator_flow(struct flow *flow, __u64 connection)
 	tuple_of(connection, &t);
 	flow->tag.mark = mark_for(RESPONDER, &t);
 	flow->tag.connection = connection;
-	flow->source = address_at(&plan.side[INITIATOR].own, t.source_address);
+	flow->source = inside_source(t.source_address);
 	flow->destination = address_at(&plan.side[INITIATOR].other, t.destination_address);
 	flow->source_port = t.source_port;
 	flow->destination_port = t.destination_port;
@@ -160,7 +160,7 @@ static __always_inline int responder_flow(struct flow *flow, __u64 number)
 		return 0;
 	tuple_of(connection, &t);
 	if (plan.stateless) {
-		outside.address = address_at(&plan.side[RESPONDER].other, t.source_address);
+		outside.address = outside_source(t.source_address);
 		outside.port = t.source_port;
 	}
 	flow->tag.mark = mark_for(INITIATOR, &t);

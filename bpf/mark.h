@@ -19,7 +19,7 @@ static __always_inline bool sends_queries(void)
 /* Whether the source address and port of the Initiator's frames at the Responder are known in advance. */
 static __always_inline bool source_known(void)
 {
-	return plan.stateless ||
+	return plan.stateless || plan.edges.emulated ||
 	       (!plan.source_translated && plan.side[INITIATOR].family == plan.side[RESPONDER].family);
 }
 
@@ -52,22 +52,16 @@ static __always_inline __u32 mark_of(const int side, struct address source, stru
 	return plan.mark + (__u32)(sum >> 32);
 }
 
-/* Source addresses of the Initiator's frames at the Responder, where they are known. */
-static __always_inline const volatile struct addresses *known_sources(void)
-{
-	return plan.stateless ? &plan.side[RESPONDER].other : &plan.side[INITIATOR].own;
-}
-
 /* Mark of a connection's frame that is to arrive at `side`. */
 static __always_inline __u32 mark_for(const int side, const struct tuple *t)
 {
 	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
 
 	if (side == INITIATOR)
-		return mark_of(side, address_at(&in->other, t->destination_address),
-			       address_at(&in->own, t->source_address), t->destination_port, t->source_port);
-	return mark_of(side, address_at(known_sources(), t->source_address),
-		       address_at(&out->own, t->destination_address), t->source_port, t->destination_port);
+		return mark_of(side, address_at(&in->other, t->destination_address), inside_source(t->source_address),
+			       t->destination_port, t->source_port);
+	return mark_of(side, outside_source(t->source_address), address_at(&out->own, t->destination_address),
+		       t->source_port, t->destination_port);
 }
 
 #endif

@@ -48,6 +48,13 @@ static __always_inline bool same_address(struct address a, struct address b)
 	return a.low == b.low && a.high == b.high;
 }
 
+static __always_inline __u64 divide(__u64 x, const volatile struct divisor *d)
+{
+	if (d->shift)
+		return (x * d->magic) >> d->shift;
+	return x / d->by;
+}
+
 /* One's complement sum in 64 bits, to be folded once; words are added in memory order. */
 static __always_inline __u64 sum_words(const void *data, int octets)
 {

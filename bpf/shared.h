@@ -133,6 +133,24 @@ struct side_plan {
 	struct addresses other; /* of the other side's hosts, as written on this side */
 };
 
+/*
+ * Customer edges of MAP-T that the Initiator emulates (RFC 7597 sections 5 and 6). Edge 0 has the first PSID of the
+ * first address, the next edge the next PSID, and so on.
+ */
+struct customer_edges {
+	__u64 prefix;		    /* upper half of the rule IPv6 prefix */
+	struct divisor per_address; /* edges that share an IPv4 address */
+	__u32 emulated;		    /* 1: the Initiator's source addresses and ports are those of customer edges */
+	__u32 first_address;
+	__u32 suffix_mask; /* of the IPv4 address, without the rule IPv4 prefix */
+	__u32 first_psid;
+	/* Lengths in bits. */
+	__u32 psid_offset;  /* a */
+	__u32 psid_length;  /* k */
+	__u32 suffix_shift; /* of the embedded address bits in the upper half */
+	__u32 unused;
+};
+
 /* Constant during a trial. It is read-only data, so the verifier removes the branches of unused options. */
 struct plan {
 	__u32 mark;
@@ -164,7 +182,7 @@ struct plan {
 	__u64 connections;
 	__u64 draw_key;
 	__u64 mark_keys[MARK_KEYS];
-	__u32 source_port_first;
+	__u32 source_port_first; /* of customer edges: position in the port set */
 	__u32 destination_port_first;
 	struct divisor pieces; /* connections in a piece of the state table */
 	struct divisor source_ports;
@@ -174,6 +192,7 @@ struct plan {
 	struct permutation tuples;
 	struct permutation readings;
 	struct addresses pool;
+	struct customer_edges edges;
 	struct sampling sampling[STREAMS];
 	struct side_plan side[SIDES];
 	struct side_plan background[SIDES]; /* native IPv6 */

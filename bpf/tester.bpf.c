@@ -123,6 +123,7 @@ struct {
 #include "packet.h"
 #include "transport.h"
 #include "payload.h"
+#include "customer_edge.h"
 #include "tuple.h"
 #include "mark.h"
 #include "table.h"

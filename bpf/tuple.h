@@ -16,13 +16,6 @@ struct tuple {
 	__u16 destination_port;
 };
 
-static __always_inline __u64 divide(__u64 x, const volatile struct divisor *d)
-{
-	if (d->shift)
-		return (x * d->magic) >> d->shift;
-	return x / d->by;
-}
-
 /* A pseudorandom number below limit (<= 2^32) from value and key. */
 static __always_inline __u64 scatter(__u32 value, __u32 key, __u64 limit)
 {
@@ -104,6 +97,8 @@ static __always_inline void tuple_of(__u64 connection, struct tuple *t)
 		t->source_address = rest - next * plan.source_addresses.by;
 		rest = next;
 	}
+	if (plan.edges.emulated)
+		t->source_port = port_in_set(customer_edge(t->source_address).psid, t->source_port - 1);
 	next = divide(rest, &plan.destination_ports);
 	t->destination_port = plan.destination_port_first + (rest - next * plan.destination_ports.by);
 	t->destination_address = next;

@@ -2,7 +2,9 @@
 //! Computes the frame programs' plan, their read-only data, from a request.
 
 use crate::dns::{Message, Query};
-use crate::request::{halves, AddressRange, Family, Order, Reading, Request, Source, Transport, ETHERNET};
+use crate::request::{
+    four, halves, AddressRange, CustomerEdges, Family, Order, Reading, Request, Source, Transport, ETHERNET,
+};
 use crate::shared::{
     INITIATOR, PAYLOADS, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, QUERY, RESPONDER, RESPONSE, SIDES,
     STREAMS, TAG_OCTETS, TEST_TTL,
@@ -156,7 +158,8 @@ fn ends(
     payloads: &[Payload; SIDES],
 ) -> [types::side_plan; SIDES] {
     let (initiator, responder, transport) = (&request.initiator, &request.responder, request.frame.transport());
-    let hosts = responder.destination_addresses.as_ref().unwrap_or(&initiator.source_addresses);
+    let mapped = initiator.customer_edges.as_ref().map(CustomerEdges::addresses);
+    let hosts = mapped.as_ref().or(responder.destination_addresses.as_ref()).unwrap_or(&initiator.source_addresses);
     let (own, other) = (&initiator.source_addresses, &initiator.destination_addresses);
     [
         side(initiator.family, macs[INITIATOR], own, other, transport, &payloads[INITIATOR]),
@@ -196,6 +199,23 @@ fn sampling(request: &Request) -> [types::sampling; STREAMS] {
         streams[PHASE2[stream.side]] = types::sampling { from, every, frames: samples.frames };
     }
     streams
+}
+
+/// The customer edges; the request has been checked.
+fn customer_edges(edges: &CustomerEdges, largest: u64) -> types::customer_edges {
+    let Ok(rule) = edges.rule() else { return Default::default() };
+    types::customer_edges {
+        prefix: rule.prefix6(),
+        per_address: divisor(edges.per_address(), largest),
+        emulated: 1,
+        first_address: four(edges.first_address).to_bits(),
+        suffix_mask: !rule.prefix4().1,
+        first_psid: edges.first_psid.into(),
+        psid_offset: edges.psid_offset.into(),
+        psid_length: edges.psid_length.into(),
+        suffix_shift: rule.embedded_bits().1.into(),
+        ..Default::default()
+    }
 }
 
 /// Whether entries of the state table are prefetched: where the table exceeds the caches and is read at random.
@@ -259,13 +279,14 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         source_port_first: initiator.source_ports.first,
         destination_port_first: initiator.destination_ports.first,
         source_ports: divisor(initiator.source_ports.count(), largest),
-        source_addresses: divisor(initiator.source_addresses.count(), largest),
+        source_addresses: divisor(initiator.sources(), largest),
         destination_ports: divisor(initiator.destination_ports.count(), largest),
         space,
         tuples,
         readings,
         sampling: sampling(request),
         pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),
+        edges: initiator.customer_edges.as_ref().map(|edges| customer_edges(edges, largest)).unwrap_or_default(),
         side: ends(request, macs, &sent),
         background: background(request, macs),
         responses: request.frame.query.map_or_else(Default::default, |query| {

@@ -8,7 +8,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,11 @@ class Bench:
     before: dict[str, str] = field(default_factory=dict)
 
     @property
+    def plan(self) -> DeviceDemand:
+        """Its subscribers are the sources, where it has any."""
+        return replace(PLAN, port_sets=self.recipe.port_sets)
+
+    @property
     def device(self) -> Device:
         """The only one."""
         return self.lab.devices[0]
@@ -84,18 +90,29 @@ class Bench:
     def datagrams(self) -> list[Datagram]:
         """One for each connection: four sources, 25 source ports, two destination ports."""
         destination, _ = self.responders()
-        side = INSIDE[self.recipe.initiator_family]
         return [
-            Datagram(side.host(i % SOURCES), 2000 + i // 8, destination, 7 + (i // SOURCES) % 2, b"connection %04d" % i)
+            Datagram(*self.source(i % SOURCES, i // 8), destination, 7 + (i // SOURCES) % 2, b"connection %04d" % i)
             for i in range(FLOWS)
         ]
+
+    def source(self, number: int, port: int) -> tuple[Address, int]:
+        """Address and one of the ports of a host, or of a customer edge where the device is behind such."""
+        sets = self.recipe.port_sets
+        if sets is None:
+            return INSIDE[self.recipe.initiator_family].host(number), 2000 + port
+        psid = sets.of(number)[1]
+        ports = (own for own in range(65536) if sets.psid(own) == psid)
+        return sets.map_address(number), next(islice(ports, port, None))
 
     def outside_of(self, datagram: Datagram) -> tuple[str, int | None]:
         """Address and port a datagram of the Initiator's has outside; None = any port."""
         if self.recipe.source == "translated":
             return str(OUTSIDE[self.recipe.responder_family].device.ip), None
         inside = datagram.source
-        if self.recipe.source == "mapped":
+        if self.recipe.port_sets is not None:
+            sets = self.recipe.port_sets
+            inside = next(sets.of(number)[0] for number in range(SOURCES) if sets.map_address(number) == inside)
+        elif self.recipe.source == "mapped":
             number = int(inside) - int(INSIDE[self.recipe.initiator_family].host(0))
             inside = MAPPED[self.recipe.responder_family].host(number)
         return str(inside), datagram.source_port
@@ -144,7 +161,7 @@ def traces(device: Device) -> dict[str, str]:
 def test_it_translates_both_ways_counts_exactly_and_empties(bench: Bench) -> None:
     recipe, device = bench.recipe, bench.device
     with bench.gateway() as gateway, Tap(bench.lab.initiator) as initiator, Tap(bench.lab.responder) as responder:
-        gateway.prepare(PLAN)
+        gateway.prepare(bench.plan)
         gateway.start()
         bench.introduce(initiator, responder)
         assert gateway.count() == (0 if recipe.stateful else None)
@@ -180,7 +197,7 @@ def test_stop_leaves_nothing_and_a_second_start_works(bench: Bench) -> None:
     # Forwarding is the lab's choice before the first start, and off afterwards; what is compared is all else.
     gateway = bench.gateway()
     for _ in range(2):
-        gateway.prepare(PLAN)
+        gateway.prepare(bench.plan)
         gateway.start()
         gateway.stop()
         assert traces(bench.device) == bench.before
@@ -207,7 +224,7 @@ def test_the_page_on_gateways_has_an_example_that_works(tmp_path: Path) -> None:
 
 def test_settings_tell_what_runs_and_how_it_is_set(bench: Bench) -> None:
     with bench.gateway() as gateway:
-        gateway.prepare(PLAN)
+        gateway.prepare(bench.plan)
         gateway.start()
         settings = gateway.settings().as_dict()
     assert settings["version"][0].startswith("vpp v" if bench.recipe.process else "Linux ")

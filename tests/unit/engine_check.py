@@ -14,6 +14,8 @@ from natgauge.host import programs
 
 TRIAL = Path(__file__).resolve().parents[2] / "trial"
 EXAMPLE = json.loads((TRIAL / "examples" / "nat44-both-phases.json").read_text())
+#: The Initiator emulates customer edges.
+EDGES = json.loads((TRIAL / "examples" / "map-t-br-stateless.json").read_text())
 #: Stands for a part that is left out.
 ABSENT = "(absent)"
 

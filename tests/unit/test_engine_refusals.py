@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.engine_check import EXAMPLE, changed, check
+from tests.unit.engine_check import EDGES, EXAMPLE, changed, check
 
 from natgauge.errors import UsageError
 from natgauge.trials import TrialRequest, run
+
+HOSTS = {"first": "198.18.0.2", "last": "198.18.0.2"}
 
 
 def text(where: str, value: object) -> str:
@@ -81,6 +83,26 @@ def test_a_wrong_request_is_refused_in_one_line(asked: str | bytes, words: tuple
 )
 def test_a_refusal_names_field_value_and_rule(where: str, value: object, line: str) -> None:
     assert check(text(where, value)) == (2, "", f"natgauge-engine: {line}\n")
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        ("initiator.customer_edges.psid_length", 9, "25 embedded address bits: do not fit"),
+        ("initiator.customer_edges.psid_offset", 11, "PSID offset 11 and PSID length 6: a port has 16 bits for both"),
+        ("initiator.customer_edges.ipv6_prefix_length", 64, "22 embedded address bits: do not fit"),
+        ("initiator.customer_edges.ipv6_prefix", "198.18.0.0", "ipv6_prefix: 198.18.0.0: must be of the side's family"),
+        ("initiator.customer_edges.first_psid", 64, "number: 1000: the mapping rule has too few port sets"),
+        ("initiator.customer_edges.number", 65_536 * 64, "number: 4194304: the mapping rule has too few port sets"),
+        ("initiator.source_ports.last", 1025, "source_ports.last: 1025: a port set has fewer ports: 1024"),
+        ("initiator.source_addresses.last", "2001:2::3", "2 addresses: customer edges have one router"),
+        ("responder.destination_addresses", HOSTS, "follow from initiator.customer_edges: leave them out"),
+    ],
+    ids=str,
+)
+def test_customer_edges_that_cannot_be_are_refused(where: str, value: object, said: str) -> None:
+    status, _, err = check(json.dumps(changed(EDGES, (where, value))))
+    assert (status, said in err) == (2, True), err
 
 
 def test_a_field_that_is_missing_is_named() -> None:

@@ -203,6 +203,14 @@ def test_one_end_of_a_softwire_is_no_gateway_alone(part: str) -> None:
         around(str(path))
 
 
+def test_a_border_relay_alone_has_the_customer_edges_of_its_rule_also_on_a_wire() -> None:
+    for found in (around("map-t-br"), around("map-t-br", **WIRE)):
+        assert (found.half, found.translated, found.mapped) == (True, False, None)
+        assert (str(found.inside.tester), str(found.prefix)) == ("2001:2::2", "2001:2:0:1::/96")
+        plan = make_plan(TrafficOptions(subscribers=60_000), found)
+        assert (plan.sources, str(plan.source_addresses)) == (60_000, "2001:2::2")
+
+
 def test_what_a_foreign_translator_maps_to_is_not_known_so_any_source_is_right() -> None:
     found = around("tayga-siit", **WIRE)
     assert (found.translated, found.pool, found.mapped) == (True, None, None)

@@ -79,6 +79,8 @@ def test_the_environment_of_a_nat64() -> None:
         "NG_NAT64_PREFIX": "2001:2:0:1::/96",
         "NG_MAPPED_NETWORK4": "198.18.0.0/16",
         "NG_INSIDE_ADDRESS6": "2001:2::1",
+        "NG_INSIDE_PEER6": "2001:2::2",
+        "NG_OUTSIDE_PEER4": "198.19.0.2",
         "NG_OUTSIDE_ADDRESS4": "198.19.0.1",
         "NG_INITIATOR_NETWORK6": "2001:2::/64",
         "NG_RESPONDER_NETWORK4": "198.19.0.0/16",

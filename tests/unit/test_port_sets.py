@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.test_plan import NAT44, refusal
+from tests.unit.test_plan import NAT44, NAT64, refusal
 
 from natgauge.bench.traffic import hosts_of, make_plan, with_pool
 from natgauge.duts.port_sets import PortSets
@@ -82,7 +82,7 @@ def test_only_kinds_that_share_addresses_have_port_sets(tmp_path: Path) -> None:
     path = tmp_path / "map-t.toml"
     text = load("map-t").origin.read_text()
     path.write_text(text.replace('kind = "map-t"', 'kind = "ds-lite"'))
-    with pytest.raises(UsageError, match="port_sets and kind lw4o6 or map-e or map-t come together"):
+    with pytest.raises(UsageError, match="port_sets and kind lw4o6 or map-e or map-t or map-t-br come together"):
         load(path)
     path.write_text(text.replace('[port_sets]\nnetwork = "198.18.0.0/16"\npsid_length = 6\n', ""))
     with pytest.raises(UsageError, match="come together"):
@@ -152,6 +152,53 @@ def test_a_device_that_serves_one_says_so() -> None:
     sets = load("map-t-tayga").port_sets
     said = refusal(TrafficOptions(subscribers=2), replace(MAP, port_sets=sets))
     assert "2 is outside of 1 to 1" in said
+
+
+HALF = replace(NAT64, port_sets=SETS, pool=None, translated=False, half=True)
+
+
+def test_a_subscribers_map_address_is_that_of_the_standards() -> None:
+    """RFC 7597 appendix A, example 1: PSID 0x34 of 192.0.2.18; subscriber 0 has PSID 0 of 192.0.2.1."""
+    sets = PortSets(network="192.0.2.0/24", psid_length=8, psid_offset=6)
+    assert str(sets.map_address(17 * 256 + 0x34)) == "2001:db8:12:3400:0:c000:212:34"
+    assert len({sets.map_address(number) for number in range(sets.most)}) == sets.most == 254 * 256
+
+
+def test_emulated_edges_send_from_every_port_of_their_sets() -> None:
+    for edges, connections in ((1, 100_000), (1000, 100_000), (60_000, 960_000)):
+        plan = make_plan(TrafficOptions(subscribers=edges), HALF)
+        assert (plan.sources, plan.source_ports.count, plan.connections) == (edges, SETS.ports, connections)
+        assert plan.connections <= plan.space
+    chosen = make_plan(TrafficOptions(subscribers=10, connections=5_000_000), HALF)
+    assert (chosen.connections, chosen.destination_ports.count) == (5_000_000, 489)
+    named = make_plan(TrafficOptions(subscribers=10, destination_ports="80"), HALF)
+    assert (named.connections, named.space) == (10_240, 10_240)
+    pool = with_pool(HALF, make_plan(TrafficOptions(subscribers=64), HALF)).pool
+    assert str(pool) == "198.18.0.1-198.18.0.2"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (TrafficOptions(source_addresses="2001:2::2"), "2001:2::2: the customer edges have the addresses of"),
+        (TrafficOptions(source_ports="1024-2047"), "source ports: 1024-2047: the customer edges have the ports of"),
+        (TrafficOptions(subscribers=0), "0 is outside of 1 to"),
+        (TrafficOptions(subscribers=5_000_000), "5000000 is outside of 1 to 4128642: sets of 1024 ports"),
+        (TrafficOptions(subscribers=1, destination_ports="80", connections=1025), "the ranges hold 1024 four tuples"),
+    ],
+)
+def test_edges_that_cannot_be_are_refused(options: TrafficOptions, said: str) -> None:
+    assert said in refusal(options, HALF)
+
+
+def test_a_rule_whose_addresses_are_too_long_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "map-t-br.toml"
+    path.write_text(load("map-t-br").origin.read_text() + 'rule_prefix = "2001:db8::/43"\n')
+    with pytest.raises(UsageError, match="rule_prefix 2001:db8::/43: 22 embedded address bits after it make more than"):
+        load(path)
+    path.write_text(load("map-t-br").origin.read_text() + 'rule_prefix = "198.18.0.0/16"\n')
+    with pytest.raises(UsageError, match="is no IPv6 prefix"):
+        load(path)
 
 
 def test_a_device_without_subscribers_is_asked_for_none() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from tests.unit.engine_check import ABSENT, EXAMPLE, TRIAL, changed, published, refusals
+from tests.unit.engine_check import ABSENT, EDGES, EXAMPLE, TRIAL, changed, published, refusals
 
 from natgauge import trials
 
@@ -101,6 +101,7 @@ def judge(request: Any) -> tuple[bool, str | None]:
         STATELESS,
         TIMED,
         changed(EXAMPLE, ("record_variation", True)),
+        EDGES,
         changed(STATELESS, ("responder.destination_addresses", HOSTS)),
         changed(STATELESS, ("phase2.responder.reading_order", "pseudorandom")),
         changed(EXAMPLE, ("background", BACKGROUND), ("phase2.step", STEP)),
@@ -208,6 +209,9 @@ BOTH_KNOW = {
     "responder.destination_addresses: missing: needed in a stateless trial whose families differ": changed(
         STATELESS, ("initiator.family", "ipv6")
     ),
+    "responder.destination_addresses: {}: follow from initiator.customer_edges: leave them out": changed(
+        EDGES, ("responder.destination_addresses", HOSTS)
+    ),
     "phase2.responder.reading_order: increasing: a stateless trial has no state table to read: leave it out": changed(
         STATELESS, ("phase2.responder.reading_order", "increasing")
     ),
@@ -288,6 +292,12 @@ NAT64 = changed(
     ("initiator.destination_addresses", ranges("2001:2:0:1::2", "2001:2:0:1::2")),
 )
 LONG = changed(EXAMPLE, ("phase2", {"initiator": {"rate": 2e8, "frames": 2**32}}))
+
+
+def edges(field: str, value: object) -> Any:
+    return changed(EDGES, (f"initiator.customer_edges.{field}", value))
+
+
 #: By the rule's text in the schema: a request that the schema accepts and the engine refuses by it.
 ENGINE_ALONE = {
     "must be an IPv4 or IPv6 address": changed(EXAMPLE, ("initiator.source_addresses.first", "10.0.0")),
@@ -312,6 +322,15 @@ ENGINE_ALONE = {
     "too few frames of the stream are due from then on": changed(TIMED, ("delay_samples.from_ms", 17_000_000)),
     "must be less than n: m of n frames are in the foreground": changed(
         EXAMPLE, ("background", {**BACKGROUND, "m": 10})
+    ),
+    "must be a basic mapping rule (RFC 7597 section 5)": edges("ipv6_prefix_length", 64),
+    "the mapping rule has too few port sets": edges("first_psid", 64),
+    "a port set has fewer ports": changed(EDGES, ("initiator.source_ports.last", 1025)),
+    "customer edges have one router: must be one address": changed(
+        EDGES, ("initiator.source_addresses.last", "2001:2::3")
+    ),
+    "customer edges send ipv6, and the Responder speaks ipv4": changed(
+        EXAMPLE, ("initiator.customer_edges", EDGES["initiator"]["customer_edges"])
     ),
     "too many frames in one stream to be distinguished": changed(LONG, ("record_loss_times", True)),
 }

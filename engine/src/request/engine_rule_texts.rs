@@ -31,5 +31,10 @@ beyond_schema! {
     ONCE = "reading order once sends one frame a connection",
     SAMPLES = "too few frames of the stream are due from then on",
     FOREGROUND = "must be less than n: m of n frames are in the foreground",
+    MAPPING_RULE = "must be a basic mapping rule (RFC 7597 section 5)",
+    PORT_SETS = "the mapping rule has too few port sets",
+    SET_PORTS = "a port set has fewer ports",
+    ROUTER = "customer edges have one router: must be one address",
+    MAP_T = "customer edges send ipv6, and the Responder speaks ipv4",
     NUMBERED = "too many frames in one stream to be distinguished",
 }

@@ -4,13 +4,14 @@
 use std::net::IpAddr;
 
 use super::addresses::{halves, AddressRange, Gateway, PortRange};
+use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
-    AFTER_STEP, AS_MANY, CONNECTIONS, FAMILY, FOREGROUND, FRAME, NAME, NUMBERED, ONCE, ONE_PREFIX, OWN_ADDRESS, PACED,
-    RANGE, RISING, SAMPLES, SPACE, STEP, TWO_PORTS, UNICAST,
+    AFTER_STEP, AS_MANY, CONNECTIONS, FAMILY, FOREGROUND, FRAME, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX,
+    OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS, UNICAST,
 };
 use super::frame::{Family, FCS, LIVE_FRAME_OCTETS};
 use super::model::{
-    Background, DelaySamples, Frames, Order, Phase2, Rate, Reading, Request, Step, Stream, LONGEST_NAME,
+    Background, DelaySamples, Frames, Initiator, Order, Phase2, Rate, Reading, Request, Step, Stream, LONGEST_NAME,
 };
 use crate::failure::{Failure, Outcome};
 
@@ -24,6 +25,9 @@ const LONGEST_PHASE_SECONDS: f64 = 17_000.0;
 /// Refuse a request that breaks a rule. `schema_rules` have been checked before.
 pub fn check(request: &Request) -> Outcome<()> {
     check_sides(request)?;
+    if let Some(edges) = &request.initiator.customer_edges {
+        check_edges(&request.initiator, edges, request.responder.family)?;
+    }
     check_connections(request)?;
     check_frame(request)?;
     check_phases(request)?;
@@ -63,6 +67,33 @@ fn check_sides(request: &Request) -> Outcome<()> {
     }
     check_gateway("initiator.gateway.address", &i.gateway, &i.source_addresses)?;
     check_gateway("responder.gateway.address", &r.gateway, &r.addresses)
+}
+
+fn check_edges(initiator: &Initiator, edges: &CustomerEdges, outside: Family) -> Outcome<()> {
+    const FIELD: &str = "initiator.customer_edges";
+    if (initiator.family, outside) != (Family::Ipv6, Family::Ipv4) {
+        return refuse(FIELD, "{}", MAP_T, "");
+    }
+    check_address(&format!("{FIELD}.ipv6_prefix"), edges.ipv6_prefix, Family::Ipv6)?;
+    for (name, address) in [("ipv4_prefix", edges.ipv4_prefix), ("first_address", edges.first_address)] {
+        check_address(&format!("{FIELD}.{name}"), address, Family::Ipv4)?;
+    }
+    let routers = initiator.source_addresses.count();
+    if routers != 1 {
+        return refuse("initiator.source_addresses", format!("{routers} addresses"), ROUTER, "");
+    }
+    let rule = match edges.rule() {
+        Ok(rule) => rule,
+        Err(reason) => return refuse(FIELD, "{}", MAPPING_RULE, &format!(": {reason}")),
+    };
+    if edges.per_address() == 0 || edges.last(&rule).is_none() {
+        return refuse(&format!("{FIELD}.number"), edges.number, PORT_SETS, "");
+    }
+    let (last, ports) = (initiator.source_ports.last, rule.sets().ports());
+    if last > ports {
+        return refuse("initiator.source_ports.last", last, SET_PORTS, &format!(": {ports}"));
+    }
+    Ok(())
 }
 
 fn check_ports(field: &str, ports: &PortRange) -> Outcome<()> {

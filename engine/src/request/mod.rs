@@ -4,6 +4,7 @@
 mod addresses;
 mod bounds;
 mod comparison;
+mod customer_edges;
 mod document;
 mod engine_rule_texts;
 mod engine_rules;
@@ -14,6 +15,7 @@ mod trial;
 
 pub use addresses::{halves, ipv6, AddressRange, Gateway, Mac, PortRange};
 pub use comparison::{parse as parse_comparison, Comparison, Contestant, Quantity, COMPARISON_RULES};
+pub use customer_edges::{four, CustomerEdges};
 pub use document::LONGEST;
 pub use engine_rule_texts::ENGINE_RULES;
 pub use frame::{Family, Frame, SideName, Transport, ETHERNET, FCS};

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::addresses::{AddressRange, Gateway, Mac, PortRange};
 use super::bounds::{Cpus, Positive, Text, Whole, MOST_CPUS};
+use super::customer_edges::CustomerEdges;
 use super::frame::{Family, Frame, SideName, FCS};
 use crate::shared::{CONNECTION_BITS, INITIATOR, MAX_SENDERS, RESPONDER, SIDES};
 
@@ -42,8 +43,11 @@ pub struct Initiator {
     /// Source MAC; the interface's own when absent.
     pub mac: Option<Mac>,
     pub gateway: Gateway,
+    /// With customer_edges: the one address of the router before them, for which neighbour solicitations are answered.
     pub source_addresses: AddressRange,
+    /// With customer_edges: positions in each port set, the lowest port has position 1.
     pub source_ports: PortRange,
+    pub customer_edges: Option<CustomerEdges>,
     /// The Responder's addresses as the Initiator writes them (NAT64: inside the prefix). The same number as
     /// responder.addresses, in the same order.
     pub destination_addresses: AddressRange,
@@ -360,12 +364,19 @@ pub struct Request {
     pub limits: Limits,
 }
 
+impl Initiator {
+    /// Number of source addresses of the Initiator's frames.
+    pub fn sources(&self) -> u64 {
+        self.customer_edges.as_ref().map_or_else(|| self.source_addresses.count(), |edges| edges.number)
+    }
+}
+
 impl Request {
     /// Number of four tuples in the ranges; None where it exceeds 64 bits.
     pub fn space(&self) -> Option<u64> {
         [
             self.initiator.source_ports.count(),
-            self.initiator.source_addresses.count(),
+            self.initiator.sources(),
             self.initiator.destination_ports.count(),
             self.initiator.destination_addresses.count(),
         ]

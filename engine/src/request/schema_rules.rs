@@ -20,7 +20,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 19] = [
+pub const SCHEMA_RULES: [Rule; 20] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -83,11 +83,25 @@ pub const SCHEMA_RULES: [Rule; 19] = [
                 }})
             };
             let given = at("responder", json!({"required": ["destination_addresses"]}));
-            stateless(json!({"anyOf": [both("ipv4"), both("ipv6"), given]}))
+            let edges = at("initiator", json!({"required": ["customer_edges"]}));
+            stateless(json!({"anyOf": [both("ipv4"), both("ipv6"), given, edges]}))
         },
         broken: |request| {
             let differ = request.initiator.family != request.responder.family;
-            (request.stateless && differ && request.responder.destination_addresses.is_none()).then_some("missing")
+            let known = request.responder.destination_addresses.is_some() || request.initiator.customer_edges.is_some();
+            (request.stateless && differ && !known).then_some("missing")
+        },
+    },
+    Rule {
+        field: "responder.destination_addresses",
+        text: "follow from initiator.customer_edges: leave them out",
+        schema: || {
+            let edges = at("initiator", json!({"required": ["customer_edges"]}));
+            json!({"if": edges, "then": at("responder.destination_addresses", json!(false))})
+        },
+        broken: |request| {
+            let both = request.initiator.customer_edges.is_some() && request.responder.destination_addresses.is_some();
+            both.then_some("{}")
         },
     },
     Rule {

@@ -42,6 +42,11 @@ impl PortSets {
         1 << self.length
     }
 
+    /// Number of ports of a set.
+    pub const fn ports(self) -> u32 {
+        ((1 << self.offset) - (self.offset > 0) as u32) << self.bits_below()
+    }
+
     const fn bits_below(self) -> u8 {
         16 - self.offset - self.length
     }

@@ -32,6 +32,7 @@ class AddressPlan:
             the device is not such a translator, or they are not known.
         mapped_in_order: whether `mapped` belong to the source addresses one by one, whichever these are.
         port_sets: port sets of the device's subscribers, from which the pool follows; None = no subscribers.
+        half: whether the Initiator emulates the customer edges of the subscribers, and is their router on the inside.
         embedded: IPv6 network of the Responder's IPv4 addresses as the Initiator writes them, where the Responder's own
             addresses are behind the prefix; None = the Initiator writes the Responder's own addresses, or not known.
     """
@@ -46,6 +47,7 @@ class AddressPlan:
     mapped_in_order: bool = False
     port_sets: PortSets | None = None
     embedded: Link | None = None
+    half: bool = False
 
 
 def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
@@ -56,7 +58,8 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
     """
     if recipe.kind == "softwire":
         raise UsageError(
-            f"{recipe.name}: is one end of a softwire and does nothing without the other one; name both in a [[chain]]"
+            f"{recipe.name}: is one end of a softwire and does nothing without the other one; name both in a "
+            "[[chain]], or write a gateway of kind map-t-br, for which the tester emulates the customer edges"
         )
     crosses = (recipe.initiator_family, recipe.responder_family)
     if crosses == ("ipv4", "ipv6") and ground.embedded is None:
@@ -64,14 +67,14 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
             f"{recipe.name}: goes from ipv4 to ipv6, and where this lab has the Responder's IPv4 addresses there is "
             "not known; choose a lab that knows them, such as --lab netns"
         )
-    if ground.mapped_in_order and recipe.source != "mapped":
+    if ground.mapped_in_order and (recipe.source != "mapped" or recipe.half):
         raise UsageError(
             f"mapped addresses: {recipe.name} does not map each source address to an address of its own; leave them out"
         )
-    mapped = ground.mapped if recipe.source == "mapped" else None
+    mapped = ground.mapped if recipe.source == "mapped" and not recipe.half else None
     # An unknown mapping is judged like any translation. Within one family an untranslated source is an error.
     one_family = recipe.initiator_family == recipe.responder_family
-    translated = recipe.source != "unchanged" and (mapped is None or one_family)
+    translated = recipe.source != "unchanged" and (mapped is None or one_family) and not recipe.half
     return AddressPlan(
         inside=ground.inside,
         outside=ground.outside,
@@ -83,4 +86,5 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
         mapped_in_order=ground.mapped_in_order,
         port_sets=recipe.port_sets,
         embedded=ground.embedded,
+        half=recipe.half,
     )

@@ -124,8 +124,8 @@ class Bench:
         self.recipe: Recipe = load(cell.dut)
         self.lab: Lab = self._planned_lab() if lab is None else lab
         addresses = address_plan(self.lab.ground, self.recipe)
-        if not self.lab.devices:
-            # A recipe does not state the port sets of an external device.
+        if not self.lab.devices and not self.recipe.half:
+            # A recipe does not state the port sets of an external device, but the rule of one half.
             addresses = replace(addresses, port_sets=None)
         self.traffic = make_plan(cell.traffic, addresses)
         self.address_plan = with_pool(addresses, self.traffic)
@@ -147,7 +147,10 @@ class Bench:
             external.refuse_settings(self.lab, self.recipe, cell.device)
 
     def _planned_lab(self) -> Lab:
-        hosts = hosts_of(self.cell.traffic, (self.recipe.initiator_family, self.recipe.responder_family))
+        traffic = self.cell.traffic
+        if self.recipe.half:
+            traffic = replace(traffic, subscribers=None)  # their router is the device's only neighbour there
+        hosts = hosts_of(traffic, (self.recipe.initiator_family, self.recipe.responder_family))
         kind = kinds.get(self.cell.lab.lab)
         prefix = self.cell.lab.nat64_prefix
         need = need_of(self.recipe, hosts=hosts, background=self.cell.background)
@@ -183,7 +186,7 @@ class Bench:
                 addresses.inside.family,
                 addresses.outside.family,
                 translated=addresses.translated,
-                mapped=self.traffic.mapped_addresses is not None,
+                mapped=self.traffic.mapping_known,
             )
         if Ability.BACKGROUND in settings.needs() and addresses.translated and addresses.outside.family == "ipv6":
             raise UsageError("foreground share: a NAT66 translates native IPv6, too; leave it out")
@@ -253,7 +256,7 @@ class Bench:
             phase1_seconds=seconds,
             after_seconds=phase2 + 2 * grace if phase2 else 0.0,
             longest_seconds=longest,
-            source_addresses=self.traffic.source_addresses.count,
+            source_addresses=self.traffic.sources,
             remote_endpoints=self.traffic.responder_addresses.count * self.traffic.destination_ports.count,
             outside_addresses=1 if self.address_plan.pool is None else self.address_plan.pool.count,
             fills_table=settings.fills_table,

@@ -10,12 +10,14 @@ from typing import Final
 
 from natgauge.bench.pacing import Pacing, watched_bound
 from natgauge.bench.traffic import TrafficPlan
+from natgauge.duts.port_sets import PortSets
 from natgauge.errors import UsageError
 from natgauge.labs.contract import Addresses, Port
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.trials import (
     AddressRange,
     Background,
+    CustomerEdges,
     DelaySamples,
     GatewaySide,
     InitiatorSide,
@@ -110,7 +112,7 @@ class Requests:
                 settings.initiator_family,
                 settings.responder_family,
                 translated=settings.translated,
-                mapped=self.traffic.mapped_addresses is not None,
+                mapped=self.traffic.mapping_known,
             )
         grace = round(settings.grace_seconds * 1000)
         request = TrialRequest(
@@ -165,6 +167,7 @@ class Requests:
             gateway=GatewaySide(mac=port.gateway_mac, address=port.gateway_address),
             source_addresses=_range(traffic.source_addresses),
             source_ports=PortRange(first=traffic.source_ports.first, last=traffic.source_ports.last),
+            customer_edges=None if traffic.edges is None else _edges(traffic.edges, traffic.sources),
             destination_addresses=_range(traffic.destination_addresses),
             destination_ports=PortRange(first=traffic.destination_ports.first, last=traffic.destination_ports.last),
         )
@@ -179,6 +182,21 @@ class Requests:
             addresses=_range(self.traffic.responder_addresses),
             destination_addresses=None if destinations is None else _range(destinations),
         )
+
+
+def _edges(sets: PortSets, number: int) -> CustomerEdges:
+    address, psid = sets.of(0)
+    return CustomerEdges(
+        number=number,
+        ipv6_prefix=str(sets.prefix.network_address),
+        ipv6_prefix_length=sets.prefix.prefixlen,
+        ipv4_prefix=str(sets.addresses.network_address),
+        ipv4_prefix_length=sets.addresses.prefixlen,
+        psid_length=sets.psid_length,
+        psid_offset=sets.psid_offset,
+        first_address=str(address),
+        first_psid=psid,
+    )
 
 
 def longest_seconds(request: TrialRequest) -> float:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subscribers of a device that shares IPv4 addresses (MAP, lw4o6): each of the Initiator's addresses is a subscriber.
 
+Before one half of such a device the tester emulates the subscribers' customer edges instead. Then each edge has the
+address and the ports that follow from the device's rule, and the Initiator's own address is that of their router.
+
 A subscriber can use only the ports of its set, so a plan that needs more towards one remote endpoint is refused.
 """
 
@@ -16,6 +19,7 @@ from natgauge.labs.contract import Addresses, Link
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
     from natgauge.duts.port_sets import PortSets
+    from natgauge.inputs.question import TrafficOptions
 
 
 def source_addresses(subscribers: int | None, named: Addresses | None, sets: PortSets | None, link: Link) -> Addresses:
@@ -35,15 +39,11 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
         if subscribers is not None:
             raise UsageError(
                 f"subscribers: {subscribers} asked for, but none of this device are known; leave it out, or choose "
-                "a gateway of ours of kind lw4o6, map-e or map-t"
+                "a gateway of ours of kind lw4o6, map-e, map-t or map-t-br"
             )
         return named or Addresses(link.tester, link.tester)
     count = subscribers if subscribers is not None else (1 if named is None else named.count)
-    if not 1 <= count <= sets.most:
-        raise UsageError(
-            f"subscribers: {count} is outside of 1 to {sets.most}: sets of {sets}, {sets.per_address} of them on each "
-            f"address of {sets.network}"
-        )
+    _check_count(count, sets)
     if named is None:
         return _from_first(count, link)
     if named.first != link.tester or named.count != count:
@@ -52,6 +52,31 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
             f"{link.tester}; leave them out"
         )
     return named
+
+
+def customer_edges(options: TrafficOptions, sets: PortSets) -> int:
+    """Return the number of customer edges that the tester emulates.
+
+    Raises:
+        UsageError: the number is below 1 or above the limit of the device, or the user chose source addresses or ports.
+    """
+    for name, chosen in (("addresses", options.source_addresses), ("ports", options.source_ports)):
+        if chosen is not None:
+            raise UsageError(
+                f"source {name}: {chosen}: the customer edges have the {name} of the device's rule, {sets}; leave them "
+                "out, and choose --subscribers"
+            )
+    count = 1 if options.subscribers is None else options.subscribers
+    _check_count(count, sets)
+    return count
+
+
+def _check_count(count: int, sets: PortSets) -> None:
+    if not 1 <= count <= sets.most:
+        raise UsageError(
+            f"subscribers: {count} is outside of 1 to {sets.most}: sets of {sets}, {sets.per_address} of them on each "
+            f"address of {sets.network}"
+        )
 
 
 def _from_first(count: int, link: Link) -> Addresses:

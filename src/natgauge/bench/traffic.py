@@ -34,6 +34,8 @@ FIRST_SOURCE_PORT = 1024
 #: Ports that a NAT can assign on one outside address, for one remote endpoint.
 OUTSIDE_PORTS = LAST_PORT - FIRST_SOURCE_PORT + 1
 DEFAULT_CONNECTIONS = 100_000
+#: Four tuples of each emulated customer edge on average: with fewer drawn at random, some edges would have none.
+CONNECTIONS_PER_EDGE = 16
 
 #: Octets with FCS. 64 is Ethernet's minimum. An IPv6 header is 20 octets longer than an IPv4 header, so the IPv6 frame
 #: with the same payload has 84 (RFC 8219 section 5.1.1 explains why 64 is impossible with IPv6).
@@ -84,6 +86,9 @@ class TrafficPlan:
         mapped_addresses: the Initiator's as the Responder writes them, in the same number and order; None where they
             become known only in phase 1.
         subscribers: number of the device's subscribers; None = it has none, or they are not known.
+        edges: port sets of the customer edges that the Initiator emulates, one for each subscriber. Then
+            `source_addresses` is their router's, and `source_ports` are positions in each set, from 1 on. None = it
+            emulates none.
     """
 
     connections: int
@@ -97,6 +102,7 @@ class TrafficPlan:
     order: Order
     mapped_addresses: Addresses | None = None
     subscribers: int | None = None
+    edges: PortSets | None = None
 
     def frame(self, families: tuple[Family, Family], query: Query | None = None, *, handed_on: bool = False) -> Frame:
         """Return the frame of the engine's request.
@@ -114,14 +120,19 @@ class TrafficPlan:
         return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query, handed_on=handed_on)
 
     @property
+    def sources(self) -> int:
+        """Number of source addresses of the Initiator's frames."""
+        return self.source_addresses.count if self.edges is None else self.subscribers or 1
+
+    @property
+    def mapping_known(self) -> bool:
+        """Whether the Initiator's source is known as the Responder sees it, although the device changes it."""
+        return self.mapped_addresses is not None or self.edges is not None
+
+    @property
     def space(self) -> int:
         """Number of four tuples in the ranges."""
-        return (
-            self.source_addresses.count
-            * self.source_ports.count
-            * self.responder_addresses.count
-            * self.destination_ports.count
-        )
+        return self.sources * self.source_ports.count * self.responder_addresses.count * self.destination_ports.count
 
 
 def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
@@ -131,14 +142,25 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         UsageError: a range is malformed, empty, reversed or of the wrong family, contains the device's own address, is
             too small for the connections, or not mapped, or the frame does not fit the family or the lab.
     """
-    named = _named_addresses("source addresses", options.source_addresses, around.inside)
-    sources = sharing.source_addresses(options.subscribers, named, around.port_sets, around.inside)
+    edges = around.port_sets if around.half else None
+    if edges is None:
+        named = _named_addresses("source addresses", options.source_addresses, around.inside)
+        sources = sharing.source_addresses(options.subscribers, named, around.port_sets, around.inside)
+        subscribers = sources.count
+    else:
+        sources = Addresses(around.inside.tester, around.inside.tester)
+        subscribers = sharing.customer_edges(options, edges)
     hosts = around.embedded or around.outside
     named_hosts = _named_addresses("destination addresses", options.destination_addresses, hosts)
     responders = named_hosts or Addresses(hosts.tester, hosts.tester)
     behind = behind_prefix(responders, around.prefix)
     connections = _check_connections(options.connections)
-    source_ports, destination_ports = _ports(options, connections, sources.count, responders.count, around.port_sets)
+    if edges is None:
+        source_ports, destination_ports = _ports(
+            options, connections, sources.count, responders.count, around.port_sets
+        )
+    else:
+        source_ports, destination_ports = _ports_of_edges(options, connections, subscribers, responders.count, edges)
     size = frame_size(options.frame_size, options.frame_side, around)
     plan = TrafficPlan(
         connections=0,
@@ -151,8 +173,11 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         frame_side=options.frame_side,
         order=options.order,
         mapped_addresses=_as_responder_writes(sources, around),
-        subscribers=None if around.port_sets is None else sources.count,
+        subscribers=None if around.port_sets is None else subscribers,
+        edges=edges,
     )
+    if edges is not None and connections is None:
+        connections = min(plan.space, max(DEFAULT_CONNECTIONS, subscribers * CONNECTIONS_PER_EDGE))
     return _with_connections(plan, connections, with_pool(around, plan), named=_ranges_named(options))
 
 
@@ -160,7 +185,7 @@ def with_pool(around: AddressPlan, plan: TrafficPlan) -> AddressPlan:
     """Return the address_plan with the outside addresses that the plan's subscribers share, if it has subscribers."""
     if around.port_sets is None:
         return around
-    return replace(around, pool=sharing.pool(around.port_sets, plan.source_addresses.count))
+    return replace(around, pool=sharing.pool(around.port_sets, plan.sources))
 
 
 def _ranges_named(options: TrafficOptions) -> bool:
@@ -178,12 +203,12 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
     if number > plan.space:
         raise UsageError(
             f"connections: {number} asked for, but the ranges hold {plan.space} four tuples "
-            f"({plan.source_addresses.count} source addresses x {plan.source_ports.count} source ports x "
+            f"({plan.sources} source addresses x {plan.source_ports.count} source ports x "
             f"{plan.responder_addresses.count} destination addresses x {plan.destination_ports.count} destination "
             "ports); widen a range or ask for fewer"
         )
     plan = replace(plan, connections=number)
-    if around.port_sets is not None:
+    if around.port_sets is not None and plan.edges is None:
         sharing.refuse_small_sets(plan.source_ports, number, around.port_sets)
     _check_port_pool(plan, around)
     return plan
@@ -230,6 +255,17 @@ def _ports(
         number = connections if connections is not None or _ranges_named(options) else DEFAULT_CONNECTIONS
         source = sharing.source_ports(number, sources, responders * destination.count, sets, FIRST_SOURCE_PORT)
     return source, destination
+
+
+def _ports_of_edges(
+    options: TrafficOptions, connections: int | None, edges: int, responders: int, sets: PortSets
+) -> tuple[Range, Range]:
+    """Return all ports of each set, as positions, and the user's or the least number of destination ports."""
+    source = Range(1, sets.ports)
+    if options.destination_ports is not None:
+        return source, parse_ports("destination ports", options.destination_ports)
+    wanted = DEFAULT_CONNECTIONS if connections is None else connections
+    return source, Range(1, min(math.ceil(wanted / (edges * source.count * responders)), LAST_PORT))
 
 
 def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | None:

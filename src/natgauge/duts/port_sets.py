@@ -14,6 +14,8 @@ from natgauge.duts.recipe_model import Number, RecipeTable
 #: Ports below are the system's (RFC 6335 section 6): no subscriber is given a set that has any (RFC 7596 section 5.1).
 FIRST_PORT: Final = 1024
 _PORT_BITS: Final = 16
+#: Bits of an IPv6 address before its interface identifier.
+_PREFIX_BITS: Final = 64
 
 
 class PortSets(RecipeTable):
@@ -24,12 +26,14 @@ class PortSets(RecipeTable):
         psid_length: bits of a port that identify its set, "k", 0 to 16.
         psid_offset: bits of a port before these, "a", 0 to 15.
         most_subscribers: most subscribers that the devices serve; None = the number of sets.
+        rule_prefix: rule IPv6 prefix of MAP, followed by the embedded address bits (RFC 7597 section 5).
     """
 
     network: str
     psid_length: Annotated[int, Field(ge=0, le=16)]
     psid_offset: Annotated[int, Field(ge=0, le=15)] = 0
     most_subscribers: Number | None = None
+    rule_prefix: str = "2001:db8::/40"
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -43,12 +47,46 @@ class PortSets(RecipeTable):
             raise ValueError(f"network {self.network}: is no IPv4 network; write for example 198.18.0.0/16") from None
         if network.num_addresses < 4 or not self.per_address:
             raise ValueError(f"network {self.network}, psid_length {self.psid_length}: has no set for anybody")
+        try:
+            ipaddress.IPv6Network(self.rule_prefix)
+        except ValueError:
+            raise ValueError(
+                f"rule_prefix {self.rule_prefix}: is no IPv6 prefix; write for example 2001:db8::/40"
+            ) from None
         return self
 
     @property
     def addresses(self) -> ipaddress.IPv4Network:
         """Network of the outside addresses that subscribers share (RFC 7597 section 5.1: rule IPv4 prefix)."""
         return ipaddress.IPv4Network(self.network)
+
+    @property
+    def prefix(self) -> ipaddress.IPv6Network:
+        """The rule IPv6 prefix of MAP."""
+        return ipaddress.IPv6Network(self.rule_prefix)
+
+    @property
+    def embedded_bits(self) -> int:
+        """Number of embedded address bits of MAP: those of the IPv4 suffix, then the PSID."""
+        return 32 - self.addresses.prefixlen + self.psid_length
+
+    def refuse_long_rule(self) -> None:
+        """Refuse a rule whose MAP addresses would not fit before the interface identifier (RFC 7597 section 5.2).
+
+        Raises:
+            ValueError: prefix and embedded address bits are more than 64 bits.
+        """
+        if self.prefix.prefixlen + self.embedded_bits > _PREFIX_BITS:
+            raise ValueError(
+                f"rule_prefix {self.rule_prefix}: {self.embedded_bits} embedded address bits after it make more than 64"
+            )
+
+    def map_address(self, subscriber: int) -> ipaddress.IPv6Address:
+        """Return the MAP address of a subscriber, 0 .. `most` - 1 (RFC 7597 section 6)."""
+        address, psid = self.of(subscriber)
+        suffix = (int(address) - int(self.addresses.network_address)) << self.psid_length | psid
+        upper = suffix << _PREFIX_BITS - self.prefix.prefixlen - self.embedded_bits
+        return self.prefix.network_address + (upper << _PREFIX_BITS | int(address) << _PORT_BITS | psid)
 
     @property
     def ports(self) -> int:
@@ -91,6 +129,7 @@ class PortSets(RecipeTable):
             "NG_PSID_LENGTH": str(self.psid_length),
             "NG_PSID_OFFSET": str(self.psid_offset),
             "NG_PSID_FIRST": str(self.first),
+            "NG_RULE_PREFIX6": self.rule_prefix,
         }
 
     def __str__(self) -> str:

@@ -42,6 +42,7 @@ _ORIGINS: Final[Any] = {"origin": True, "chain": {"__all__": {"recipe": {"origin
 
 Kind = Literal[
     "routing", "nat44", "nat66", "nptv6", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
+    "map-t-br",
 ]  # fmt: skip
 
 _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
@@ -53,13 +54,16 @@ _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
     "siit": (("ipv6", "ipv4"), ("ipv4", "ipv6")),
     "softwire": (("ipv4", "ipv6"), ("ipv6", "ipv4")),
     **dict.fromkeys(("464xlat", "ds-lite", "lw4o6", "map-e", "map-t"), (("ipv4", "ipv4"),)),
+    "map-t-br": (("ipv6", "ipv4"),),
 }
 
 
-#: Kinds that give each of the Initiator's addresses one of its own, and keep the port.
-_MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit")
+#: Kinds that are one half of a chain; the tester emulates the other half (RFC 8219 section 4.2).
+_HALVES: Final[tuple[Kind, ...]] = ("map-t-br",)
+#: Kinds whose mapping of the Initiator's addresses is known in advance, and that keep the port.
+_MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit", *_HALVES)
 #: Kinds whose subscribers share addresses, each with a set of ports.
-_SHARING: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t")
+_SHARING: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_HALVES)
 
 
 class Recipe(RecipeTable):
@@ -72,8 +76,8 @@ class Recipe(RecipeTable):
         initiator_family: address family of the frames on the Initiator's side.
         responder_family: address family of the frames on the Responder's side.
         stateful: whether it keeps connections.
-        source: what happens to the Initiator's source address and port; "mapped": each address becomes its own one,
-            and the port stays (RFC 7757, RFC 6296).
+        source: what happens to the Initiator's source address and port; "mapped": the address follows from the
+            Initiator's address, and the port stays (RFC 7757, RFC 6296, RFC 7599).
         system: operating system that its device must run.
         extends: fragments that the recipe extends, first to last.
         environment: variables of its snippets in addition to those of the lab.
@@ -86,7 +90,8 @@ class Recipe(RecipeTable):
         knobs: settings that can be changed.
         chain: its devices from the Initiator to the Responder, where there are several; verbs, knobs and limits are
             then those of the device that holds the state.
-        port_sets: how its subscribers share addresses; each of the Initiator's addresses is a subscriber.
+        port_sets: how its subscribers share addresses; each of the Initiator's addresses is a subscriber, or each
+            customer edge that the tester emulates.
         origin: file that contained it.
     """
 
@@ -136,6 +141,12 @@ class Recipe(RecipeTable):
             raise ValueError(f"emptyings: {taken[0]} is a way of every gateway; choose another name")
         return self
 
+    @model_validator(mode="after")
+    def _rule_fits(self) -> Self:
+        if self.port_sets is not None and self.half:
+            self.port_sets.refuse_long_rule()
+        return self
+
     def _chain_consistent(self) -> None:
         before, who = self.initiator_family, "the Initiator"
         for part in self.chain:
@@ -152,6 +163,11 @@ class Recipe(RecipeTable):
             raise ValueError(
                 f"stateful is {self.stateful}, but {' and '.join(holding) or 'no device'} keeps connections"
             )
+
+    @property
+    def half(self) -> bool:
+        """Whether it is one half of a chain, whose other half, customer edges, the tester emulates."""
+        return self.kind in _HALVES
 
     @property
     def own_processes(self) -> bool:

@@ -194,11 +194,15 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
 def _ranges(traffic: TrafficPlan) -> dict[str, Any]:
     # A single subscriber is not recorded, so that its results are comparable with those of devices without any.
     shared = {"subscribers": traffic.subscribers} if (traffic.subscribers or 1) > 1 else {}
+    addresses, ports = str(traffic.source_addresses), f"{traffic.source_ports.first}-{traffic.source_ports.last}"
+    if traffic.edges is not None:
+        addresses = f"{traffic.edges.map_address(0)}-{traffic.edges.map_address(traffic.sources - 1)}"
+        ports = f"{ports} of each port set"
     return {
         **shared,
-        "source_addresses": str(traffic.source_addresses),
-        "source_address_count": traffic.source_addresses.count,
-        "source_ports": f"{traffic.source_ports.first}-{traffic.source_ports.last}",
+        "source_addresses": addresses,
+        "source_address_count": traffic.sources,
+        "source_ports": ports,
         "source_port_count": traffic.source_ports.count,
         "destination_addresses": str(traffic.responder_addresses),
         "destination_address_count": traffic.responder_addresses.count,

@@ -58,8 +58,29 @@ class GatewaySide(AgreementPart):
     address: str | None = None
 
 
+class CustomerEdges(AgreementPart):
+    """Customer edges of MAP-T that the Initiator emulates, with their basic mapping rule (RFC 7597 section 5).
+
+    Edge 0 has PSID `first_psid` of `first_address`, edge 1 the next PSID, and so on. Lengths are in bits.
+    """
+
+    number: int
+    ipv6_prefix: str
+    ipv6_prefix_length: int
+    ipv4_prefix: str
+    ipv4_prefix_length: int
+    psid_length: int
+    psid_offset: int
+    first_address: str
+    first_psid: int
+
+
 class InitiatorSide(AgreementPart):
-    """The tester's port that opens connections (RFC 9693 section 3) and the four ranges of its frames."""
+    """The tester's port that opens connections (RFC 9693 section 3) and the four ranges of its frames.
+
+    With `customer_edges`, `source_addresses` is the one address of their router, and `source_ports` are positions in
+    each port set, from 1 on.
+    """
 
     interface: str
     netns: str | None = None
@@ -68,6 +89,7 @@ class InitiatorSide(AgreementPart):
     gateway: GatewaySide
     source_addresses: AddressRange
     source_ports: PortRange
+    customer_edges: CustomerEdges | None = None
     destination_addresses: AddressRange
     destination_ports: PortRange
 

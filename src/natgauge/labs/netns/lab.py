@@ -271,9 +271,9 @@ class NetnsLab(MadeLab):
             # Its hosts are behind the prefix there.
             **(_network("NG_RESPONDER_NETWORK", OUTSIDE["ipv4"]) if self.families == ("ipv4", "ipv6") else {}),
             **_plain_addresses("NG_INSIDE_ADDRESS", before[1]),
-            **_plain_addresses("NG_INSIDE_PEER", before[0]),
+            **(_plain_addresses("NG_INSIDE_PEER", before[0]) or _host("NG_INSIDE_PEER", INSIDE[self.families[0]])),
             **_plain_addresses("NG_OUTSIDE_ADDRESS", after[0]),
-            **_plain_addresses("NG_OUTSIDE_PEER", after[1]),
+            **(_plain_addresses("NG_OUTSIDE_PEER", after[1]) or _host("NG_OUTSIDE_PEER", OUTSIDE[self.families[1]])),
         }
         # Like the threads that empty its rings, or the sender, which go first too: of the two none pushes the other
         # aside.
@@ -393,6 +393,12 @@ def _plain_addresses(variable: str, end: End) -> Mapping[str, str]:
     """Return the addresses of the frames under test; recipes need no knowledge of background traffic."""
     tested = [address for address in end.addresses if address not in _NATIVE]
     return {f"{variable}{address.version}": str(address.ip) for address in tested}
+
+
+def _host(variable: str, side: LinkSide) -> Mapping[str, str]:
+    """Return the tester's first address, the neighbour of the first or last device."""
+    host = side.host(0)
+    return {f"{variable}{host.version}": str(host)}
 
 
 def _bind_queues(device: NamespaceDevice) -> None:
