@@ -55,6 +55,27 @@ fn differences_are_of_neighbours_in_the_order_of_sending_whichever_came_first() 
 }
 
 #[test]
+fn each_period_counts_its_own_frames_which_are_numbered_from_zero_again() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[]));
+    let counts = |tally: tally| (tally.received, tally.duplicates, tally.reordered);
+    assert_eq!(counts(receive(&loaded, &[(0, 0), (1, 0), (3, 0), (2, 0)])), (4, 0, 1));
+    let before = loaded.programs.received();
+    loaded.programs.clear_windows(1).unwrap();
+    receive(&loaded, &[(0, 0), (1, 0), (1, 0)]);
+    let period = loaded.programs.received().since(&before);
+    assert_eq!(counts(period.tally[PHASE2_INITIATOR]), (2, 1, 0));
+    let lost = loaded.programs.window(0, PHASE2_INITIATOR).and_then(|window| window.lost(4));
+    assert_eq!(
+        lost.map(|mut frames| {
+            frames.sort_unstable();
+            frames
+        }),
+        Some(vec![2, 3])
+    );
+}
+
+#[test]
 fn only_the_samples_asked_for_are_timed() {
     let mut place = MaybeUninit::uninit();
     let stream = r#"{"rate":1000.0,"frames":1000}"#;
