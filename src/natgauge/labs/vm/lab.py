@@ -92,17 +92,16 @@ class GuestLab(RemoteLab):
         self.emulated = self._accelerator == "tcg"
 
     def _boot_machine(self) -> None:
-        """Let the cards distribute flows over their queues.
+        """Let the guest distribute flows over its processors by a hash of addresses and ports.
 
-        The driver of the guest's kernel tells its card how only when somebody sets it (drivers/net/virtio_net.c,
-        virtnet_set_rxfh). Before that, all frames are in the first queue.
+        That is receive packet steering (Documentation/networking/scaling.rst). A network card would do it itself.
 
         Raises:
-            BrokenError: the guest's driver refuses.
+            BrokenError: the guest's kernel refuses.
         """
         if self._shape.cores > 1:
-            each = " && ".join(f"ethtool -X {name} equal {self._shape.cores}" for name in _INTERFACES)
-            self._remote.ask(each)
+            queues = " ".join(f"/sys/class/net/{name}/queues/rx-*/rps_cpus" for name in _INTERFACES)
+            self._remote.ask(f"for queue in {queues}; do echo {mask_of(self._shape.cores)} > $queue || exit 1; done")
 
     def down(self) -> list[str]:
         """End the guest, and give back what it needed; nothing happens when nothing is up.
@@ -120,3 +119,9 @@ class GuestLab(RemoteLab):
 
     def _remember(self, undo: str, says: str) -> None:
         """The guest ends with the lab, and all that was made in it."""
+
+
+def mask_of(cores: int) -> str:
+    """Return the first `cores` processors, 1 to 64, in the form of a kernel mask: groups of 32 bits."""
+    mask = f"{(1 << cores) - 1:x}"
+    return f"{mask[:-8]},{mask[-8:]}" if len(mask) > 8 else mask

@@ -227,13 +227,13 @@ def _queues(cores: int) -> tuple[str, str]:
     """Return the options of a tap and of its card for a queue pair per processor; empty for a single processor.
 
     A queue pair needs two interrupt vectors, and the card two more, for its configuration and its control queue. The
-    kernel puts all frames of a sending core into one queue of the tap (drivers/net/tun.c, tun_xdp_xmit), so the card
-    distributes the flows (`rss`). With `hash` QEMU does so itself; otherwise it leaves that to a program at the tap,
-    which frames sent by XDP do not pass (hw/net/virtio-net.c, virtio_net_handle_rss).
+    kernel puts all frames of a sending core into one queue of the tap (drivers/net/tun.c, tun_xdp_xmit), so the guest
+    distributes the flows itself (`GuestLab`). QEMU's own flow hash (`rss=on`) is no help: when a queue that it chose is
+    full, it stops reading the tap, and nothing makes it go on.
     """
     if cores == 1:
         return "", ""
-    return f",queues={cores}", f",mq=on,vectors={2 * cores + 2},rss=on,hash=on"
+    return f",queues={cores}", f",mq=on,vectors={2 * cores + 2}"
 
 
 def _kvm_works() -> bool | None:
