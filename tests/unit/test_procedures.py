@@ -111,6 +111,7 @@ def test_an_inner_measurement_has_all_common_settings_but_is_done_once() -> None
         "order": "increasing",
         "profile": "standard",
         "loss_tolerance": 0.01,
+        "zero_checksum": "accept",
         "frame_timeout_seconds": 0.5,
         "invalid_repeats": 3,
         "settle_seconds": 4.0,
