@@ -66,6 +66,14 @@ class Evidence:
         """What limited the measurement, or the single trial; "" if nothing did."""
         return self.outcome.limited_by or "" if self.result is None else self.result.limited_by
 
+    @property
+    def excused_frames(self) -> int:
+        """Lost frames of all trials of a procedure that disturbances explain; 0 of a single trial."""
+        if self.result is None:
+            return 0
+        outcomes = [attempt.outcome for measured in self.result.measurements for attempt in measured.attempts]
+        return sum(sum(outcome.excused_by_direction.values()) for outcome in outcomes)
+
 
 Value = float | str
 Read = Callable[[Evidence], Value]
