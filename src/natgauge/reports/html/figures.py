@@ -214,7 +214,7 @@ def _loss(group: Sequence[Numbered]) -> Figure:
     medians: list[dict[str, Any]] = []
     data: list[tuple[str, ...]] = []
     for entry in group:
-        # In shared placement nothing is lost; what is short is that the sending was slowed down.
+        # In shared placement a busy device slows the sender, so lost frames alone are not all that is missing.
         name = "shortfall_percent" if entry.result.placement == "shared" else "lost_percent"
         by_load: dict[float, list[float]] = {}
         for repetition in entry.result.repetitions:
@@ -232,7 +232,7 @@ def _loss(group: Sequence[Numbered]) -> Figure:
     upright, each = _uprights(group), "frames/s in each direction"
     axes = (ChartAxis("offered load (frames/s, each direction)"), ChartAxis("loss (%)"))
     shared = any(entry.result.placement == "shared" for entry in group)
-    why = " In shared placement nothing is lost; shown is the share by which the sending was slowed down." * shared
+    why = " In shared placement, shown is the share of the offered rate that was not forwarded." * shared
     return Figure(
         title="Loss against load",
         alternative=" ".join(f"{row[0]}: {row[2]} % at {row[1]} frames/s." for row in data),
