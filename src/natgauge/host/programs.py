@@ -11,7 +11,7 @@ from pathlib import Path
 
 from natgauge.errors import HostError
 
-#: Environment variable with the directory of the programs, where they are in another place.
+#: Environment variable that names the folder of the programs; programs there are preferred to all others.
 VARIABLE = "NATGAUGE_PROGRAMS"
 #: Names folders, separated by colons, in which devices on this machine find programs first: a gateway built by oneself.
 PATH_VARIABLE = "NATGAUGE_PATH"
@@ -22,7 +22,7 @@ _SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def find(name: str) -> Path:
     """Find a compiled program of natgauge, e.g. "natgauge-engine".
 
-    The search order is: the directory of the Python interpreter (where the wheel installs it), $NATGAUGE_PROGRAMS,
+    The search order is: $NATGAUGE_PROGRAMS, the directory of the Python interpreter (where the wheel installs it),
     target/release of the checkout, PATH.
 
     Raises:
@@ -32,7 +32,7 @@ def find(name: str) -> Path:
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
     raise HostError(
-        f"program {name}: not found next to {sys.executable}, in ${VARIABLE}, in target/release or in PATH; "
+        f"program {name}: not found in ${VARIABLE}, next to {sys.executable}, in target/release or in PATH; "
         'build it with "make setup"'
     )
 
@@ -49,10 +49,11 @@ def search_path() -> str:
 
 
 def _candidates(name: str) -> Iterator[Path]:
-    # Not resolved: in a virtual environment the interpreter is a symbolic link, with the programs in its folder.
-    yield Path(sys.executable).parent / name
+    # What the user names comes before what is installed: a program that was just built replaces the installed one.
     if directory := os.environ.get(VARIABLE):
         yield Path(directory) / name
+    # Not resolved: in a virtual environment the interpreter is a symbolic link, with the programs in its folder.
+    yield Path(sys.executable).parent / name
     yield Path(__file__).resolve().parents[3] / "target" / "release" / name
     if path := shutil.which(name):
         yield Path(path)
