@@ -16,8 +16,8 @@ DoubtWord = Literal[
     "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",
     "table not emptied", "tester unknown", "tester on device cores", "functional", "link limited", "flow control",
     "short trials", "batches", "taking turns", "machine shared", "real server", "server limited",
-    "unreliable", "frames in stalls", "collapsed", "ended early", "table inferred", "rare loss", "several limits",
-    "mixed", "autocorrelated", "drift", "throughput doubted", "uneven cores", "idle cores",
+    "unreliable", "frames in stalls", "excused frames", "collapsed", "ended early", "table inferred", "rare loss",
+    "several limits", "mixed", "autocorrelated", "drift", "throughput doubted", "uneven cores", "idle cores",
 ]  # fmt: skip
 
 #: Subjects of a note that is no reason for doubt.

@@ -154,6 +154,15 @@ def test_a_time_or_cost_that_something_else_made_larger_is_an_upper_bound(
     assert interval_of(contrast(bound, result(FIRST, **common))).endswith(" to more")
 
 
+def test_shares_of_lost_frames_with_bounds_differ_only_beyond_them() -> None:
+    """Excused frames leave a range: 1.8 % to 2.1 % of the frames were lost, and 2 % are no more than that."""
+    common: dict[str, Any] = {"metric": "frame-loss", "unit": "%"}
+    ranged, exact = result([1.8] * 5, error=0.3, **common), result([2.0] * 5, **common)
+    assert outcome(ranged, exact) == "no difference seen"
+    assert outcome(ranged, result([2.2] * 5, **common)) == "worse"
+    assert outcome(result([1.8] * 5, **common), exact) == "worse"
+
+
 def test_a_lower_bound_against_a_zero_has_no_end_either() -> None:
     found = contrast(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]]))
     assert (found.kind, found.interval.lower) == ("difference", -math.inf)

@@ -13,7 +13,6 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures import connection_rate
-from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result, verdict_counts
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
@@ -161,24 +160,9 @@ def test_only_trials_of_which_frames_were_sent_count_as_collapses() -> None:
     assert (unbegun, result.trials[Verdict.COLLAPSED]) == (1, 2)
     (doubt,) = (doubt for doubt in result.doubts if doubt.word == "collapsed")
     assert doubt.text == (
-        f"the device collapsed in 1 of {sum(result.trials.values()) - unbegun} trials, each of which counts as a load "
-        "too high; 1 more could not begin, because it did not come back"
+        f"the device collapsed in 1 of {sum(result.trials.values()) - unbegun} trials; 1 more could not begin, "
+        "because it did not come back"
     )
-
-
-def test_a_metric_without_a_search_has_no_load_too_high() -> None:
-    meter, _ = mortal()
-    attempt = Attempt(1e5, short=False, outcome=meter.measure(PLAN))
-    assert attempt.outcome.verdict is Verdict.COLLAPSED
-    for upper, clause in ((None, False), (2e5, True)):
-        one = Measurement(1e5, upper, "device", verdict_counts([attempt]), attempts=(attempt,))
-        (doubt,) = (
-            doubt
-            for doubt in make(make_result("latency", "us", {}, [one]), Parameters()).doubts
-            if doubt.word == "collapsed"
-        )
-        assert doubt.text.startswith("the device collapsed in 1 of 1 trials")
-        assert ("a load too high" in doubt.text) == clause
 
 
 def test_a_device_that_is_gone_before_anything_passed_is_an_error() -> None:

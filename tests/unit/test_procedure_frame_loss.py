@@ -121,10 +121,41 @@ class _StandsStill(Gateway):
         return replace(evidence, phase2=streams, cpus=(LONG_STALL,))
 
 
-def test_frames_that_a_stall_lost_are_in_no_share() -> None:
-    """At 1 M frames/s a device of 550 k loses 45 %; with the stall 50.5 % were told."""
+def test_frames_that_a_stall_lost_are_in_no_share_and_their_number_bounds_it() -> None:
+    """At 1 M frames/s a device of 550 k loses 45 %; with the stall 50.5 % of the frames are lost."""
     result = measure(_StandsStill(forwards=550_000), full_rate=1e6, invalid_repeats=0)
     first: Any = result.measurements[0].series[0]
     assert (first["verdict"], first["lost_percent"]) == ("FAIL", pytest.approx(45, abs=0.001))
     assert first["lost_percent_from_initiator"] == pytest.approx(45, abs=0.001)
-    assert any("excused frames count neither as lost nor as sent" in note.text for note in result.notes)
+    measured = result.measurements[0]
+    assert measured.value == pytest.approx(45, abs=0.001)
+    assert measured.upper == pytest.approx(50.5, abs=0.001)
+    assert first["lost_percent_most"] == pytest.approx(50.5, abs=0.001)
+    assert {note.word for note in measured.notes if note.is_doubt} == {"excused frames"}
+
+
+class _LosesInStallsAsAlways(Gateway):
+    """Loses every 50th frame; a stall of a tenth of the trial loses no further frame."""
+
+    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+        evidence = super()._trial(plan)
+        streams = {
+            direction: replace(
+                counts, received=counts.intended - counts.intended // 50, lost_in_stalls=counts.intended // 500
+            )
+            for direction, counts in evidence.phase2.items()
+        }
+        return replace(evidence, phase2=streams, cpus=(LONG_STALL,))
+
+
+def test_loss_of_the_device_itself_in_a_stall_is_within_the_bounds() -> None:
+    """The device loses 2 %; without the excused frames it would be 1.80 %."""
+    measured = measure(_LosesInStallsAsAlways(), full_rate=1e6, invalid_repeats=0).measurements[0]
+    assert measured.value < 2 - 0.1
+    assert measured.upper == pytest.approx(2, abs=0.001)
+
+
+def test_a_share_without_excused_frames_has_no_bounds() -> None:
+    measured = measure(Gateway(forwards=550_000), full_rate=1e6).measurements[0]
+    assert measured.upper is None
+    assert not any("lost_percent_most" in row for row in measured.series)

@@ -89,13 +89,12 @@ def _span(repetition: Repetition, result: Result) -> _Span:
     A repetition that the device did not limit has no upper bound. For times and costs the directions are reversed: a
     time that the host lengthened, and a cost that the tester's own work hides, have no lower bound.
     """
+    upper = repetition.value if repetition.upper is None else max(repetition.value, repetition.upper)
     if better(result.metric) == "lower":
-        return _Span(0.0 if repetition.limited_by in ("host", "tester") else repetition.value, repetition.value)
+        return _Span(0.0 if repetition.limited_by in ("host", "tester") else repetition.value, upper)
     if repetition.limited_by in _NO_DEVICE and (repetition.limited_by != "time" or repetition.upper is None):
         return _Span(repetition.value, math.inf)
-    return _Span(
-        repetition.value, repetition.value if repetition.upper is None else max(repetition.value, repetition.upper)
-    )
+    return _Span(repetition.value, upper)
 
 
 def bounds(result: Result) -> tuple[float, float]:

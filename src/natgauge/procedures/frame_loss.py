@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from natgauge.inputs.checks import positive, share_in
@@ -117,20 +117,18 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
             if outcome is None:
                 continue
             rows.append(_row(share, rate, outcome))
-            if excused := sum(outcome.excused_by_direction.values()):
-                text = f"{rate:.0f} frames/s: {excused} excused frames count neither as lost nor as sent"
-                self.repetition_notes.append(Note("trials", text, excused))
             lossless = [*lossless, rate] if outcome.verdict is Verdict.PASS else []
             if len(lossless) == LOSS_FREE_IN_A_ROW:
                 break
         else:
             text = "there were no two trials in a row without loss, down to the lowest rate"
             self.repetition_notes.append(Note("device", text))
-        value = rows[0]["lost_percent" if settings.placement != "shared" else "shortfall_percent"]
         figures = {"highest_rate_without_loss": lossless[0]} if lossless else {}
-        return self.measurement(
-            float(value or 0.0), figures=figures, notes=_shared_notes(settings, lossless), series=rows
-        )
+        quantity = "lost_percent" if settings.placement != "shared" else "shortfall_percent"
+        value, most = float(rows[0][quantity] or 0.0), rows[0].get(f"{quantity}_most")
+        notes = [*_shared_notes(settings, lossless), *_excused_notes(rows, quantity)]
+        measured = self.measurement(value, figures=figures, notes=notes, series=rows)
+        return measured if most is None else replace(measured, upper=float(most))
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         full = f"100 % is {self.full:.0f} frames/s {self.settings.each_direction}, {self.meaning}"
@@ -165,6 +163,19 @@ def _shared_notes(settings: FrameLossSettings, lossless: Sequence[float]) -> lis
     return [method, *late_frames.note_of(settings.trial_seconds, lossless[0], apart, advice, what)]
 
 
+def _excused_notes(rows: Sequence[Row], quantity: str) -> list[Note]:
+    """A doubt that names the range of the share at each load where frames were excused."""
+    return [
+        Note(
+            "excused frames",
+            f"at {row['offered_rate']:.0f} frames/s the share is between {row[quantity]:.4g} % and {most:.4g} %: "
+            "disturbances explain some of the lost frames, and the device may have lost a part of those itself",
+        )
+        for row in rows
+        if (most := row.get(f"{quantity}_most")) is not None
+    ]
+
+
 def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:
     counts, excused = outcome.phase2, outcome.excused_by_direction
     lost = {direction: lost_share(counted, excused.get(direction, 0)) for direction, counted in counts.items()}
@@ -178,6 +189,13 @@ def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:
     }
     for direction, share_lost in lost.items():
         row[f"lost_percent_from_{direction.value}"] = 100 * share_lost
+    if any(excused.values()):
+        row["lost_percent_most"] = 100 * worst(
+            {direction: lost_share(counted) for direction, counted in counts.items()}
+        )
+        row["shortfall_percent_most"] = 100 * worst(
+            {direction: shortfall(counted) for direction, counted in counts.items()}
+        )
     return row
 
 

@@ -218,9 +218,6 @@ def _collapsed(measured: MeasurementResult) -> Iterator[Note]:
     if not collapsed:
         return
     text = f"the device collapsed in {collapsed} of {sum(measured.trials.values()) - unbegun} trials"
-    # Only a search for a load has an upper bound.
-    if any(measurement.upper is not None for measurement in measured.measurements):
-        text += ", each of which counts as a load too high"
     if unbegun:
         text += f"; {unbegun} more could not begin, because it did not come back"
     yield Note("collapsed", text)

@@ -33,7 +33,8 @@ class Repetition(RecordPart):
 
     Attributes:
         value: value in the result's unit.
-        upper: lowest value that the search found too high; None where there is none.
+        upper: upper bound of the value: the lowest load that a search found too high, or the share of lost frames with
+            the excused ones; None where there is none.
         error: `upper` - `value`; None without an upper bound.
         limited_by: cause that limited this repetition.
         trials: number of trials by verdict.

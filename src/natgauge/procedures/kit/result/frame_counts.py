@@ -27,8 +27,9 @@ def lost_share(counts: Counts, excused: int = 0) -> float:
 
     Args:
         counts: counts of one direction.
-        excused: lost frames that disturbances explain, 0 to the number lost. They give no statement about the device,
-            so they count neither as lost nor as offered.
+        excused: lost frames that disturbances explain, 0 to the number lost. They count neither as lost nor as offered.
+            That is right where a stall lost every frame that was due in it. Where the device itself lost some of them,
+            the share is too low: the true one lies between this and the share without excused frames.
     """
     offered = counts.offered - excused
     return (counts.lost - excused) / offered if offered else 0.0

@@ -110,7 +110,8 @@ class Measurement:
 
     Attributes:
         value: in the metric's unit; 0 when no trial passed.
-        upper: lowest rate found too high; None when even the tester's highest rate passed.
+        upper: upper bound of the value: the lowest load that a search found too high, or the share of lost frames with
+            the excused ones; None when even the tester's highest rate passed, or the value is exact.
         limited_by: "device", "table", "port pool", "tester", "host" or "time".
         trials: number of trials by verdict.
         attempts: every trial in order, INVALID trials included.
