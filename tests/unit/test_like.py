@@ -36,7 +36,7 @@ from natgauge.published.model import Quantity, Table
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters
 from natgauge.records.store import SUMMARY
-from natgauge.reports import csv_table, draft, latex, like, markdown, text
+from natgauge.reports import csv_table, draft, latex, like, markdown, matrix, pivot, text
 from natgauge.reports.find_results import find
 from natgauge.reports.sheet import Sheet
 
@@ -141,6 +141,42 @@ def test_the_results_of_a_small_plan_fill_the_table(name: str) -> None:
                 directions = one.plan.columns.get("directions", ["both"] * one.width)[at]
                 truth *= 2 if quantity.directions is not None and directions == "both" else 1
                 assert value(cell) * quantity.times == pytest.approx(truth, rel=0.07), (row.label, at)
+
+
+#: What the last command of a small plan is against, where the table has no axis.
+AGAINST = {
+    DRAWN: "frame-size",
+    "nat64-paper-table-8": "directions",
+    "nat64-paper-table-9": None,
+    "nat64-paper-table-10": None,
+    "nat64-paper-table-15": "directions",
+    "nat64-paper-table-22": "metrics",
+    "nat64-paper-table-23": "order",
+    "scalability-draft-figure-6": None,
+    "scalability-draft-figure-11": "alpha",
+    "v6ops-mail-forwarding": "device",
+}
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_the_commands_of_a_small_plan_end_with_a_table_of_what_varies(name: str) -> None:
+    """Each result of the plan is in that table, and each value of what varies is a column of it."""
+    one = table(name)
+    varied = plans.against(one, small=True)
+    assert varied == (AGAINST[name] if one.axis == "none" else one.axis)
+    comments = [line for line in plans.text(one, small=True).splitlines() if line.startswith("#   natgauge report")]
+    assert comments[0] == f"#   natgauge report --like {name} --beside results/{name}-small"
+    if varied is None:
+        assert len(comments) == len(measured(name)) == 1
+        return
+    assert comments[1:] == [f"#   natgauge report --against {varied} results/{name}-small"]
+    if varied == "metrics":
+        medians = [cell for line in matrix.sheet(measured(name)).lines[1:] for cell in line.cells]
+    else:
+        shown = pivot.sheet(measured(name), varied)
+        assert len(shown.lines[0].cells) > 1
+        medians = [cell for line in shown.lines if line.heading == "median" for cell in line.cells]
+    assert len([cell for cell in medians if cell != "-"]) == len(measured(name))
 
 
 def test_losses_are_in_rows_by_load_and_columns_by_frame_size() -> None:

@@ -38,7 +38,7 @@ def _against() -> Iterable[str]:
     from natgauge.records.parameters import descriptions
 
     moving = (name for name, parameter in descriptions().items() if parameter.moves_figures)
-    return ["cores", "metrics", *(name.replace("_", "-") for name in moving)]
+    return ["cores", "device", "metrics", *(name.replace("_", "-") for name in moving)]
 
 
 def known_names(known: Callable[[], Iterable[str]], incomplete: str) -> list[CompletionItem]:

@@ -66,6 +66,9 @@ def text(table: Table, *, small: bool) -> str:
         f"sudo natgauge run {file}",
         f"natgauge report --like {table.name} --beside results/{Path(file).stem}",
     ]
+    varied = against(table, small=small)
+    if varied is not None:
+        commands.append(f"natgauge report --against {varied} results/{Path(file).stem}")
     lines = [line for each in sentences for line in textwrap.wrap(each, _WIDTH, break_on_hyphens=False)]
     comments = [f"# {line}".rstrip() for line in (*lines, "", *(f"  {each}" for each in commands))]
     return "\n".join([*comments, toml_text.dump(document(table, small=small))])
@@ -74,6 +77,28 @@ def text(table: Table, *, small: bool) -> str:
 def command(table: Table, *, small: bool) -> str:
     """Return the command line that prints the table's plan."""
     return f"natgauge published --plan{' --small' if small else ''} {table.name}"
+
+
+def against(table: Table, *, small: bool) -> str | None:
+    """Return what varies between the results of a plan, as `natgauge report --against` takes it.
+
+    Args:
+        table: a table that has a plan.
+        small: whether the plan is for a laptop.
+
+    Returns:
+        The table's axis; without an axis the first key that differs between cells or settings, "metrics" or "device";
+        None for a plan with one result.
+    """
+    if table.axis != "none":
+        return table.axis
+    plan = document(table, small=small)
+    varying: list[str] = [key for part in (plan.get("series", {}), *plan.get("point", [])[:1]) for key in part]
+    if keys := [key for key in varying if key in _OF_CELL or key in table.plan.columns]:
+        return keys[0].replace("_", "-")
+    if len({measure["metric"] for measure in plan["measure"]}) > 1:
+        return "metrics"
+    return "device" if len(plan["devices"]) > 1 else None
 
 
 def refuse(table: Table) -> None:
