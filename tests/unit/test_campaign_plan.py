@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.campaigning import Benches
 
 from natgauge.bench.far_side import ALONE_SECONDS
+from natgauge.campaigns import campaign
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import CELL_RUN_SECONDS, estimate, repetitions
 from natgauge.campaigns.formula import evaluate
@@ -498,6 +500,11 @@ def test_a_plan_whose_trials_outlast_a_time_out_of_the_user_is_refused(
     path.write_text(RFC.format(profile="rfc", connections=1_600_000_000) + "\n[device]\nudp_timeout = 2430\n")
     assert run(["plan", "check", str(path)]) == 2
     (said,) = capsys.readouterr().err.splitlines()
+    # `natgauge run` has the same rule, and makes no folder.
+    with pytest.raises(PlanError) as refused:
+        campaign.run(campaign.RunOrder(plan=path, out=tmp_path / "out"), make_bench=Benches())
+    assert [f"natgauge: {fault}" for fault in refused.value.faults] == [said]
+    assert not (tmp_path / "out").exists()
     assert "1,600,000,000 connections at less than 658,436 a second outlasts the UDP time-out of 2,430 s" in said
 
 

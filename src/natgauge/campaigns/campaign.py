@@ -21,7 +21,7 @@ from natgauge.campaigns import plan as plans
 from natgauge.campaigns import spread
 from natgauge.campaigns.bench_protocol import LabBench, MakeBench
 from natgauge.campaigns.cells import PlannedCell, points
-from natgauge.campaigns.estimate import repetitions
+from natgauge.campaigns.estimate import checked_estimate, repetitions
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.run import CellRunner, LocalRunner, Session
 from natgauge.campaigns.state import CampaignState
@@ -102,6 +102,7 @@ def run(
             _undo_left_behind(observer or Silent())
     with _measuring(order, plan.model_copy(update={"seed": seed}), make_bench) as setup:
         if begun is None:
+            checked_estimate(setup.cells, str(order.plan))
             _begin(folder, plan, setup, seed)
         else:
             _refuse_other_recipes(setup.cells, begun, folder)

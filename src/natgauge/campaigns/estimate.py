@@ -14,6 +14,7 @@ from typing import Final, Literal
 from natgauge.bench.bench import ASSUMED_HIGHEST
 from natgauge.bench.far_side import ALONE_SECONDS
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
+from natgauge.campaigns.plan import PlanError
 from natgauge.duts.limits import choose, octets_needed
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.measurer import (
@@ -121,6 +122,30 @@ def estimate(points: Sequence[PlannedCell]) -> Estimate:
         cut=sum(cell.cut for cell in every),
         outlasting=tuple(cell for cell_estimate in every for cell in cell_estimate.outlasting),
     )
+
+
+def checked_estimate(points: Sequence[PlannedCell], where: str) -> Estimate:
+    """Estimate all cells, and refuse a plan whose trials outlast a UDP time-out that is not natgauge's to raise.
+
+    Args:
+        points: cells of the plan.
+        where: name of the plan in faults.
+
+    Raises:
+        PlanError: a trial outlasts the time-out of its device.
+    """
+    estimated = estimate(points)
+    if estimated.outlasting:
+        raise PlanError(
+            where,
+            [
+                f"{cell.cell}: a trial of {cell.connections:,} connections at less than {cell.least_rate:,.0f} a "
+                f"second outlasts the UDP time-out of {cell.timeout_seconds:,} s; give the device a longer "
+                "udp_timeout, or take fewer connections"
+                for cell in estimated.outlasting
+            ],
+        )
+    return estimated
 
 
 def repetitions(point: PlannedCell) -> dict[str, Once]:

@@ -63,26 +63,18 @@ def command() -> None:
 @_cores_option
 def check(plan: Path, cores: int | None) -> int:
     """Print every error in PLAN, one per line, or the time and memory that it requires; nothing is measured."""
-    from natgauge.campaigns.estimate import estimate
+    from natgauge.campaigns.estimate import checked_estimate
     from natgauge.campaigns.plan import PlanError
-    from natgauge.errors import UsageError
     from natgauge.host.cpus import as_if
 
     try:
         with as_if(cores):
             cells = _cells(plan)
-            estimated = estimate(cells)
+            estimated = checked_estimate(cells, str(plan))
     except PlanError as error:
         return complain(error)
     click.echo("\n".join(_estimated(plan, cells, estimated, here=cores is None)))
-    for cell in estimated.outlasting:
-        click.echo(
-            f"natgauge: {plan}: {cell.cell}: a trial of {cell.connections:,} connections at less than "
-            f"{cell.least_rate:,.0f} a second outlasts the UDP time-out of {cell.timeout_seconds:,} s; give the device "
-            "a longer udp_timeout, or take fewer connections",
-            err=True,
-        )
-    return UsageError.exit_status if estimated.outlasting else 0
+    return 0
 
 
 @command.command("show")
