@@ -297,6 +297,8 @@ class TrialOutcome:
         core_work: work of each core of the devices during the trial; empty = not known.
         octets_per_connection: memory of a connection in the kernel of the device's machine, by its growth during the
             trial; None = not known.
+        raised_timeout: UDP time-out of the device in s, where natgauge raised it for this trial or an earlier one;
+            None = it is the one that the device had before the first trial.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
         failed_phase: the phase that failed. A FAIL of phase 1 says nothing about the rate of phase 2.
         remarks: sentences with figures for the reader of the result.
@@ -318,6 +320,7 @@ class TrialOutcome:
     device_stalled_seconds: float = 0.0
     core_work: WorkByCore = field(default_factory=dict)
     octets_per_connection: float | None = None
+    raised_timeout: int | None = None
     limited_by: str | None = None
     failed_phase: Literal[1, 2] | None = None
     remarks: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.simulated import Gateway
 
 from natgauge.analysis.comparing import comparable
 from natgauge.bench.bench import Bench, Ready
@@ -23,7 +24,7 @@ from natgauge.labs import kinds
 from natgauge.labs.contract import DeviceCores
 from natgauge.measurements.conditions import Conditions, gateway_parameters, record, with_receiver, without_search
 from natgauge.measurements.measure import parameters_of
-from natgauge.measurer import Verdict
+from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures import procedures, throughput
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.making import make
@@ -271,3 +272,28 @@ def test_on_ports_that_no_cable_of_veths_is_like_the_testers_own_rates_are_not_k
     assert (parameters["tester_highest_phase1_rate"], parameters["tester_highest_phase2_rate"]) == (None, None)
     assert (parameters["search_top_phase1_rate"], parameters["search_top_phase2_rate"]) == (5e6, 4e6)
     assert "search_top_phase1_rate" not in record(CONDITIONS).flat()
+
+
+class _Raised(Gateway):
+    """A gateway whose time-out natgauge raises for the second trial."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Report the time-out of each trial."""
+        outcome = Gateway.measure(self, plan)
+        return replace(outcome, raised_timeout=40 if len(self.plans) > 1 else None)
+
+
+@pytest.mark.parametrize(("device", "raised"), [(_Raised(establishes=3e5), 40), (Gateway(establishes=3e5), None)])
+def test_a_result_has_the_time_out_of_before_and_the_one_that_its_trials_had(
+    device: Gateway, raised: int | None
+) -> None:
+    """Seen: a time-out that natgauge had raised in a trial was in no field of the result."""
+    procedure = procedures()["connection-rate"]
+    chosen = procedure.make_settings(
+        {"repeat": 1}, connections=20_000, placement="shared", order="permutation", four_tuples=20_000
+    )
+    knobs = replace(DEVICE, knobs={**DEVICE.knobs, "udp_timeout": 30})
+    found = make(procedure.measure(device, chosen), record(replace(CONDITIONS, device=knobs)))
+    assert (found.parameters.device["udp_timeout"], found.parameters.device.get("raised_udp_timeout")) == (30, raised)
+    unraised = make(procedure.measure(Gateway(establishes=3e5), chosen), record(replace(CONDITIONS, device=knobs)))
+    assert not list(comparable(found, unraised))

@@ -158,7 +158,7 @@ def _judgement(outcome: TrialOutcome) -> dict[str, object]:
         "excused_frames",
         "command_failures",
     )
-    names = (*names, "remarks", "failed_phase")
+    names = (*names, "raised_timeout", "remarks", "failed_phase")
     return {name: getattr(outcome, name) for name in names}
 
 

@@ -122,6 +122,7 @@ class LabMeasurer(Measurer):
         sleep: waits while a device settles, and before a command is retried.
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
         server: the real server behind the device that answers queries; None = the tester itself answers.
+        raised_timeout: UDP time-out of the device in s, where natgauge raised it for a trial; None = it did not.
         known_rates: rate of the device in overloaded trials in `shared` placement, by whether the trial had only
             phase 1: opening a connection costs the device more than forwarding.
     """
@@ -143,6 +144,7 @@ class LabMeasurer(Measurer):
     sleep: Callable[[float], None] = time.sleep
     own_drops: Mapping[str, int] = field(default_factory=dict)
     server: ServerControl | None = None
+    raised_timeout: int | None = None
     known_rates: dict[bool, float | None] = field(default_factory=dict)
     asking: CommandRetries = field(init=False)
 
@@ -199,7 +201,7 @@ class LabMeasurer(Measurer):
         began = time.time()
         trial = self._tried(request, plan)
         outcome = self._with_failures(trial.outcome)
-        outcome = replace(outcome, remarks=(*raised, *outcome.remarks))
+        outcome = replace(outcome, raised_timeout=self.raised_timeout, remarks=(*raised, *outcome.remarks))
         if trial.raw is not None:
             self._learn(plan, outcome, trial.raw)
         placement, seconds = self.place.placement, time.time() - began
@@ -239,7 +241,7 @@ class LabMeasurer(Measurer):
         def ended(raw: RawTrial) -> None:
             nonlocal began
             outcome = self._with_failures(self._judged(_established(raw), plan))
-            outcome = replace(outcome, table_count=raw.count_after)
+            outcome = replace(outcome, table_count=raw.count_after, raised_timeout=self.raised_timeout)
             self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
             now = time.time()
             record = record_of(plan, outcome, raw, placement=self.place.placement, began=began, seconds=now - began)
@@ -576,7 +578,7 @@ class LabMeasurer(Measurer):
         """Raise the device's UDP time-out above `seconds`; return false where natgauge cannot or may not raise it."""
         raised = None if self.device is None else self.device.outlive(seconds)
         if raised is not None:
-            self.settings = replace(self.settings, udp_timeout=raised)
+            self.settings, self.raised_timeout = replace(self.settings, udp_timeout=raised), raised
         return raised is not None
 
     def _outlive_draws(self, plan: TrialPlan, phase2: Phase2Plan) -> None:

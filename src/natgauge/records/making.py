@@ -18,7 +18,7 @@ from natgauge.records.measurement import (
     Result,
     busiest_direction,
 )
-from natgauge.records.parameters import Parameters
+from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
 
 
 def make(measured: MeasurementResult, parameters: Parameters, folder: str | None = None) -> Result:
@@ -30,6 +30,8 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         folder: that holds the evidence.
     """
     parameters = parameters.with_settings(measured.parameters)
+    if measured.raised_timeout is not None:
+        parameters = parameters.with_settings({RAISED_TIMEOUT: measured.raised_timeout})
     summary = measured.summary
     figures = {name: _figure(summary) for name, summary in measured.figures.items()}
     if (share := _share_of_link(measured, parameters)) is not None:

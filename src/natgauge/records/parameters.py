@@ -66,6 +66,9 @@ def _shown_only(name: str, label: str, group: Group, unit: str = "") -> Descript
     return Description(name, label, unit, group, moves_figures=False)
 
 
+#: The parameter with the UDP time-out of trials for which natgauge raised the one that the device began with.
+RAISED_TIMEOUT: Final = "raised_udp_timeout"
+
 #: Parameters that the user does not choose: values derived from inputs, found on the host, or measured.
 _FACTS: Final = (
     Description(
@@ -143,6 +146,8 @@ _FACTS: Final = (
     Description("smt", "SMT", group="place"),
     Description("mitigations", "mitigations", group="place"),
     Description("clock_source", "clock source", group="place"),
+    # A trial with the time-out of before would have ended as one that outlasts it.
+    _shown_only(RAISED_TIMEOUT, "UDP timeout, raised for long trials", "device", "s"),
     Description("dut", "device", group="device"),
     Description("kind", "kind of device", group="device"),
     Description("recipe_digest", "recipe digest", group="device"),

@@ -18,6 +18,7 @@ from natgauge.published.cells import NOTHING
 from natgauge.published.load import sources, table
 from natgauge.published.model import Kind, PublishedRow
 from natgauge.records.measurement import Result
+from natgauge.records.parameters import RAISED_TIMEOUT
 from natgauge.reports.like_columns import Absent, Columns
 from natgauge.reports.published import THEIRS, slips
 from natgauge.reports.rows import doubt_words, number, whole
@@ -45,7 +46,7 @@ _PARAMETERS: Final[Mapping[Kind, Callable[[Result], float | None]]] = {
     "hash-size": lambda result: result.number("hash_size"),
     # A tear-down rate has its experiments within each repetition.
     "experiments": lambda result: len(result.repetitions) * (result.number("sample") or 1),
-    "timeout": lambda result: result.number("udp_timeout"),
+    "timeout": lambda result: result.number(RAISED_TIMEOUT) or result.number("udp_timeout"),
     "phase-1-frames": lambda result: result.number("draws") or result.number("connections"),
 }
 _AXES: Final = {"cores": CORES, "connections": SESSIONS}

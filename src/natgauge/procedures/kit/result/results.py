@@ -194,6 +194,13 @@ class MeasurementResult:
         return sum(attempt.outcome.excused for repetition in self.measurements for attempt in repetition.attempts)
 
     @property
+    def raised_timeout(self) -> int | None:
+        """The longest UDP time-out in s to which natgauge raised the device's for a trial; None = it raised none."""
+        first = [result.raised_timeout for result in self.first]
+        trials = (attempt.outcome for repetition in self.measurements for attempt in repetition.attempts)
+        return max(filter(None, (*first, *(outcome.raised_timeout for outcome in trials))), default=None)
+
+    @property
     def figures(self) -> dict[str, Summary]:
         """Summary of each further figure over all repetitions; of a sample over all its values.
 
