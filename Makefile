@@ -23,7 +23,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo wheel try-wheel try-install try-clean test soak test-guest record-runs test-unit check format schemas \
-        bench clean
+        site bench clean
 
 help: ## list what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -87,6 +87,10 @@ schemas: $(STAMPS)/installed ## write trial/*.schema.json and records/*.schema.j
 
 bench: setup $(STAMPS)/bench-packages ## the tester's own speed, beside other generators (root; about 15 minutes)
 	$(BIN)/python -m benchmarks.run
+
+site: $(STAMPS)/installed ## build the documentation as pages with a search, into target/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "target/site/index.html, or with its search: python3 -m http.server --directory target/site"
 
 clean: ## remove what was built (results stay)
 	rm -rf target $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

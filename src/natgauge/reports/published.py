@@ -19,6 +19,9 @@ from natgauge.tables import aligned
 #: Warning next to every published figure.
 THEIRS: Final = "Published, on their hardware; not measured here"
 
+#: Heading of the rows that natgauge computes.
+OURS: Final = "Not printed there; computed by natgauge of the printed medians"
+
 _AGREEMENTS: Final[tuple[Agreement, ...]] = ("same", "rounding", "slip", "differs")
 _MIND: Final = "Mind the unit: natgauge's throughput is of each direction; the lines above say what theirs counts."
 #: Ratios that are computed for each axis where a table does not print them: kind, label, digits.
@@ -40,12 +43,10 @@ def listing(tables: Sequence[Table]) -> str:
 
 def view(table: Table) -> str:
     """Return a table as printed, with its source, recomputed rows, and its misprints."""
-    lines = [f"{THEIRS}: {table.title}", *(f"  {line}" for line in aligned(list(_conditions(table)))), ""]
+    lines = [f"{THEIRS}: {table.title}", *(f"  {line}" for line in aligned(list(conditions(table)))), ""]
     lines += [f"  {line}" for line in _figures([(row.label, row.cells) for row in table.rows])]
-    ours = [(f"{quantity}: {label}", _shown(values, digits)) for quantity, label, values, digits in _computed(table)]
-    if ours:
-        lines += ["", "  Not printed there; computed by natgauge of the printed medians:"]
-        lines += [f"  {line}" for line in _figures(ours)]
+    if ours := computed_rows(table):
+        lines += ["", f"  {OURS}:", *(f"  {line}" for line in _figures(ours))]
     lines += [f"  Slip: {slip}." for slip in slips(table)]
     return "\n".join(lines)
 
@@ -111,7 +112,8 @@ def beside(names: Sequence[str], results: Sequence[Result]) -> str:
     return "\n\n".join([*map(view, tables), *([_MIND] if tables and "throughput" in metrics else [])])
 
 
-def _conditions(table: Table) -> Iterator[tuple[str, str]]:
+def conditions(table: Table) -> Iterator[tuple[str, str]]:
+    """Yield labels and texts: source, hardware, system, tester, conditions, quantities with their units, and the plan."""
     known = sources()
     printed, machine = known.documents[table.source], known.machines[table.machine]
     yield "source", f"{printed.authors}: {printed.title}, {printed.date}, {table.place}; {printed.url}"
@@ -128,6 +130,11 @@ def _conditions(table: Table) -> Iterator[tuple[str, str]]:
         yield "no plan", missing
     else:
         yield "plan", f"{plans.command(table, small=False)}, or with --small for two cores"
+
+
+def computed_rows(table: Table) -> list[tuple[str, list[str]]]:
+    """Return the label and cells of each row that natgauge computes of a table's printed medians."""
+    return [(f"{quantity}: {label}", _shown(values, digits)) for quantity, label, values, digits in _computed(table)]
 
 
 def _computed(table: Table) -> list[Computed]:

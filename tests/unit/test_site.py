@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The site: all pages are built, their links lead somewhere, nothing is loaded from elsewhere, the search finds."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import re
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from markdown_it import MarkdownIt
+from tests.unit.browser import CHROMIUM, Browser
+
+from natgauge.duts.recipe import available
+from natgauge.published import load
+
+pytest.importorskip("material", reason="`make setup` installs MkDocs")
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/**/*.md")})
+#: A picture in Markdown, with the link around it.
+PICTURE = re.compile(r"(?:\[)?!\[([^\]]*)\]\(([^)]+)\)(?:\]\(([^)]+)\))?")
+#: Elements whose number is the same where GitHub and the site read a page alike.
+COUNTED = ("table", "tr", "li", "h2", "h3", "pre", "blockquote", "img")
+
+
+class Page(HTMLParser):
+    """The links, loaded files, anchors and numbers of elements of a page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.anchors: set[str] = set()
+        self.inside: Counter[str] = Counter()
+        self._article = False
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element's links, anchors and name."""
+        given = {name: value or "" for name, value in attrs}
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        self._article |= tag == "article"
+        self.inside[tag] += self._article
+        if tag == "a":
+            self.links += [given["href"]] if "href" in given else []
+        elif given.get("rel") != "canonical":
+            self.loaded += [given[name] for name in ("src", "href") if name in given]
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note the end of the text."""
+        self._article &= tag != "article"
+
+
+@functools.cache
+def parsed(path: Path) -> Page:
+    return Page(path)
+
+
+def dead(page: Path, links: list[str]) -> list[str]:
+    """The links of a page that lead to no file or to no anchor; those to other servers are not tried."""
+    found = []
+    for link in links:
+        parts = urlsplit(link)
+        if parts.scheme or parts.netloc:
+            continue
+        target = page.parent / unquote(parts.path) if parts.path else page
+        target = (target / "index.html" if target.is_dir() else target).resolve()
+        fragment = unquote(parts.fragment)
+        if not target.is_file() or (fragment and target.suffix == ".html" and fragment not in parsed(target).anchors):
+            found.append(link)
+    return found
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as `make site` builds it: with a warning, such as one of a dead link, it fails."""
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def page_of(site: Path, source: Path) -> Path:
+    name = "index.html" if source.name == "README.md" else f"{source.stem}.html"
+    return site / source.parent.relative_to(ROOT) / name
+
+
+@functools.cache
+def own_pages(site: Path) -> list[Path]:
+    """Pages that the site's generator made, without reports, which are copied."""
+    return [page for page in site.rglob("*.html") if 'name="generator" content="mkdocs' in page.read_text()]
+
+
+@pytest.mark.slow("builds all pages of the site")
+def test_every_text_gateway_and_published_table_has_a_page_that_the_navigation_names(site: Path) -> None:
+    sources = [page_of(site, source) for source in PAGES]
+    made = [site / "gateways" / f"{name}.html" for name in available()]
+    made += [site / "published" / f"{name}.html" for name in load.names()]
+    assert [page for page in (*sources, *made) if not page.is_file()] == []
+    named = {(page.parent / link).resolve() for page in own_pages(site) for link in parsed(page).links}
+    assert {page.resolve() for page in (*sources, *made)} - named == set()
+
+
+def test_every_link_of_every_page_leads_to_a_file_and_an_anchor(site: Path) -> None:
+    pages = [page for page in own_pages(site) if page.name != "404.html"]
+    assert len(pages) > 100
+    assert {page: wrong for page in pages if (wrong := dead(page, parsed(page).links))} == {}
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text('<h1 id="here">x</h1>')
+    links = ["page.html#here", "#here", "https://example.org/", "page.html#there", "none.html", "#there"]
+    assert dead(page, links) == links[3:]
+
+
+def test_pages_load_nothing_from_other_servers(site: Path) -> None:
+    elsewhere = {link for page in own_pages(site) for link in parsed(page).loaded if urlsplit(link).netloc}
+    assert elsewhere == set()
+
+
+@pytest.mark.parametrize("source", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_a_page_has_the_tables_lists_and_blocks_that_github_shows(site: Path, source: Path) -> None:
+    here = parsed(page_of(site, source)).inside
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(source.read_text())
+    names = [each.tag for token in tokens for each in (token, *(token.children or ())) if each.nesting >= 0]
+    there = Counter("pre" if token == "code" else token for token in names)
+    fences = Counter(token.type for token in tokens)
+    there["pre"] = fences["fence"] + fences["code_block"]
+    assert {tag: here[tag] for tag in COUNTED} == {tag: there[tag] for tag in COUNTED}
+
+
+def test_every_picture_says_what_it_shows_and_leads_to_its_report() -> None:
+    pictures = [(page, *found) for page in PAGES for found in PICTURE.findall(page.read_text())]
+    assert pictures
+    wrong = [
+        (page, picture)
+        for page, text, picture, report in pictures
+        if not text or not report.endswith(".html") or not (page.parent / report).is_file()
+    ]
+    assert wrong == []
+
+
+@pytest.fixture
+def address(site: Path) -> Iterator[str]:
+    """The address of a server of the site on this machine."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+SEARCH = """(async () => {
+  const field = document.querySelector("[data-md-component=search-query]");
+  const until = performance.now() + 20000;
+  while (performance.now() < until) {
+    field.focus(); field.value = "draft-lencse"; field.dispatchEvent(new KeyboardEvent("keyup", {bubbles: true}));
+    await new Promise(done => setTimeout(done, 200));
+    if (document.querySelector(".md-search-result__item")) break;
+  }
+  return [...document.querySelectorAll(".md-search-result__item a")].map(link => link.pathname);
+})()"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_the_search_finds_and_nothing_is_asked_of_other_servers(address: str) -> None:
+    with Browser() as browser:
+        browser.open(cast("Path", SimpleNamespace(as_uri=lambda: address)), 1280)
+        assert any(path.startswith("/published/scalability-draft") for path in browser.ask(SEARCH))
+        assert browser.said == []
+        assert [asked for asked in browser.asked if not asked.startswith((address, "data:"))] == []
