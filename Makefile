@@ -89,7 +89,7 @@ bench: setup $(STAMPS)/bench-packages ## the tester's own speed, beside other ge
 	$(BIN)/python -m benchmarks.run
 
 site: $(STAMPS)/installed ## build the documentation as pages with a search, into target/site
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "target/site/index.html, or with its search: python3 -m http.server --directory target/site"
 
 clean: ## remove what was built (results stay)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import http.server
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -82,19 +83,31 @@ def dead(page: Path, links: list[str]) -> list[str]:
     return found
 
 
+def build(root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a checkout as `make site` does. `--quiet` would hide the warnings from `--strict`."""
+    words = ["-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    return subprocess.run([sys.executable, *words], cwd=root, capture_output=True, text=True, check=False)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as `make site` builds it: with a warning, such as one of a dead link, it fails."""
     folder = tmp_path_factory.mktemp("site")
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    built = build(ROOT, folder)
     assert built.returncode == 0, built.stderr
     return folder
+
+
+@pytest.mark.slow("builds all pages of the site")
+def test_a_dead_link_a_dead_anchor_and_a_page_outside_of_the_navigation_end_the_build(tmp_path: Path) -> None:
+    for name in ("docs", "benchmarks", "examples", "records", "trial", "tools", "bpf"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    for file in (*ROOT.glob("*.md"), ROOT / "LICENSE", ROOT / "mkdocs.yml"):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "docs" / "strange.md").write_text("# Strange\n\n[a](none.md) [b](glossary.md#none)\n")
+    built = build(tmp_path, tmp_path / "site")
+    assert built.returncode == 1
+    wrong = [line for line in built.stderr.splitlines() if line.startswith("WARNING") or "  - " in line]
+    assert len([line for line in wrong if "docs/strange.md" in line]) == 3
 
 
 def page_of(site: Path, source: Path) -> Path:

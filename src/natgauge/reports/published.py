@@ -113,7 +113,7 @@ def beside(names: Sequence[str], results: Sequence[Result]) -> str:
 
 
 def conditions(table: Table) -> Iterator[tuple[str, str]]:
-    """Yield labels and texts: source, hardware, system, tester, conditions, quantities with their units, and the plan."""
+    """Yield labels and texts: source, hardware, system, tester, conditions, quantities with units, and the plan."""
     known = sources()
     printed, machine = known.documents[table.source], known.machines[table.machine]
     yield "source", f"{printed.authors}: {printed.title}, {printed.date}, {table.place}; {printed.url}"
