@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, get_args
 
+#: What a doubt can change: the answer; the interval of the figure; nothing, but a reader must know it.
+Grade = Literal["answer", "interval", "information"]
+
 #: Reasons to trust a figure less; `natgauge.records.doubts` collects those of a result.
 DoubtWord = Literal[
     "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
@@ -20,6 +23,19 @@ DoubtWord = Literal[
     "several limits", "mixed", "autocorrelated", "drift", "throughput doubted", "uneven cores", "idle cores",
 ]  # fmt: skip
 
+#: Doubts that could change the answer.
+_OF_ANSWER: Final[frozenset[DoubtWord]] = frozenset(
+    {
+        "tester limited", "host limited", "server limited", "link limited", "flow control", "undecided", "functional",
+        "taking turns", "mixed", "drift", "rare loss", "loss at every rate", "collapsed", "ended early", "unreliable",
+        "table not emptied", "real server", "throughput doubted", "uneven cores", "idle cores",
+    }
+)  # fmt: skip
+#: Doubts that only a reader's own judgement needs.
+_OF_INFORMATION: Final[frozenset[DoubtWord]] = frozenset(
+    {"INVALID trials", "disturbed trials", "excused trials", "table inferred", "tester unknown"}
+)
+
 #: Subjects of a note that is no reason for doubt.
 SubjectWord = Literal[
     "device", "method", "own delay", "phase 1", "repetitions", "search", "settings", "tester", "throughput", "trials",
@@ -27,6 +43,7 @@ SubjectWord = Literal[
 
 NoteWord = Literal[DoubtWord, SubjectWord]
 
+GRADES: Final[tuple[Grade, ...]] = get_args(Grade)
 _DOUBTS: Final = frozenset(get_args(DoubtWord))
 
 
@@ -39,6 +56,7 @@ class Note:
         text: one line for people, without the word.
         count: number of events in the note, such as loads with contradicting trials; at least 1.
         value: the number in the text that a program needs, in the unit that the text names; None = there is none.
+        grade: what a doubt can change; by default that of its word. None = the note is no doubt.
     """
 
     #: A stored note with an unknown field is refused.
@@ -48,6 +66,12 @@ class Note:
     text: str
     count: int = 1
     value: float | None = None
+    grade: Grade | None = None
+
+    def __post_init__(self) -> None:
+        """Give a doubt the grade of its word where it has none of its own."""
+        if self.grade is None and self.is_doubt:
+            object.__setattr__(self, "grade", _grade_of(self.word))
 
     @property
     def is_doubt(self) -> bool:
@@ -57,6 +81,17 @@ class Note:
     def __str__(self) -> str:
         """The text, after its word where that is a reason for doubt."""
         return f"{self.word}: {self.text}" if self.is_doubt else self.text
+
+
+def _grade_of(word: NoteWord) -> Grade:
+    if word in _OF_ANSWER:
+        return "answer"
+    return "information" if word in _OF_INFORMATION else "interval"
+
+
+def by_grade(doubts: Iterable[Note]) -> list[Note]:
+    """Return doubts in the order of their grades: those that could change the answer come first."""
+    return sorted(doubts, key=lambda doubt: GRADES.index(doubt.grade or "information"))
 
 
 def count_of(notes: Iterable[Note], word: NoteWord) -> int:

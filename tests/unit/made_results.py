@@ -42,7 +42,7 @@ def made(
 ) -> Result:
     """A result with these repetitions; fields and parameters by name, figures by a value or by those of repetitions."""
     document = {
-        "schema": "natgauge-summary-4",
+        "schema": "natgauge-summary-5",
         "metric": "throughput",
         "unit": "frames/s",
         "median": values[0] if median is None else median,

@@ -87,7 +87,7 @@ def test_a_comparison_of_an_older_schema_is_refused_in_one_line(
     assert run(["report", str(folder)]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert "comparison.json is of schema 'natgauge-comparison-1', this natgauge reads 'natgauge-comparison-2'" in error
+    assert "comparison.json is of schema 'natgauge-comparison-1', this natgauge reads 'natgauge-comparison-3'" in error
 
 
 def test_the_table_has_the_baseline_first_and_the_control_last() -> None:

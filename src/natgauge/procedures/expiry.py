@@ -119,6 +119,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     summary="rate at which connections expire",
+    does="lets {value} expire",
     source="RFC 9693 section 4.8 (its command replaced by the device's time-outs)",
     settings=ExpirySettings,
     start=_Expiry,

@@ -36,6 +36,8 @@ PROCEDURE = Procedure(
     unit=UNIT,
     better="lower",
     summary="packet delay variation at the throughput",
+    does="varies the delay of frames by {value}",
+    best="varies delays least",
     source="RFC 8219 section 7.3.1, RFC 5481 section 4.2",
     settings=PdvSettings,
     # The percentile decides for both: of a variation much smaller than the delays a bucket is more than 1 %.

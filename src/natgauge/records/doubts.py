@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Final
 
 from natgauge.measurer import Verdict
-from natgauge.notes import Note, NoteWord, count_of
+from natgauge.notes import Note, NoteWord, by_grade, count_of
 from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
@@ -47,22 +47,23 @@ NEAR_LINK: Final = 0.98
 
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Note, ...]:
-    """Every doubt, the gravest first; what was measured first adds one doubt of its own."""
+    """Every doubt, by grade; what was measured first adds one doubt of its own."""
     own = _own(measured, parameters)
-    return (*own, *_measured_first(measured, parameters, own))
+    return tuple(by_grade([*own, *_measured_first(measured, parameters, own)]))
 
 
 def _measured_first(measured: MeasurementResult, parameters: Parameters, own: Sequence[Note]) -> Iterator[Note]:
     """A wrong throughput makes every share of it a wrong rate."""
     inner = [doubt for result in measured.first for doubt in find(result, parameters.with_settings(result.parameters))]
     # Doubts that come from the parameters alone are the same for both.
-    words = dict.fromkeys(doubt.word for doubt in inner if doubt.word not in _REPORTED_OTHERWISE and doubt not in own)
-    if words:
+    others = by_grade(doubt for doubt in inner if doubt.word not in _REPORTED_OTHERWISE and doubt not in own)
+    if others:
+        words = dict.fromkeys(doubt.word for doubt in others)
         text = (
             f"the throughput was measured first, and has doubts of its own ({', '.join(words)}), so that rates which "
             "are shares of it may be wrong; measure the metric throughput to see what they say"
         )
-        yield Note("throughput doubted", text)
+        yield Note("throughput doubted", text, grade=others[0].grade)
 
 
 def _own(measured: MeasurementResult, parameters: Parameters) -> tuple[Note, ...]:
@@ -250,14 +251,15 @@ def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Not
     if name == TESTER:
         return
     version, rate = parameters.get("server_version") or name, parameters.get("server_alone")
-    text = "what it does without the device was not measured"
+    text, share = "what it does without the device was not measured", None
     if isinstance(rate, int | float):
         share = measured.summary.median / rate
         text = f"without the device it answered up to {rate:,.0f} queries/s, and this is {share:.0%} of that"
     way_back = (
         ", and its cores did the device's work on the way back" if parameters.get("placement") == "shared" else ""
     )
-    yield Note("real server", f"{version} answered and may have limited: {text}{way_back}")
+    full = f"{version} answered and may have limited: {text}{way_back}"
+    yield Note("real server", full, grade="answer" if share is None or share >= NEAR_TOP else "information")
 
 
 def _beside(parameters: Parameters) -> Iterator[Note]:
@@ -315,7 +317,7 @@ def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iter
     near = measured.unit in ("connections/s", "frames/s") and rate >= NEAR_TOP * top
     share = f"; the result is {rate / top:.0%} of it and may be the tester's" if near else ""
     text = f"what the tester can do on these ports is not known; no more than {top:,.0f} frames/s were tried{share}"
-    yield Note("tester unknown", text)
+    yield Note("tester unknown", text, grade="answer" if near else "information")
 
 
 def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:

@@ -14,7 +14,7 @@ from natgauge.records.record import Record, RecordPart
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.words import LimitedBy
 
-SUMMARY_SCHEMA: Final = "natgauge-summary-4"
+SUMMARY_SCHEMA: Final = "natgauge-summary-5"
 
 #: Metrics whose value is a rate of frames in one direction; in phase 1 a connection is a frame.
 FRAME_RATES: Final = frozenset({"connection-rate", "validated-connection-rate", "throughput"})
@@ -96,7 +96,7 @@ class Result(Record):
 
     schema_version: ClassVar = SUMMARY_SCHEMA
 
-    schema_name: Literal["natgauge-summary-4"] = Field(default=SUMMARY_SCHEMA, alias="schema")
+    schema_name: Literal["natgauge-summary-5"] = Field(default=SUMMARY_SCHEMA, alias="schema")
     metric: str
     unit: str
     median: float

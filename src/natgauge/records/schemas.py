@@ -18,7 +18,7 @@ _FIELDS: Final = "\n\nAttributes:\n"
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON schema (draft 2020-12) of each record, by name and version such as "comparison-2"."""
+    """Return the JSON schema (draft 2020-12) of each record, by name and version such as "comparison-3"."""
     return {record.schema_version.removeprefix("natgauge-"): _schema(record) for record in RECORDS}
 
 

@@ -45,6 +45,9 @@ class Procedure(Generic[SettingsT]):
         profiles: values that differ from the common defaults of a profile.
         traffic: options of the traffic that are chosen so where the user names none of its ranges, by name.
         better: which values are better; None where neither is, and a change is only a change.
+        does: what a device does that has a value, as the predicate of a sentence; "{value}" is the value with its unit,
+            "{number}" the value alone. Empty = reports print metric and value.
+        best: what the device with the best of several values does, as the predicate of a sentence.
     """
 
     metric: str
@@ -55,6 +58,8 @@ class Procedure(Generic[SettingsT]):
     start: Callable[[TrialRunner, SettingsT], Repetitions[SettingsT] | Answered]
     profiles: Defaults = field(default_factory=dict)
     better: Better | None = None
+    does: str = ""
+    best: str = ""
     traffic: Mapping[str, object] = field(default_factory=dict)
 
     def inputs(self) -> tuple[Input, ...]:

@@ -15,7 +15,8 @@ from natgauge.analysis import scalability
 from natgauge.analysis.comparing import comparable
 from natgauge.analysis.contrast import Contrast, contrast
 from natgauge.records.measurement import Result
-from natgauge.reports.html import charts, labels
+from natgauge.reports import labels
+from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine
 from natgauge.reports.html.delays import distributions
 from natgauge.reports.html.figure import Figure, Numbered, short

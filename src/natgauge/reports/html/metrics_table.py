@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.records.measurement import Result
-from natgauge.reports import text
-from natgauge.reports.html import labels
+from natgauge.reports import labels, text
 from natgauge.reports.rows import number, unit_of
 
 #: Number of results that a reader can survey without a table.

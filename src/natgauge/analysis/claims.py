@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What results allow to claim: which gateway is best at a point, and what a device gains along an axis.
+
+A claim is no stronger than the interval of its contrast: an interval that contains "no difference" allows none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from natgauge.analysis.comparing import comparable
+from natgauge.analysis.contrast import Contrast, better, contrast
+from natgauge.analysis.scalability import CORES, SESSIONS, Axis, varied_with
+from natgauge.analysis.sittings import Sitting, sitting_of
+from natgauge.records.measurement import Result
+
+#: "sure": the interval excludes that nothing differs, at the confidence level, and nothing else could change that.
+#: "seen": the interval excludes it, but covers less, or there are reasons against it; true of these repetitions alone.
+Certainty = Literal["sure", "seen", "cannot tell"]
+CERTAINTIES: Final[tuple[Certainty, ...]] = ("sure", "seen", "cannot tell")
+#: An interval that covers less is no reason for any claim.
+_LEAST_COVERAGE: Final = 0.5
+#: Parameters of the device, which differ between gateways.
+_DEVICE: Final = frozenset({"device"})
+#: Axes along which devices are compared with themselves, and what may differ in addition: a large table takes longer.
+AXES: Final[tuple[Axis, ...]] = (CORES, SESSIONS)
+_TIME: Final = frozenset({"most_seconds"})
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The difference of a second result from a first one, and what it allows to claim.
+
+    Attributes:
+        first: result that the second one is compared with.
+        second: the other result.
+        contrast: second against first, with its interval.
+        sitting: variation between runs that the repetitions do not contain; "" where they contain it.
+        doubts: words of the doubts that could change the answer, of both results.
+    """
+
+    first: Result
+    second: Result
+    contrast: Contrast
+    sitting: Sitting
+    doubts: tuple[str, ...]
+
+    @property
+    def certainty(self) -> Certainty:
+        """The strongest claim that the interval allows."""
+        functional = self.first.functional or self.second.functional
+        if functional or not self.contrast.differs or self.contrast.interval.coverage < _LEAST_COVERAGE:
+            return "cannot tell"
+        return "sure" if self.contrast.sure and not self.sitting and not self.doubts else "seen"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Comparable results of several gateways at one point.
+
+    Attributes:
+        results: the best median first.
+        claims: the first result against each result of another gateway, in their order.
+    """
+
+    results: tuple[Result, ...]
+    claims: tuple[Claim, ...]
+
+    @property
+    def rivals(self) -> tuple[Result, ...]:
+        """Results that may be as good as the first one."""
+        return tuple(claim.first for claim in self.claims if claim.certainty == "cannot tell")
+
+    @property
+    def certainty(self) -> Certainty:
+        """Certainty that the first one is the best: that of the weakest claim."""
+        return weakest(self.claims)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The last result of a measurement series against its first one.
+
+    Attributes:
+        axis: axis of the series.
+        claim: the last result against the first one.
+    """
+
+    axis: Axis
+    claim: Claim
+
+
+def weakest(claims: Sequence[Claim]) -> Certainty:
+    """Return the certainty of the weakest of several claims, at least one."""
+    return max((claim.certainty for claim in claims), key=CERTAINTIES.index)
+
+
+def claim(first: Result, second: Result) -> Claim:
+    """Return what is known of a second result against a first one of the same metric."""
+    doubts = (doubt.word for result in (first, second) for doubt in result.doubts if doubt.grade == "answer")
+    return Claim(first, second, contrast(first, second), sitting_of(first, second), tuple(dict.fromkeys(doubts)))
+
+
+def routes(result: Result) -> bool:
+    """Whether the device only forwards: it is what gateways are compared with, and no rival of theirs."""
+    return result.parameters.device.get("kind") == "routing"
+
+
+def alike(results: Sequence[Result], about: Collection[str]) -> list[list[Result]]:
+    """Return sets of results that differ in nothing that moves the figure, except for parameters named in `about`."""
+    sets: list[list[Result]] = []
+    for result in results:
+        own = next((each for each in sets if not comparable(each[0], result, except_for=about)), None)
+        if own is None:
+            sets.append([result])
+        else:
+            own.append(result)
+    return sets
+
+
+def series(results: Sequence[Result], axis: Axis) -> list[list[Result]]:
+    """Return measurement series along an axis, each with two positions at least, in rising order of the positions."""
+    known = [result for result in results if result.number(axis.parameter)]
+    sets = alike(known, varied_with(axis.parameter) | _TIME)
+    rising = [sorted(each, key=lambda result: result.number(axis.parameter) or 0) for each in sets]
+    return [each for each in rising if each[0].number(axis.parameter) != each[-1].number(axis.parameter)]
+
+
+def rankings(results: Sequence[Result]) -> list[Ranking]:
+    """Return a ranking for each point with several comparable gateways; devices that only forward are left out.
+
+    Args:
+        results: results of one metric of which some values are better than others.
+    """
+    gateways = [result for result in results if not routes(result)] or list(results)
+    falling = better(results[0].metric) == "higher"
+    found = []
+    for point in alike(gateways, _DEVICE):
+        if len({result.dut for result in point}) > 1:
+            best, *others = sorted(point, key=lambda result: result.median, reverse=falling)
+            claims = tuple(claim(other, best) for other in others if other.dut != best.dut)
+            found.append(Ranking((best, *others), claims))
+    return found
+
+
+def growths(results: Sequence[Result], axis: Axis) -> list[Growth]:
+    """Return the gain along an axis of each measurement series."""
+    return [Growth(axis, claim(each[0], each[-1])) for each in series(results, axis)]

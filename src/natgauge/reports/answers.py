@@ -1,0 +1,458 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers in words, made from records: who is best and by how much, what cores and connections change, what limited.
+
+Every sentence is a template over the data of `natgauge.analysis.claims`. A sentence that compares has the interval of
+the comparison, or begins with "Cannot tell".
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from natgauge import procedures
+from natgauge.analysis.claims import Certainty, Claim, Growth, Ranking, claim, growths, rankings, routes, weakest
+from natgauge.analysis.comparing import comparable
+from natgauge.analysis.contrast import better, bounds, least_repetitions
+from natgauge.analysis.scalability import CORES, SESSIONS, Axis, of_forwarding
+from natgauge.notes import GRADES, Grade, Note
+from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+from natgauge.records.measurement import Result
+from natgauge.reports import labels
+from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, number, unit_of, whole
+from natgauge.statistics.interval import CONFIDENCE
+from natgauge.words import FRAME_OF, LimitedBy
+
+#: Names in a list; of more, their number.
+_MOST_NAMES: Final = 4
+#: What limited, as the subject of a sentence.
+_LIMITS: Final[Mapping[LimitedBy, str]] = {
+    "device": "the device",
+    "table": "the device's connection tracking table, which was full,",
+    "port pool": "the pool of outside ports",
+    "tester": "the tester, not the device,",
+    "host": "disturbances of this host, not the device,",
+    "server": "the real server, not the device,",
+    "time": "the time that the measurement was given",
+}
+#: What to do about a doubt that could change the answer.
+REMEDIES: Final[Mapping[str, str]] = {
+    "tester limited": "Give the tester more cores, or the device fewer.",
+    "host limited": "Measure on a quieter machine, or keep other work off its cores (natgauge doctor).",
+    "server limited": "Use a faster server, or measure with the tester as the far side.",
+    "link limited": "Use a faster link, or larger frames if their rate is the question.",
+    "flow control": "Turn flow control off, and measure again.",
+    "undecided": "Measure again on a quieter machine, or with more time (--most-seconds).",
+    "functional": "Measure speed on a machine that is not emulated.",
+    "taking turns": "Measure the device in placement isolated.",
+    "mixed": "Measure all repetitions with the same versions and settings.",
+    "drift": "Find what changed while it was measured, and measure again.",
+    "rare loss": "Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
+    "loss at every rate": "Find out why the device loses frames at every rate.",
+    "collapsed": "See the trials of the results folder for the load at which the device collapsed.",
+    "ended early": "Measure again; the reason is in the doubt.",
+    "unreliable": "Measure with more connections.",
+    "table not emptied": "Give natgauge a command that empties the table (--empty-command).",
+    "real server": "Measure the server alone, or use the tester as the far side.",
+    "tester unknown": "Measure the tester on these ports without the device (natgauge selftest).",
+    "throughput doubted": "Measure the metric throughput, and read its doubts.",
+    "uneven cores": "Check the flow hash (RSS), or use more four tuples.",
+    "idle cores": "Check the flow hash (RSS) and the number of queues.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One answer.
+
+    Attributes:
+        text: a sentence with its full stop.
+        certainty: how sure the answer is; None where it compares nothing.
+        reasons: reasons why it is not sure beyond these repetitions.
+    """
+
+    text: str
+    certainty: Certainty | None = None
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Doubted:
+    """A doubt, and the results that have it.
+
+    Attributes:
+        doubt: the doubt of the first of these results.
+        results: all results with a doubt of this word and grade.
+    """
+
+    doubt: Note
+    results: tuple[Result, ...]
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it; empty where it could not change the answer."""
+        return REMEDIES.get(self.doubt.word, "") if self.doubt.grade == "answer" else ""
+
+
+def doubted(results: Sequence[Result]) -> Mapping[Grade, Sequence[Doubted]]:
+    """Return the doubts of results by grade, each word once."""
+    having: dict[tuple[Grade, str], list[tuple[Note, Result]]] = {}
+    for result in results:
+        for doubt in result.doubts:
+            having.setdefault((doubt.grade or "information", doubt.word), []).append((doubt, result))
+    found: dict[Grade, list[Doubted]] = {grade: [] for grade in GRADES}
+    for (grade, _), pairs in having.items():
+        each = {id(result): result for _, result in pairs}
+        found[grade].append(Doubted(pairs[0][0], tuple(each.values())))
+    return found
+
+
+def answers(results: Sequence[Result], records: Sequence[ComparisonRecord] = ()) -> list[Sentence]:
+    """Return the answers that results and comparisons give, in the order in which a reader asks for them."""
+    by_metric: dict[str, list[Result]] = {}
+    for result in results:
+        by_metric.setdefault(result.metric, []).append(result)
+    found = [sentence for group in by_metric.values() for sentence in _of_metric(group)]
+    found += [sentence for record in records for sentence in of_comparison(record)]
+    return [*found, *([_limits(results)] if results else [])]
+
+
+def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
+    every = rankings(results) if better(results[0].metric) is not None else []
+    grown = {axis: growths(results, axis) for axis in (CORES, SESSIONS)}
+    if every:
+        yield _ranked(every, results)
+        ranked = {result.dut for ranking in every for result in ranking.results}
+        yield from _left_out([result for result in results if result.dut not in ranked], every[0].results[0])
+    elif not any(grown.values()) and len(results) > _MOST_NAMES:
+        yield _several(results)
+    else:
+        ends = [result for each in grown.values() for growth in each for result in _ends(growth)]
+        shown = ends or results
+        yield from (one(result, _point(result, results)) for result in _once(shown))
+    yield from _shares_of_forwarding(results)
+    for axis, each in grown.items():
+        yield from _grown(axis, each)
+
+
+def one(result: Result, point: str = "") -> Sentence:
+    """Return what a single result says: the value, its range over the repetitions, and more where the metric has it.
+
+    Args:
+        result: the result.
+        point: what distinguishes it from other results of this device, as words.
+    """
+    found = procedures.procedures().get(result.metric)
+    does = "" if found is None else found.does
+    value = does.format(value=_value(result), number=_number(result)) if does else f"{result.metric} {_value(result)}"
+    count = len(result.repetitions)
+    spread = (
+        "in a single repetition"
+        if count == 1
+        else f"{number(result.minimum)} to {number(result.maximum)} in {count} repetitions"
+    )
+    subject = result.dut if does else f"{result.dut}:"
+    where = f" {point}" if point else ""
+    return Sentence(f"{subject} {value}{where}: {spread}{_more(result)}.")
+
+
+def _value(result: Result) -> str:
+    unit = "" if result.unit == "%" else " "
+    return f"{_number(result)}{unit}{unit_of(result)}"
+
+
+def _number(result: Result) -> str:
+    """The median, or the bounds that are left where something other than the device limited."""
+    lower, upper = bounds(result)
+    if lower == upper:
+        return number(result.median)
+    if math.isinf(upper):
+        return f"at least {number(result.median)}"
+    return f"at most {number(result.median)}" if lower <= 0 else f"between {number(lower)} and {number(upper)}"
+
+
+def _more(result: Result) -> str:
+    """Further figures that belong to the answer of a metric."""
+    worst, without = result.figures.get("worst_case_latency_us"), result.figures.get("highest_rate_without_loss")
+    parts = []
+    if IN_ALL in result.figures:
+        parts.append(f"; {number(result.figures[IN_ALL].median)} {UNIT_IN_ALL}")
+    if worst is not None:
+        parts.append(f"; 1 frame of 1,000 takes longer than {number(worst.median)} us")
+    if without is not None:
+        parts.append(f"; no loss up to {number(without.median)} frames/s in each direction")
+    return "".join(parts)
+
+
+def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Sentence:
+    if len(every) == 1:
+        return _ranked_once(every[0])
+    told = [ranking for ranking in every if ranking.certainty != "cannot tell"]
+    best, points = _best(every[0].results[0]), f"{len(every)} points"
+    if not told:
+        return Sentence(f"Cannot tell at any of {points} which gateway {best}.", "cannot tell")
+    firsts = Counter(ranking.results[0].dut for ranking in told)
+    where = "each" if len(told) == len(every) and len(firsts) == 1 else str(firsts.most_common(1)[0][1])
+    (first, _), *others = firsts.most_common()
+    text = f"{first} {best} at {where} of {points}"
+    text += "".join(f", {dut} at {count}" for dut, count in others[:_MOST_NAMES])
+    if len(told) < len(every):
+        text += f"; at {len(every) - len(told)} cannot tell"
+    own = [ranking for ranking in told if ranking.results[0].dut == first]
+    top = max((ranking.results[0] for ranking in own), key=lambda result: result.median)
+    seconds = list(dict.fromkeys(ranking.claims[0].first.dut for ranking in own))
+    second = seconds[0] if len(seconds) == 1 else "the second best"
+    text += f". {first}: {_times([ranking.claims[0] for ranking in own], 'that of ' + second)}"
+    if better(top.metric) == "higher":
+        text += f", and up to {_value(top)} {_point(top, results)}".rstrip()
+    claims = [claim for ranking in told for claim in ranking.claims]
+    return _claimed(text, weakest(claims), claims)
+
+
+def _ranked_once(ranking: Ranking) -> Sentence:
+    first, certainty = ranking.results[0], ranking.certainty
+    if certainty == "cannot tell":
+        rivals = [first, *ranking.rivals]
+        text = f"Cannot tell which of {_list([each.dut for each in rivals])} {_best(first)}: "
+        if len(rivals) > 2:
+            medians = [each.median for each in rivals]
+            text += f"their medians are {number(min(medians))} to {number(max(medians))} {unit_of(first)}"
+        else:
+            unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
+            text += f"{number(first.median)} and {_value(rivals[1])}, {_why_not(unequal)}"
+        return Sentence(f"{text}.", certainty)
+    text = f"{first.dut} {_best(first)}: {_value(first)}, {_times(ranking.claims[:1], 'that of ' + _second(ranking))}"
+    if len(ranking.claims) > 1:
+        last = ranking.results[-1]
+        text += f"; last of {len(ranking.results)} is {last.dut} with {_value(last)}"
+    return _claimed(text, certainty, ranking.claims)
+
+
+def _second(ranking: Ranking) -> str:
+    return ranking.claims[0].first.dut
+
+
+def _claimed(text: str, certainty: Certainty, claims: Sequence[Claim]) -> Sentence:
+    """A claim, which is restricted to the repetitions at hand where it is not sure."""
+    if certainty == "sure":
+        return Sentence(f"{text}.", certainty)
+    return Sentence(f"In these repetitions {text}.", certainty, _reasons(claims))
+
+
+def _reasons(claims: Sequence[Claim]) -> tuple[str, ...]:
+    """Reasons why claims are not sure."""
+    found = []
+    if any(not claim.contrast.sure for claim in claims):
+        found.append(f"fewer than {least_repetitions()} repetitions of each, which {CONFIDENCE:.0%} needs")
+    sittings = {claim.sitting for claim in claims}
+    if "one lab each" in sittings:
+        found.append("the repetitions of a result share one lab")
+    elif "one sitting each" in sittings:
+        found.append("the results were measured one after the other, not in turns")
+    words = list(dict.fromkeys(word for claim in claims for word in claim.doubts))
+    return (*found, *([f"doubts: {', '.join(words)}"] if words else []))
+
+
+def _why_not(claim: Claim) -> str:
+    """Why nothing can be told of a difference, as the end of a sentence."""
+    if claim.first.functional or claim.second.functional:
+        return "and figures of an emulated machine are not compared"
+    if claim.contrast.interval.coverage == 0:
+        return "and a single repetition of each says nothing of chance"
+    return f"and the {claim.contrast.kind} is {_interval([claim])}"
+
+
+def _left_out(results: Sequence[Result], ranked: Result) -> Iterator[Sentence]:
+    """Gateways that are compared with no other, and why."""
+    reasons: dict[str, list[str]] = {}
+    for result in _once(result for result in results if not routes(result)):
+        differences = comparable(result, ranked, except_for={"device"})
+        labels_of = ", ".join(dict.fromkeys(difference.label for difference in differences[:3]))
+        if labels_of:
+            reasons.setdefault(labels_of, []).append(result.dut)
+    for labels_of, duts in reasons.items():
+        names = _list(list(dict.fromkeys(duts)))
+        yield Sentence(f"Not compared with the others: {names}, because of another {labels_of}.")
+
+
+def _several(results: Sequence[Result]) -> Sentence:
+    """Many results that form no series and of which none is compared with another."""
+    low, high = (end(results, key=lambda result: result.median) for end in (min, max))
+    found = (
+        f"{results[0].metric}: {len(results)} results, from {_value(low)} ({low.dut}) to {_value(high)} ({high.dut})"
+    )
+    return Sentence(f"{found}.")
+
+
+def _grown(axis: Axis, every: Sequence[Growth]) -> Iterator[Sentence]:
+    """A sentence for each pair of ends of the axis, with every device."""
+    by_ends: dict[tuple[float, float], list[Growth]] = {}
+    for growth in every:
+        ends = tuple(result.number(axis.parameter) or 0.0 for result in _ends(growth))
+        by_ends.setdefault((ends[0], ends[1]), []).append(growth)
+    for (first, last), some in by_ends.items():
+        by_dut: dict[str, list[Claim]] = {}
+        for growth in some:
+            by_dut.setdefault(growth.claim.second.dut, []).append(growth.claim)
+        result = some[0].claim.second
+        names = "cores" if axis is CORES else "connections"
+        ideal = f" ({last / first:.3g} times is ideal)" if axis is CORES and result.unit.endswith("/s") else ""
+        head = f"With {whole(int(last))} {names} instead of {whole(int(first))}{ideal} "
+        yield _listed(head, by_dut, f"its {result.metric}")
+
+
+def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
+    by_dut: dict[str, list[Claim]] = {}
+    references: list[str] = []
+    for result in results:
+        reference = of_forwarding(result, results).reference
+        if reference is not None:
+            by_dut.setdefault(result.dut, []).append(claim(reference, result))
+            references.append(reference.dut)
+    if by_dut:
+        of = f"the {results[0].metric} of {_list(list(dict.fromkeys(references)))}, which only forwards"
+        yield _listed("", by_dut, of)
+
+
+def _listed(head: str, by_dut: Mapping[str, Sequence[Claim]], of: str) -> Sentence:
+    """A sentence with the ratios of each device; of many devices, the largest and the smallest."""
+    shown = dict(sorted(by_dut.items(), key=lambda item: -max(claim.contrast.value for claim in item[1])))
+    rest = ""
+    if len(shown) > _MOST_NAMES:
+        names = list(shown)
+        rest = f"; {len(names) - 2} other gateways lie between"
+        shown = {name: shown[name] for name in (names[0], names[-1])}
+    parts = [
+        f"{dut} {'' if at else 'reaches '}{_times(claims, '' if at else of)}"
+        for at, (dut, claims) in enumerate(shown.items())
+    ]
+    every = [claim for claims in shown.values() for claim in claims]
+    certainties = {claim.certainty for claim in every}
+    certainty = certainties.pop() if len(certainties) == 1 else "seen"
+    reasons = _reasons([claim for claim in every if claim.certainty == "seen"])
+    return Sentence(f"{head}{', '.join(parts)}{rest}.", certainty, reasons)
+
+
+def _times(claims: Sequence[Claim], of: str) -> str:
+    """Ratios of claims with the range of their intervals, such as "1.43 times that of x (1.40 to 1.47 with 95 %)"."""
+    kinds = {claim.contrast.kind for claim in claims}
+    if kinds != {"ratio"}:
+        values = [claim.contrast.value for claim in claims if claim.contrast.kind == "difference"]
+        return f"{min(values):+.3g} {unit_of(claims[0].first)} against {of.removeprefix('that of ')}".rstrip()
+    values = [claim.contrast.value for claim in claims]
+    low, high = _ratio(min(values)), _ratio(max(values))
+    ratio = low if low == high else f"{low} to {high}"
+    at = f" at {len(claims)} points" if len(claims) > 1 else ""
+    unsure = [claim for claim in claims if claim.certainty == "cannot tell"]
+    if len(unsure) == len(claims):
+        return f"{ratio} times {of}{at}".rstrip() + f", which may be chance ({_interval(claims)})"
+    doubt = f", at {len(unsure)} of them maybe by chance" if unsure else ""
+    return f"{ratio} times {of}".rstrip() + f"{at}{doubt} ({_interval(claims)})"
+
+
+def _interval(claims: Sequence[Claim]) -> str:
+    """The range that contains all intervals, and the least coverage of them."""
+    coverage = min(claim.contrast.interval.coverage for claim in claims)
+    if coverage == 0:
+        return "a single repetition"
+    lower = min(claim.contrast.interval.lower for claim in claims)
+    upper = max(claim.contrast.interval.upper for claim in claims)
+    share = f"with {math.floor(100 * coverage)} %"
+    if claims[0].contrast.kind == "difference":
+        return f"{lower:+.3g} to {upper:+.3g} {share}"
+    # Rounded outward: the printed interval contains the true one.
+    end = "or more" if math.isinf(upper) else f"to {_ratio(upper, math.ceil)}"
+    return f"{_ratio(lower, math.floor)} {end} {share}"
+
+
+def _ratio(value: float, rounded: Callable[[float], float] = round) -> str:
+    """A ratio with two digits after the point, or three digits that count."""
+    if value <= 0:
+        return "0"
+    digits = max(2, 2 - math.floor(math.log10(value))) if value < 1 else max(0, 2 - math.floor(math.log10(value)))
+    return f"{rounded(value * 10**digits) / 10**digits:,.{digits}f}"
+
+
+def _limits(results: Sequence[Result]) -> Sentence:
+    """What limited, most frequent first."""
+    limits = Counter(result.limited_by for result in results).most_common()
+    if len(limits) == 1:
+        every = "" if len(results) == 1 else f" all {len(results)} results"
+        text = f"{_LIMITS[limits[0][0]]} limited{every or ' the result'}"
+    else:
+        text = ", ".join(f"{_LIMITS[limit].rstrip(',')} limited {count}" for limit, count in limits)
+        text += f" of {len(results)} results"
+    return Sentence(f"{text[0].upper()}{text[1:]}.")
+
+
+def of_comparison(record: ComparisonRecord) -> list[Sentence]:
+    """Return the answers of a comparison: one for each gateway and quantity, and a control that seems to differ."""
+    found = [_compared(record, estimate) for estimate in record.estimates]
+    if record.fail_above is not None:
+        limit = f"{100 * record.fail_above:g} %"
+        said = "more" if record.above else "not more" if record.decided else "undecided whether more"
+        costs = f"Costs are {said} than {limit} above those of {record.baseline.label}."
+        found.insert(0, Sentence(costs, "sure" if record.decided or record.above else "cannot tell"))
+    return found
+
+
+def _compared(record: ComparisonRecord, estimate: RatioEstimate) -> Sentence:
+    gateway, what = record.gateway(estimate.gateway), FRAME_OF[estimate.quantity]
+    if estimate.verdict == "undecided" or estimate.ratio is None or not estimate.is_bounded:
+        return Sentence(f"Cannot tell: {estimate.text}.", "cannot tell")
+    low, high = estimate.low or 0.0, estimate.high or math.inf
+    level = f"with {math.floor(100 * estimate.level)} %"
+    devices = (gateway.devices, record.baseline.devices)
+    chain = "" if devices[0] == devices[1] else f", a chain of {devices[0]} devices against {devices[1]}"
+    of = f"{what} through {gateway.label}{chain}"
+    if estimate.verdict == "no difference":
+        largest = max(high - 1, 1 - low, 0.0)
+        same = f"{of} costs the same as through {record.baseline.label} within {100 * largest:.1f} % ({level})"
+        return Sentence(_capital(f"a {same}."), "sure")
+    sign = 1 if estimate.verdict == "costs more" else -1
+    ends = sorted(100 * sign * (end - 1) for end in (low, high))
+    change = f"{100 * sign * (estimate.ratio - 1):.1f} % {'more' if sign > 0 else 'less'}"
+    interval = f"{ends[0]:.1f} to {ends[1]:.1f} % {level}"
+    return Sentence(_capital(f"a {of} costs {change} than through {record.baseline.label} ({interval})."), "sure")
+
+
+def _best(result: Result) -> str:
+    found = procedures.procedures().get(result.metric)
+    if found is not None and found.best:
+        return found.best
+    return f"has the {'highest' if better(result.metric) == 'higher' else 'lowest'} {result.metric}"
+
+
+def _point(result: Result, results: Sequence[Result]) -> str:
+    """What distinguishes a result from others of its metric and device, as words."""
+    names = labels.differing([other for other in results if other.dut == result.dut])
+    words = labels.words(result, names)
+    return f"with {words}" if words else ""
+
+
+def _ends(growth: Growth) -> tuple[Result, Result]:
+    return growth.claim.first, growth.claim.second
+
+
+def _once(results: Iterator[Result] | Sequence[Result]) -> list[Result]:
+    return list({id(result): result for result in results}.values())
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = list(names) if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES - 1], f"{len(names) - 3} more"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+#: What a reader must do with doubts of each grade.
+GRADE_TITLES: Final[Mapping[Grade, str]] = {
+    "answer": "Could change the answer",
+    "interval": "Widen the interval",
+    "information": "For information",
+}

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers in words: for each shape of a campaign with known truth, the sentence is right and says no more than that."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import pytest
+from tests.unit.made_comparisons import compared, estimate, gateway
+from tests.unit.made_results import in_turns, made
+
+from natgauge.analysis.claims import claim, rankings
+from natgauge.notes import GRADES, DoubtWord, Note, by_grade
+from natgauge.procedures import procedures
+from natgauge.records.measurement import Result
+from natgauge.reports.answers import REMEDIES, answers, doubted, one
+
+#: Noise of repetitions, as a share.
+NOISE = 0.02
+
+
+def drawn(
+    dut: str, truth: float, *, seed: int = 1, number: int = 5, metric: str = "connection-rate", **more: Any
+) -> Result:
+    """A result whose repetitions scatter around the device's true rate; they took turns with those of all others."""
+    chance = random.Random(f"{dut} {truth} {seed} {more}")  # noqa: S311 - made up
+    values = [truth * chance.gauss(1.0, NOISE) for _ in range(number)]
+    units = {"connection-rate": "connections/s", "throughput": "frames/s", "latency": "us", "table-capacity": ""}
+    changed = {name: more.pop(name) for name in ("doubts", "limited_by", "figures") if name in more}
+    return made(
+        values,
+        median=sorted(values)[number // 2],
+        metric=metric,
+        unit=units[metric] or "connections",
+        parameters={"dut": dut, **in_turns(number), **more},
+        **changed,
+    )
+
+
+def texts(results: Sequence[Result]) -> list[str]:
+    return [sentence.text for sentence in answers(results)]
+
+
+def interval_in(text: str) -> tuple[float, float]:
+    found = re.search(r"\(([\d.]+) to ([\d.]+) with (\d+) %\)", text)
+    assert found is not None, text
+    return float(found[1]), float(found[2])
+
+
+def test_one_result_says_its_value_its_range_and_its_limit() -> None:
+    result = made([1.0e5, 1.2e5, 1.1e5], median=1.1e5, metric="connection-rate", unit="connections/s")
+    assert texts([result]) == [
+        "x opens 110,000 connections/s: 100,000 to 120,000 in 3 repetitions.",
+        "The device limited the result.",
+    ]
+
+
+def test_a_rate_that_the_tester_limited_is_at_least_that_and_a_time_that_the_host_lengthened_at_most() -> None:
+    rate = made([1e5], metric="throughput", unit="frames/s", limited_by="tester")
+    assert (
+        one(rate).text == "x forwards at least 100,000 frames/s in each direction without loss: in a single repetition."
+    )
+    time = made([70.0], metric="reset", unit="ms", limited_by="host")
+    assert "forwards nothing for at most 70 ms after a restart" in one(time).text
+
+
+def test_of_gateways_the_best_is_named_with_the_true_ratio_in_its_interval() -> None:
+    found, *_ = answers([drawn("slow", 1e5), drawn("fast", 1.5e5), drawn("middle", 1.2e5)])
+    assert found.text.startswith("fast opens most connections: 1")
+    assert " times that of middle " in found.text
+    assert "last of 3 is slow" in found.text
+    assert found.certainty == "sure"
+    lower, upper = interval_in(found.text)
+    assert lower <= 1.25 <= upper
+
+
+def test_of_equal_gateways_nobody_can_tell() -> None:
+    found, *_ = answers([drawn("a", 1e5), drawn("b", 1e5)])
+    assert found.certainty == "cannot tell"
+    assert found.text.startswith("Cannot tell which of ")
+
+
+def test_equal_gateways_are_called_different_in_no_more_than_one_of_twenty_campaigns() -> None:
+    told = 0
+    for seed in range(120):
+        (ranking,) = rankings([drawn(name, 1e5, seed=seed) for name in ("a", "b")])
+        told += ranking.certainty == "sure"
+    assert told <= 120 * 0.05 + 6, "an interval of 95 % misses at most that often; 6 is two deviations and a half"
+
+
+def test_of_six_equal_gateways_one_is_hardly_ever_the_best() -> None:
+    told = sum(
+        rankings([drawn(f"g{at}", 1e5, seed=seed) for at in range(6)])[0].certainty == "sure" for seed in range(15)
+    )
+    assert told <= 3
+
+
+def test_two_repetitions_say_it_of_themselves_alone() -> None:
+    found, *_ = answers([drawn("a", 2e5, number=2), drawn("b", 1e5, number=2)])
+    assert (found.certainty, found.text.split(" opens")[0]) == ("seen", "In these repetitions a")
+    assert found.reasons == ("fewer than 4 repetitions of each, which 95% needs",)
+    assert " with 66 %)" in found.text
+
+
+def test_results_without_repetitions_say_nothing_of_chance() -> None:
+    found, *_ = answers([drawn("a", 2e5, number=1), drawn("b", 1e5, number=1)])
+    assert found.certainty == "cannot tell"
+    assert "a single repetition of each says nothing of chance" in found.text
+
+
+def test_over_cores_the_gain_is_that_of_the_devices_and_the_ideal_is_named() -> None:
+    truth = {"even": 1.0, "uneven": 0.5}
+    results = [
+        drawn(dut, 1e5 * cores**power, device_cores=cores, placement="isolated")
+        for dut, power in truth.items()
+        for cores in (1, 2, 4)
+    ]
+    (text,) = [each for each in texts(results) if each.startswith("With 4 cores instead of 1")]
+    assert "(4 times is ideal) even reaches " in text
+    for found, true in zip(re.findall(r"\(([\d.]+) to ([\d.]+) with 9\d %\)", text), (4.0, 2.0), strict=True):
+        assert float(found[0]) <= true <= float(found[1])
+
+
+def test_over_connections_a_single_gateway_has_both_ends_and_their_ratio() -> None:
+    results = [drawn("x", 1e5 / (count / 1000) ** 0.1, connections=count) for count in (1000, 10_000, 100_000)]
+    first, last, ratio, _ = answers(results)
+    assert "with N = 1,000:" in first.text
+    assert "with N = 100,000:" in last.text
+    assert ratio.text.startswith("With 100,000 connections instead of 1,000 x reaches 0.6")
+    lower, upper = interval_in(ratio.text)
+    assert lower <= 100**-0.1 <= upper
+
+
+def test_over_both_each_ranking_and_each_axis_has_one_sentence() -> None:
+    results = [
+        drawn(dut, rate * cores / (count / 1000) ** 0.1, device_cores=cores, connections=count, placement="isolated")
+        for dut, rate in (("a", 2e5), ("b", 1e5))
+        for cores in (1, 2)
+        for count in (1000, 10_000)
+    ]
+    ranked, cores, connections, limits = answers(results)
+    assert ranked.text.startswith("a opens most connections at each of 4 points. a: 1.9")
+    assert (cores.certainty, connections.certainty) == ("sure", "sure")
+    assert "of 2 points" not in cores.text
+    assert limits.text == "The device limited all 8 results."
+
+
+def test_leaders_that_change_from_point_to_point_are_counted() -> None:
+    rates = {("a", 1000): 2e5, ("b", 1000): 1e5, ("a", 10_000): 1e5, ("b", 10_000): 2e5, ("a", 10**5): 1e5}
+    results = [drawn(dut, rate, connections=count) for (dut, count), rate in {**rates, ("b", 10**5): 1e5}.items()]
+    assert "a opens most connections at 1 of 3 points, b at 1; at 1 cannot tell." in answers(results)[0].text
+
+
+def test_plain_forwarding_is_a_reference_and_no_rival() -> None:
+    results = [drawn("nat", 5e5, metric="throughput"), drawn("plain", 1e6, metric="throughput", kind="routing")]
+    (text,) = [each for each in texts(results) if "which only forwards" in each]
+    lower, upper = interval_in(text)
+    assert lower <= 0.5 <= upper
+    assert not any("most frames" in each for each in texts(results))
+
+
+def test_gateways_that_were_set_up_differently_are_not_compared_and_the_sentence_says_why() -> None:
+    results = [drawn("a", 2e5), drawn("b", 1e5), drawn("c", 1e5, natgauge="0")]
+    assert "Not compared with the others: c, because of another natgauge version." in texts(results)
+
+
+def test_a_comparison_has_its_ratio_and_its_interval_or_cannot_tell() -> None:
+    estimates = [
+        estimate("dear", 1.1, 1.09, 1.11),
+        estimate("cheap", 0.8, 0.79, 0.82),
+        estimate("same", 1.001, 0.99, 1.008),
+        estimate("unknown", None, None, None),
+    ]
+    found = answers([], [compared(estimates)])
+    assert [each.text for each in found] == [
+        "A frame up through dear costs 10.0 % more than through nftables-nat44 (9.0 to 11.0 % with 95 %).",
+        "A frame up through cheap costs 20.0 % less than through nftables-nat44 (18.0 to 21.0 % with 95 %).",
+        "A frame up through same costs the same as through nftables-nat44 within 1.0 % (with 95 %).",
+        "Cannot tell: frame up: unknown has a cost.",
+    ]
+
+
+def test_a_chain_against_a_chain_of_another_length_says_so() -> None:
+    base = compared([estimate("464xlat")])
+    gateways = (base.gateways[0], gateway("464xlat", "compared", devices=2), base.gateways[-1])
+    (found,) = answers([], [base.model_copy(update={"gateways": gateways})])
+    assert "through 464xlat, a chain of 2 devices against 1 costs 10.0 % more" in found.text
+
+
+def test_a_capacity_a_loss_curve_and_delays_have_their_own_words() -> None:
+    capacity = made([65_536.0], metric="table-capacity", unit="connections", limited_by="table")
+    assert one(capacity).text == "x keeps 65,536 connections: in a single repetition."
+    loss = made([3.2], metric="frame-loss", unit="%", figures={"highest_rate_without_loss": 6e5})
+    assert "loses 3.2% of the frames at the highest load" in one(loss).text
+    assert "no loss up to 600,000 frames/s" in one(loss).text
+    delays = made([12.0], metric="latency", unit="us", figures={"worst_case_latency_us": 40.0})
+    assert "1 frame of 1,000 takes longer than 40 us" in one(delays).text
+
+
+def test_values_over_six_orders_of_magnitude_are_ranked_and_printed() -> None:
+    found, *_ = answers([drawn("a", 1e7), drawn("b", 10.0)])
+    assert re.search(r"a opens most connections: [\d,]+ connections/s, 1,?0?[\d,]* times that of b", found.text)
+
+
+def test_of_forty_gateways_the_sentences_stay_few_and_short() -> None:
+    results = [
+        drawn(f"gateway-{at:02}-" + 50 * "x", 1e5 * (1 + at / 10) * cores, device_cores=cores, placement="isolated")
+        for at in range(40)
+        for cores in (1, 2)
+    ]
+    found = answers(results)
+    assert len(found) == 3
+    assert max(len(each.text) for each in found) < 700
+    assert "38 other gateways lie between" in found[1].text
+
+
+def test_a_doubt_that_could_change_the_answer_makes_a_claim_one_of_these_repetitions() -> None:
+    doubt = [{"word": "taking turns", "text": "half of the core"}]
+    found = claim(drawn("a", 2e5), drawn("b", 1e5, doubts=doubt))
+    assert (found.certainty, found.doubts) == ("seen", ("taking turns",))
+
+
+def test_nothing_measured_has_no_answer() -> None:
+    assert answers([]) == []
+
+
+def test_every_doubt_has_a_grade_and_each_that_could_change_the_answer_says_what_to_do() -> None:
+    notes = [Note(word, "t") for word in get_args(DoubtWord)]
+    assert {note.grade for note in notes} == {"answer", "interval", "information"}
+    assert {note.word for note in notes if note.grade == "answer"} <= set(REMEDIES)
+    assert Note("device", "t").grade is None
+    grades = [GRADES.index(note.grade or "information") for note in by_grade(reversed(notes))]
+    assert grades == sorted(grades)
+
+
+def test_doubts_of_many_results_are_told_once_with_their_results() -> None:
+    doubts = [{"word": "wide spread", "text": "t"}, {"word": "functional", "text": "u"}]
+    found = doubted([made(doubts=doubts), made(doubts=doubts[:1])])
+    assert [(each.doubt.word, len(each.results)) for each in found["interval"]] == [("wide spread", 2)]
+    assert [each.remedy for each in found["answer"]] == ["Measure speed on a machine that is not emulated."]
+    assert found["information"] == []
+
+
+@pytest.mark.parametrize("metric", sorted(procedures()))
+def test_every_metric_has_a_sentence(metric: str) -> None:
+    procedure = procedures()[metric]
+    text = one(made([7.0, 8.0], metric=metric, unit=procedure.unit)).text
+    assert text.startswith("x")
+    assert "7" in text
+    assert "{" not in text
