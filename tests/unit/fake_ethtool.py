@@ -37,6 +37,35 @@ def pause(port: str, one: dict[str, Any]) -> str:
     )
 
 
+def offloads(port: str, one: dict[str, Any]) -> str:
+    words = one["offloads"]
+    lines = {"rxvlan": "rx-vlan-offload", "lro": "large-receive-offload", "rx-gro-hw": "rx-gro-hw"}
+    return "\n".join([f"Features for {port}:", *(f"{line}: {words[name]}" for name, line in lines.items())])
+
+
+def energy(port: str, one: dict[str, Any]) -> str:
+    status = {"on": "enabled - active", "off": "disabled"}[one["energy"]["eee"]]
+    return f"EEE settings for {port}:\n\tEEE status: {status}\n\tTx LPI: 17 (us)\n"
+
+
+#: The part of the settings that an option shows or sets.
+PARTS = {
+    "-l": "queues",
+    "-L": "queues",
+    "-c": "coalescing",
+    "-C": "coalescing",
+    "-a": "pause",
+    "-A": "pause",
+    "-n": "hash",
+    "-N": "hash",
+    "-k": "offloads",
+    "-K": "offloads",
+    "--show-eee": "energy",
+    "--set-eee": "energy",
+}
+SHOWN = {"-l": channels, "-c": coalescing, "-a": pause, "-k": offloads, "--show-eee": energy}
+
+
 def hashing(_port: str, one: dict[str, Any], flow: str) -> str:
     fields = [FIELDS[letter] for letter in one["hash"][flow]]
     return "\n".join(["UDP over IPV4 flows use these fields for computing Hash flow key:", *fields])
@@ -46,12 +75,13 @@ def main(file: Path, verb: str, port: str, *words: str) -> str:
     """Do what ethtool would, with the settings of this file."""
     told = json.loads(file.read_text())
     one = told[port]
-    part = {"l": "queues", "c": "coalescing", "a": "pause", "n": "hash"}[verb[1].lower()]
+    part = PARTS[verb]
     if part not in one or one.get("refuses") == verb:
         sys.exit("netlink error: Operation not supported")
-    if verb[1].islower():
-        show = {"-l": channels, "-c": coalescing, "-a": pause}
-        return hashing(port, one, words[1]) if verb == "-n" else show[verb](port, one)
+    if verb == "-n":
+        return hashing(port, one, words[1])
+    if verb in SHOWN:
+        return SHOWN[verb](port, one)
     if verb == "-N":
         one["hash"][words[1]] = words[2]
     elif one.get("deaf") != verb:

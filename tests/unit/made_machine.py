@@ -20,6 +20,8 @@ PORT: dict[str, Any] = {
     "coalescing": {"adaptive-rx": "on", "adaptive-tx": "on", "rx-usecs": 50},
     "pause": {"autoneg": "on", "rx": "on", "tx": "on"},
     "hash": {"udp4": "sd", "udp6": "sdfn"},
+    "offloads": {"rxvlan": "on", "lro": "off", "rx-gro-hw": "on [fixed]"},
+    "energy": {"eee": "on"},
 }
 INTERRUPTS = """\
            CPU0       CPU1       CPU2       CPU3

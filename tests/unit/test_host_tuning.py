@@ -65,10 +65,14 @@ def test_what_is_found_what_is_better_and_why(made: Made) -> None:
         ("rss", "eth1 udp4"): ("sd", "sdfn"),
         ("coalescing", "eth1"): ("adaptive-rx on adaptive-tx on", "adaptive-rx off adaptive-tx off"),
         ("pause", "eth1"): ("autoneg on rx on tx on", "autoneg off rx off tx off"),
+        ("offloads", "eth1 rxvlan"): ("on", "off"),
+        ("eee", "eth1"): ("on", "off"),
         ("irq-affinity", "eth1 irq 30"): ("0-3", "2"),
         ("irq-affinity", "eth1 irq 31"): ("0-3", "3"),
     }
     assert looked["rss", "eth1 udp6"].outcome == "fine"
+    # The driver does not let go of it.
+    assert looked["offloads", "eth1 rx-gro-hw"].outcome == "fine"
     assert "50 us" in looked["coalescing", "eth1"].remark
     assert all(one.why and one.source for one in looked.values())
     # Without names every port with a card is looked at; a veth has none.
@@ -161,7 +165,7 @@ def test_killed_at_any_moment_everything_is_put_back(made: Made, monkeypatch: py
     moments = until(0)
     made.restore()
     assert made.state() == before
-    assert moments == 2 * 11
+    assert moments == 2 * 13
     for limit in range(1, moments + 1):
         until(limit)
         assert made.state() != before or limit == 1
@@ -304,7 +308,7 @@ def test_only_one_process_changes_settings_at_a_time(made: Made) -> None:
 def test_a_host_without_ethtool_is_told_what_to_install(tmp_path: Path) -> None:
     machine = TunedMachine(Made(tmp_path).root, "/nowhere/ethtool")
     looked = [one for one in tuner.check(["eth1"], machine=machine) if one.outcome == "failed"]
-    assert {one.knob for one in looked} == {"queues", "rss", "coalescing", "pause"}
+    assert {one.knob for one in looked} == {"queues", "rss", "coalescing", "pause", "offloads", "eee"}
     assert all("apt-get install ethtool" in one.remark for one in looked)
 
 

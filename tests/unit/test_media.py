@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 from pyroute2.ethtool.ioctl import NotSupportedError
+from tests.unit.made_ports import port_state
 from tests.unit.made_results import made
 from tests.unit.test_recording import CONDITIONS, result
 
 from natgauge.analysis.comparing import comparable
 from natgauge.host import capabilities
 from natgauge.labs.contract import Port
+from natgauge.labs.wire import lab as wire_lab
 from natgauge.labs.wire import media, xdp
-from natgauge.labs.wire.lab import WireLab, _judge_features
+from natgauge.labs.wire.lab import WireLab
 from natgauge.labs.wire.media import Media, media_of, theoretical_maximum
 from natgauge.measurements.conditions import record
 from natgauge.measurer import Verdict
@@ -170,7 +172,7 @@ def test_a_lab_that_is_used_twice_remarks_once_on_each_port_in_the_notes_of_the_
     found = {"a": xdp.Features.BASIC, "b": xdp.Features.BASIC | xdp.Features.NDO_XMIT}
     monkeypatch.setattr(capabilities, "require", lambda *_: None)
     monkeypatch.setattr(WireLab, "_lock", lambda *_: None)
-    monkeypatch.setattr(WireLab, "_examine", lambda _, port: _judge_features(port.interface, found[port.interface]))
+    monkeypatch.setattr(wire_lab, "read_port", lambda name: port_state(name, features=found[name]))
     lab = WireLab(Port("a", None, "02:00:00:00:00:01", None), Port("b", None, "02:00:00:00:00:02", None))
     assert "port_remarks" not in lab.parameters()
     lab.take()

@@ -28,7 +28,7 @@ from natgauge.errors import EndedBySignal, NatgaugeError, fault, shortened
 SECTIONS: Final = {
     "Measure": ("measure", "compare", "plan", "run", "worker", "status"),
     "Results": ("report", "diff", "published"),
-    "Host": ("doctor", "selftest", "host", "lab"),
+    "Host": ("doctor", "probe", "selftest", "host", "lab"),
     "Learn": ("demo", "duts", "completion"),
 }
 SUBCOMMANDS: Final = tuple(name for names in SECTIONS.values() for name in names)

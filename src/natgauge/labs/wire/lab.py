@@ -21,14 +21,13 @@ from natgauge.labs.common.links import drop_counters
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.namespaces import exists, inside
 from natgauge.labs.contract import Addresses, Device, DeviceCores, ExternalDevice, Ground, Link, Port
-from natgauge.labs.wire import xdp
 from natgauge.labs.wire.media import Media, media_of
+from natgauge.labs.wire.port_state import findings, read_port, refuse
 from natgauge.words import Address, Family, Placement
 
 #: RFC 2544 section 23: receivers stay open 2 s after the last frame.
 GRACE_SECONDS: Final = 2.0
 ETHERNET_MTU: Final = 1500
-_UP = 0x1  # IFF_UP
 #: The Responder's IPv4 addresses as an Initiator with IPv4 writes them, where the Responder has them behind the prefix.
 _HOSTS4: Final = Link(ip_network("0.0.0.0/0"), OUTSIDE["ipv4"].device.ip, OUTSIDE["ipv4"].host(0))
 
@@ -228,8 +227,7 @@ class WireLab:
             raise
 
     def _lock(self, port: Port) -> None:
-        place = f"{port.netns}-" if port.netns else ""
-        lock = Lock(f"port-{place}{port.interface}", f"port {place}{port.interface}")
+        lock = port_lock(port.interface, port.netns)
         lock.take()
         self._locks.append(lock)
 
@@ -239,19 +237,12 @@ class WireLab:
         Returns:
             Remarks.
         """
-        with IPRoute() as routes:
-            indices = routes.link_lookup(ifname=port.interface)
-            if not indices:
-                raise UsageError(f'interface {port.interface}: does not exist; "ip link" lists those there are')
-            index = int(indices[0])
-            _refuse_down(port.interface, routes.get_links(index)[0])
-            if index in _default_route_interfaces(routes):
-                raise UsageError(
-                    f"interface {port.interface}: has the default route; a test would cut the machine off, use another"
-                )
-            if not self._allow_addresses:
-                _refuse_addresses(port.interface, routes, index)
-        return _judge_features(port.interface, xdp.features(index))
+        state = read_port(port.interface)
+        allowed = self._allow_addresses
+        # The device may restart; whoever uses the lab awaits the carrier.
+        found = tuple(findings(state, sender_cpus=self.sender_cpus, allow_addresses=allowed, may_wait=True))
+        refuse(state, found)
+        return tuple(f"interface {state.name}: {finding.what}" for finding in found if finding.state == "warning")
 
     def down(self) -> None:
         """Release the locks on the ports."""
@@ -284,6 +275,12 @@ class WireLab:
         self.down()
 
 
+def port_lock(interface: str, netns: str | None) -> Lock:
+    """Return the lock that whoever uses a port takes."""
+    place = f"{netns}-" if netns else ""
+    return Lock(f"port-{place}{interface}", f"port {place}{interface}")
+
+
 def _link(side: LinkSide, port: Port) -> Link:
     """A link of which only the device's address is known, if at all."""
     device: Address = side.device.ip if port.gateway_address is None else ip_address(port.gateway_address)
@@ -313,39 +310,6 @@ def _read_mtu(interface: str) -> int:
         return int(routes.get_links(indices[0])[0].get_attr("IFLA_MTU")) if indices else ETHERNET_MTU
 
 
-def _refuse_down(interface: str, link: Any) -> None:
-    if not link["flags"] & _UP:
-        raise HostError(f"interface {interface}: is down; run: ip link set {interface} up")
-
-
 def _has_carrier(interface: str) -> bool:
     with IPRoute() as routes:
         return any(link.get_attr("IFLA_CARRIER") for link in routes.get_links(ifname=interface))
-
-
-def _default_route_interfaces(routes: IPRoute) -> set[int]:
-    interfaces = set()
-    for route in routes.get_default_routes():
-        hops = route.get_attr("RTA_MULTIPATH") or ()
-        interfaces |= {route.get_attr("RTA_OIF"), *(hop["oif"] for hop in hops)}
-    return interfaces
-
-
-def _refuse_addresses(interface: str, routes: IPRoute, index: int) -> None:
-    addresses = [address.get_attr("IFA_ADDRESS") for address in routes.get_addr(index=index)]
-    if addresses:
-        raise UsageError(
-            f"interface {interface}: carries IP address {addresses[0]}; run: ip addr flush dev {interface}; "
-            f"sysctl net.ipv6.conf.{interface}.disable_ipv6=1 (or allow addresses)"
-        )
-
-
-def _judge_features(interface: str, features: xdp.Features | None) -> tuple[str, ...]:
-    """Refuse a port whose driver has no XDP; a driver that may gain redirect later is remarked on."""
-    if features is None:
-        return (f"interface {interface}: this kernel does not report whether it accepts redirected frames",)
-    if xdp.Features.NDO_XMIT in features:
-        return ()
-    if xdp.Features.BASIC not in features:
-        raise HostError(f"interface {interface}: its driver has no XDP; use a port whose driver has (natgauge doctor)")
-    return (f"interface {interface}: its driver takes redirected frames only once a program is attached",)

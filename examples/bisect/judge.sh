@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Judge for "git bisect run": does the gateway of this commit cost more than its baseline? (docs/bisecting.md)
+#
+#   git bisect run judge.sh BASELINE GATEWAY [OPTION ...]
+#
+# BASELINE and GATEWAY are recipes or names, as for "natgauge compare", which gets the options, too (--fail-above 3%
+# where they have none). $BUILD is a shell command that builds the gateway of the commit; it may be empty.
+set -u
+baseline=$1 gateway=$2
+shift 2
+case " $* " in *" --fail-above"*) ;; *) set -- --fail-above 3% "$@" ;; esac
+
+# git bisect: 0 = good, 1 = bad, 125 = this commit cannot be judged, above 127 = end the bisection.
+sh -c "${BUILD:-:}" || exit 125
+natgauge compare "$baseline" "$gateway" "$@"
+status=$?
+case $status in
+0) exit 0 ;;
+10) exit 1 ;;
+11) exit 125 ;;
+# A commit whose gateway does not work is skipped. Everything that concerns the host or the options ends the bisection.
+4) exit 125 ;;
+*) exit $((status < 128 ? 128 : status)) ;;
+esac

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge probe`: can these ports carry the tester, and the command that mends what is in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+import cloup
+
+from natgauge.cli.help import epilog
+
+if TYPE_CHECKING:
+    from natgauge.tester.port_probe import PortReport
+
+
+@cloup.command(
+    "probe",
+    short_help="Check whether ports can carry the tester.",
+    epilog=epilog("probe", "natgauge probe ens1f0 ens1f1 --frame-size 1518"),
+)
+@click.argument("port")
+@click.argument("other", required=False)
+@click.option("--frame-size", "frame_sizes", type=int, multiple=True, metavar="N", help="Planned frame size with FCS.")
+@click.option("--allow-addresses", is_flag=True, help="The ports may carry IP addresses.")
+@click.option("--no-frames", is_flag=True, help="Send nothing between two ports.")
+@click.option("-v", "--verbose", is_flag=True, help="Print also the checks that passed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    port: str,
+    other: str | None,
+    frame_sizes: tuple[int, ...],
+    allow_addresses: bool,
+    no_frames: bool,
+    verbose: bool,
+    as_json: bool,
+) -> None:
+    """Print whether PORT (and OTHER) can carry the tester, then a line for each problem, with its remedy.
+
+    Settings are only read. Two ports get 1000 frames each way, which must arrive if a cable joins them.
+    """
+    from natgauge.tables import aligned
+    from natgauge.tester.port_probe import FRAME_SIZES, probe
+
+    reports = probe(
+        [name for name in (port, other) if name is not None],
+        frame_sizes=frame_sizes or FRAME_SIZES,
+        allow_addresses=allow_addresses,
+        sends_frames=not no_frames,
+    )
+    if as_json:
+        import json
+
+        from natgauge.records.store import plain
+
+        click.echo(json.dumps({"ports": plain(reports)}))
+    else:
+        click.echo(_answer(reports))
+        rows = [
+            (
+                finding.state,
+                report.name,
+                finding.word,
+                finding.what + (f"; mend: {finding.mend}" if finding.mend else ""),
+            )
+            for report in reports
+            for finding in report.findings
+            if verbose or finding.state != "ok"
+        ]
+        for line in aligned(rows):
+            click.echo(line)
+    context.exit(0 if all(report.usable for report in reports) else 3)
+
+
+def _answer(reports: Sequence[PortReport]) -> str:
+    """Return the verdict in one line."""
+    return (
+        "; ".join(
+            f"{report.name} ({report.driver}) {'can' if report.usable else 'cannot'} carry the tester"
+            for report in reports
+        )
+        + "."
+    )

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Known properties of network drivers as ports of the tester, from drivers.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+from pydantic import BaseModel, ConfigDict
+
+
+class DriverFacts(BaseModel):
+    """One driver.
+
+    Attributes:
+        name: as `ethtool -i` reports it.
+        receives: whether it can run XDP programs natively.
+        takes: whether it takes redirected frames, which is how the tester sends.
+        most_mtu: largest MTU with an XDP program, in octets; None = not known.
+        own_queue: whether a core sends through the transmit queue of its own number, and cannot send without one.
+        note: what else must be known; empty = nothing.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    receives: bool
+    takes: bool
+    most_mtu: int | None = None
+    own_queue: bool = False
+    note: str = ""
+
+
+def driver_facts(name: str) -> DriverFacts | None:
+    """Return what is known of a driver; None = it is not in the table."""
+    return _table().get(name)
+
+
+@cache
+def _table() -> Mapping[str, DriverFacts]:
+    text = resources.files(__package__).joinpath("drivers.toml").read_text(encoding="utf-8")
+    return {row["name"]: DriverFacts(**row) for row in tomllib.loads(text)["driver"]}

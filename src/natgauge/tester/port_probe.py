@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Can these ports carry the tester? Their state, their settings, and frames across the cable between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from pyroute2 import IPRoute
+
+from natgauge.errors import NatgaugeError, UsageError
+from natgauge.host import capabilities
+from natgauge.host.cpus import usable_cpus
+from natgauge.host.tuning import tuner
+from natgauge.host.tuning.contract import TunedMachine
+from natgauge.inputs.types import format_cores, parse_cores
+from natgauge.labs.contract import Port
+from natgauge.labs.wire.lab import port_lock
+from natgauge.labs.wire.port_state import PortFinding, PortState, findings, read_port
+from natgauge.tester.cable import untranslated_request
+from natgauge.trials import InitiatorStream, Phase1, Phase2, ResponderStream, StreamCounts, phase1_of, run
+
+#: RFC 2544 section 9.1: the smallest and the largest frame of Ethernet.
+FRAME_SIZES: Final = (64, 1518)
+_FRAMES: Final = 1000
+_RATE: Final = 100_000.0
+#: Twisted pair links take three seconds to come back when a driver takes them down to attach a program.
+_SECONDS: Final = 30.0
+_GRACE_MS: Final = 500
+_GAP_MS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PortReport:
+    """What is to be known of a port.
+
+    Attributes:
+        name: name of the interface.
+        driver: name of its driver.
+        usable: whether the tester can use it, as far as could be seen.
+        findings: the findings, obstacles first.
+    """
+
+    name: str
+    driver: str
+    usable: bool
+    findings: tuple[PortFinding, ...]
+
+
+def probe(
+    names: Sequence[str],
+    *,
+    frame_sizes: Sequence[int] = FRAME_SIZES,
+    allow_addresses: bool = False,
+    machine: TunedMachine | None = None,
+    sends_frames: bool = True,
+) -> tuple[PortReport, ...]:
+    """Examine one or two ports of the calling thread's namespace; settings are read, not changed.
+
+    Two ports without obstacles get 1000 frames each way, which also attaches the tester's programs for a moment.
+
+    Args:
+        names: interfaces, one or two.
+        frame_sizes: frame sizes of the planned measurement, in octets with FCS.
+        allow_addresses: whether the ports may carry IP addresses.
+        machine: machine with the ports; None = this one.
+        sends_frames: whether frames are sent from port to port.
+
+    Raises:
+        UsageError: an interface does not exist, or is named twice.
+        HostError: a capability is missing.
+    """
+    if len(set(names)) < len(names):
+        raise UsageError(f"probe: interface {names[0]} is named twice; name two different ones, or one")
+    capabilities.require("examining ports", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
+    place = machine or TunedMachine()
+    states = [read_port(name) for name in names]
+    found = [
+        [
+            *findings(state, sender_cpus=usable_cpus()[:1], frame_sizes=frame_sizes, allow_addresses=allow_addresses),
+            *_of_card(state, place),
+            *_of_settings(state, place),
+        ]
+        for state in states
+    ]
+    if sends_frames and len(states) == 2 and not any(_obstacles(each) for each in found):
+        across = _of_cable(states[0], states[1])
+        for each in found:
+            each.append(across)
+    return tuple(_report(state, each) for state, each in zip(states, found, strict=True))
+
+
+def _report(state: PortState, found: Sequence[PortFinding]) -> PortReport:
+    order = ("obstacle", "warning", "ok")
+    in_order = tuple(sorted(found, key=lambda finding: order.index(finding.state)))
+    return PortReport(state.name, state.media.driver, not _obstacles(found), in_order)
+
+
+def _obstacles(found: Sequence[PortFinding]) -> list[PortFinding]:
+    return [finding for finding in found if finding.state == "obstacle"]
+
+
+def _of_card(state: PortState, machine: TunedMachine) -> Iterator[PortFinding]:
+    """Yield on which node the card is, and what stands between it and the memory."""
+    folder = f"/sys/class/net/{state.name}/device"
+    node = machine.text(f"{folder}/numa_node")
+    if node is not None and int(node) >= 0:
+        cores = parse_cores(machine.text(f"/sys/devices/system/node/node{node}/cpulist") or "0")
+        sender = usable_cpus()[0]
+        if sender in cores:
+            yield PortFinding("NUMA", "ok", f"node {node}, as core {sender}, which sends")
+        else:
+            what = f"the card is on node {node}, and core {sender}, which sends, is not"
+            yield PortFinding("NUMA", "warning", what, f"natgauge measure ... --sender-cores {format_cores(cores[:1])}")
+    kind = machine.text(f"{folder}/iommu_group/type")
+    if kind is not None and kind.startswith("DMA"):
+        what = f"the IOMMU translates the card's addresses ({kind}), which costs time for each frame"
+        yield PortFinding("IOMMU", "warning", what, "start Linux with iommu=pt")
+    elif kind is not None:
+        yield PortFinding("IOMMU", "ok", kind)
+
+
+def _of_settings(state: PortState, machine: TunedMachine) -> Iterator[PortFinding]:
+    """Yield the settings of the port that `natgauge host tune` would change."""
+    for setting in tuner.check([state.name], machine=machine):
+        if setting.key.split()[0] != state.name or setting.outcome not in ("better", "failed"):
+            continue
+        if setting.outcome == "failed":
+            yield PortFinding("tuning", "warning", f"{setting.knob}: {setting.remark}")
+            continue
+        what = f"{setting.knob} is {setting.value}, better: {setting.better}; {setting.why}"
+        yield PortFinding("tuning", "warning", what, f"natgauge host tune --ports {state.name}")
+
+
+def _of_cable(first: PortState, second: PortState) -> PortFinding:
+    """Send frames both ways with the tester itself: its programs are attached, frames redirected and received."""
+    ports = [Port(one.name, None, _mac(other.name), None) for one, other in ((first, second), (second, first))]
+    request = untranslated_request(
+        ports[0],
+        ports[1],
+        family="ipv4",
+        frame_size=64,
+        connections=_FRAMES,
+        phase1=Phase1(rate=_RATE, grace_ms=_GRACE_MS),
+        phase2=Phase2(
+            initiator=InitiatorStream(rate=_RATE, frames=_FRAMES),
+            responder=ResponderStream(rate=_RATE, frames=_FRAMES),
+            grace_ms=_GRACE_MS,
+        ),
+        sender_cpus=usable_cpus()[:1],
+    )
+    try:
+        with ExitStack() as locks:
+            for state in (first, second):
+                lock = port_lock(state.name, None)
+                lock.take()
+                locks.callback(lock.release)
+            result = run(request, seconds=_SECONDS)
+    except NatgaugeError as error:
+        return PortFinding("cable", "obstacle", f"the tester does not start on these ports: {error}")
+    there = phase1_of(result)
+    back = None if result.phase2 is None else result.phase2.responder
+    counts = [(first.name, second.name, there), (second.name, first.name, back)]
+    ways = ", ".join(f"{_arrived(sent)} from {here} to {far}" for here, far, sent in counts)
+    arrived = [0 if sent is None else sent.received_frames for *_, sent in counts]
+    if min(arrived) == _FRAMES:
+        return PortFinding("cable", "ok", f"all frames arrived: {ways}")
+    if max(arrived) == 0:
+        what = f"no frame arrived ({ways}): there is no cable between these ports, or something that does not pass them"
+        return PortFinding("cable", "warning", what)
+    return PortFinding("cable", "obstacle", f"frames were lost on the cable: {ways}")
+
+
+def _arrived(counts: StreamCounts | None) -> str:
+    return "none" if counts is None else f"{counts.received_frames} of {counts.offered_frames}"
+
+
+def _mac(interface: str) -> str:
+    with IPRoute() as routes:
+        (link,) = routes.get_links(ifname=interface)
+        return str(link.get_attr("IFLA_ADDRESS"))

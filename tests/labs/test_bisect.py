@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`git bisect run` with examples/bisect/judge.sh finds the change that made a gateway slower (docs/bisecting.md)."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.labs.test_compare import RECIPE
+
+pytestmark = [pytest.mark.soak, pytest.mark.alone]
+
+BISECT = Path(__file__).resolve().parents[2] / "examples" / "bisect"
+#: The planted changes cost 60 % and more; nothing else costs anything.
+OPTIONS = ("--quantities", "up", "--connections", "1000", "--fail-above", "20%")
+
+
+def _run(*command: str | Path, folder: Path, **environment: str) -> str:
+    # The judge starts the natgauge of this interpreter.
+    search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PATH": search, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    return _run("git", "-c", "user.name=test", "-c", "user.email=test@localhost", *arguments, folder=folder)
+
+
+def _found(folder: Path, baseline: Path, **environment: str) -> str:
+    """The subject of the commit that git calls the first bad one."""
+    said = _run(
+        "git", "bisect", "run", BISECT / "judge.sh", baseline, "gateway.toml", *OPTIONS, folder=folder, **environment
+    )
+    (commit,) = re.findall(r"^([0-9a-f]{40}) is the first bad commit$", said, re.MULTILINE)
+    return _git(folder, "show", "--no-patch", "--format=%s", commit).strip()
+
+
+@pytest.mark.slow("makes nine comparisons, until each is decided")
+def test_the_planted_rule_among_five_hundred_is_found(tmp_path: Path) -> None:
+    """The planted rule sends every packet through a chain of hundreds of rules, which no packet saw before."""
+    planted = "add rule ip site forward jump services"
+    rules = [
+        "add table ip site",
+        "add chain ip site forward { type filter hook forward priority filter; policy accept; }",
+        "add chain ip site services",
+        *(f"add rule ip site services tcp dport {port} accept" for port in range(1, 498)),
+    ]
+    rules.insert(300 + secrets.randbelow(200), planted)
+    rules.pop()
+    listed = tmp_path / "rules.nft"
+    listed.write_text("".join(f"{rule}\n" for rule in rules))
+    repository, baseline = tmp_path / "rules", tmp_path / "good.toml"
+    _run(BISECT / "rules.sh", listed, repository, folder=tmp_path)
+    baseline.write_text(_git(repository, "show", f"HEAD~{len(rules)}:gateway.toml"))
+    _git(repository, "bisect", "start", "HEAD", f"HEAD~{len(rules)}")
+    assert _found(repository, baseline) == planted
+
+
+@pytest.mark.slow("makes five comparisons, until each is decided")
+def test_the_planted_commit_among_thirty_two_is_found_and_one_that_does_not_build_is_skipped(tmp_path: Path) -> None:
+    # git cannot tell a commit that is skipped from the bad one right behind it.
+    slow = 2 + secrets.randbelow(31)
+    unbuilt = secrets.choice([number for number in range(2, 32) if abs(number - slow) > 1])
+    repository, baseline = tmp_path / "gateway", tmp_path / "good.toml"
+    repository.mkdir()
+    _git(repository, "init", "--quiet")
+    (repository / ".gitignore").write_text("gateway.toml\nresults\n")
+    rules = ["        counter"]
+    for number in range(1, 33):
+        rules += ["        counter"] * 60 * (number == slow)
+        source = RECIPE.format(name="built", rules="\n".join(rules))
+        (repository / "gateway.in").write_text(f"# commit {number}\n{source}")
+        build = "false" if number == unbuilt else "cp gateway.in gateway.toml"
+        (repository / "Makefile").write_text(f".PHONY: all\nall:\n\t{build}\n")
+        _git(repository, "add", ".")
+        _git(repository, "commit", "--quiet", "--message", f"commit {number}")
+    baseline.write_text(_git(repository, "show", "HEAD~31:gateway.in"))
+    _git(repository, "bisect", "start", "HEAD", "HEAD~31")
+    assert _found(repository, baseline, BUILD="make --silent") == f"commit {slow}"

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports of the tester as the kernel would report them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from natgauge.labs.wire import xdp
+from natgauge.labs.wire.media import Media
+from natgauge.labs.wire.port_state import PortState
+
+FULL = xdp.Features.BASIC | xdp.Features.REDIRECT | xdp.Features.NDO_XMIT
+
+
+def port_state(name: str = "eth1", **changed: Any) -> PortState:
+    """A port that can be used; fields by name."""
+    fields: dict[str, Any] = {
+        "is_up": True,
+        "has_carrier": True,
+        "mtu": 1500,
+        "has_default_route": False,
+        "addresses": (),
+        "bond": None,
+        "features": FULL,
+        "media": Media(),
+        "transmit_queues": 4,
+    }
+    return PortState(name=name, **{**fields, **changed})
