@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.unit.campaigning import PLAN, Benches, Dies, Killed, journal_dies, quick_disk
+from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, journal_dies, quick_disk
 
 from natgauge.campaigns import campaign
 from natgauge.cli import run
@@ -61,6 +61,90 @@ def test_a_signal_names_the_way_on_and_nothing_is_repeated(
     benches.killed = Dies()
     assert run(["run", "small.toml", "--out", "here", "--resume"]) == 0
     assert "16 repetitions done" in capsys.readouterr().out
+
+
+#: Three plans of one short measurement each.
+SEVERAL = ["first.toml", "second.toml", "third.toml"]
+
+
+@pytest.fixture
+def several(benches: Benches) -> Benches:
+    """The plans lie there; their devices differ."""
+    devices = ["nftables-nat44", "linux-ipv4", "iptables-nat44"]
+    for name, device in zip(SEVERAL, devices, strict=True):
+        text = ONE_CONNECTION_RATE.replace('name = "small"', "").replace("linux-ipv4", device)
+        Path(name).write_text(text)
+    return benches
+
+
+def test_several_plans_have_a_folder_each_and_a_report_of_all(
+    several: Benches, capsys: pytest.CaptureFixture[str]
+) -> None:
+    several.breaks = {"linux-ipv4": BrokenError("linux-ipv4: does not come up")}
+    assert run(["run", *SEVERAL, "--out", "all"]) == 4
+    told = capsys.readouterr().out
+    assert re.findall(r"^(\w+): ended; 1 cells, (\d)", told, re.MULTILINE) == [
+        ("first", "3"),
+        ("second", "0"),
+        ("third", "3"),
+    ]
+    assert len(re.findall(r"^  Time: [\d.]+ s$", told, re.MULTILINE)) == 3
+    assert sorted(path.name for path in Path("all").iterdir()) == ["first", "second", "third"]
+    assert run(["report", "--against", "device", "all"]) == 0
+    assert "iptables-nat44" in capsys.readouterr().out
+
+
+def test_several_plans_are_resumed_where_a_signal_ended_them(
+    several: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = Dies(8)
+    several.killed = trials
+    monkeypatch.setattr(Killed, "__new__", lambda *_: EndedBySignal(signal.SIGINT))
+    assert run(["run", *SEVERAL]) == 130
+    assert "continue with: natgauge run first.toml second.toml third.toml --resume" in capsys.readouterr().err
+    begun = sorted(path.name for path in Path("results").iterdir())
+    assert begun in (["first"], ["first", "second"])
+    # Nothing is measured before all folders are known to be free.
+    several.killed = Dies(0)
+    assert run(["run", *SEVERAL]) == 2
+    assert "results/first holds one already; go on with it by --resume" in capsys.readouterr().err
+    several.killed = Dies()
+    assert run(["run", *SEVERAL, "--resume"]) == 0
+    assert capsys.readouterr().out.count("3 repetitions done") == 3
+
+
+def test_an_error_in_one_of_several_plans_does_not_end_the_others(
+    several: Benches, capsys: pytest.CaptureFixture[str]
+) -> None:
+    several.breaks = {"linux-ipv4": ValueError("unforeseen")}
+    assert run(["run", *SEVERAL]) == 4
+    said = capsys.readouterr()
+    assert re.findall(r"^(\w+): ended", said.out, re.MULTILINE) == ["first", "third"]
+    (error,) = [line for line in said.err.splitlines() if line.startswith("natgauge: ")]
+    assert error.startswith("natgauge: second.toml: a fault of natgauge, not of your question: ValueError: unforeseen")
+
+
+@pytest.mark.parametrize(
+    ("second", "options", "told"),
+    [
+        ('devices = ["linux-ipv9"]\n[[measure]]\nmetric = "throughput"\n', [], "second.toml"),
+        (
+            'name = "first"\n' + ONE_CONNECTION_RATE.replace('name = "small"', ""),
+            [],
+            "first.toml are both called first",
+        ),
+        ("", ["--only", "x"], "--only: x: names a cell of one plan, and 3 are given; give one"),
+    ],
+)
+def test_wrong_plans_among_several_are_refused_before_the_first_one_begins(
+    several: Benches, capsys: pytest.CaptureFixture[str], second: str, options: list[str], told: str
+) -> None:
+    Path("second.toml").write_text(second)
+    assert run(["run", *SEVERAL, *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+    assert not several.cells
+    assert not Path("results").exists()
 
 
 def test_the_status_of_a_killed_campaign_names_the_trial_and_the_bounds(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import estimate
 from natgauge.campaigns.plan import parse, read
 from natgauge.cli import run
+from natgauge.duts import support
 from natgauge.duts.recipe import available
 from natgauge.host.cpus import as_if
 from natgauge.labs import netns
@@ -148,7 +149,9 @@ def test_bucket_counts_follow_from_a_printed_share_of_the_table() -> None:
         (["--plan", "nat64-paper-table-4", "nat64-paper-table-5"], "takes the name of one table, not 2"),
         (["--plan", "--json", "nat64-paper-table-4"], "prints a plan as TOML; leave out --json"),
         (["--plan", "--check", "nat64-paper-table-4"], "prints a plan as TOML; leave out --check"),
-        (["--small", "nat64-paper-table-4"], "--small: is a size of a plan; add --plan"),
+        (["--small", "nat64-paper-table-4"], "--small: is an option of a plan; add --plan"),
+        (["--here", "nat64-paper-table-4"], "--here: is an option of a plan; add --plan"),
+        (["--into", "x"], "--into: is an option of a plan; add --plan"),
     ],
 )
 def test_a_wrong_question_for_a_plan_is_refused(
@@ -158,6 +161,58 @@ def test_a_wrong_question_for_a_plan_is_refused(
     said = capsys.readouterr()
     assert (told in said.err, said.out) == (True, "")
     assert said.err.count("\n") == 1
+
+
+def has_no_jool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine has every program, and every kernel module but those of Jool."""
+    monkeypatch.setattr(support, "lacking", partial(
+        support.lacking, has=lambda name: not name.startswith("jool"), find=lambda program: program
+    ))  # fmt: skip
+
+
+def test_plans_of_what_runs_here_are_written_into_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Table 22 has columns of tayga, which runs here, and of Jool, which does not."""
+    has_no_jool(monkeypatch)
+    folder = tmp_path / "new" / "plans"
+    assert run(["published", "--plan", "--small", "--here", "--into", str(folder)]) == 0
+    said = capsys.readouterr()
+    of_jool = {
+        name for name in PLANNED if {cell.device for cell in published_cells(name)} <= {"jool-nat64", "464xlat-jool"}
+    }
+    written = {name: folder / f"{name}-small.toml" for name in PLANNED if name not in of_jool}
+    assert "nat64-paper-table-22" in written
+    assert said.out.splitlines() == [str(path) for path in written.values()]
+    assert {*folder.iterdir()} == {*written.values()}
+    for name, path in written.items():
+        assert path.read_text(encoding="utf-8") == plans.text(table(name), small=True)
+    left_out = said.err.splitlines()
+    assert len(left_out) == len(names()) - len(written)
+    assert (
+        'natgauge: published: --here nat64-paper-table-6: row "Median (cps)" needs jool-nat64, which needs the kernel '
+        "module jool; left out" in left_out
+    )
+
+
+def test_a_table_of_a_device_that_does_not_run_here_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_no_jool(monkeypatch)
+    assert run(["published", "--plan", "--here", "nat64-paper-table-11"]) == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        'natgauge: published: --here nat64-paper-table-11: row "Filled table deletion time median (s)" needs '
+        "jool-nat64, which needs the kernel module jool\n"
+    )
+    assert run(["published", "--plan", "--here", "nat64-paper-table-12"]) == 0
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["published", "--plan", "--into", str(tmp_path / "file"), "nat64-paper-table-12"]) == 2
+    assert "published: --into: cannot write" in capsys.readouterr().err
 
 
 def test_the_list_and_the_view_say_whether_there_is_a_plan(capsys: pytest.CaptureFixture[str]) -> None:

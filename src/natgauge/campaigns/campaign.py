@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,39 @@ class RunOrder:
     retry_broken: bool = False
     host_name: bool = False
     on: str | None = None
+
+
+def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
+    """Return the order of each plan; nothing is touched.
+
+    The campaigns of several plans are in folders of their own, named after the plans. With `resume`, a plan whose
+    campaign has not begun begins.
+
+    Args:
+        plans_of: files of the plans, at least one.
+        order: options of all of them; of several plans, `out` is the folder of their campaigns.
+
+    Raises:
+        UsageError: one of several plans is wrong, two have one name, or a folder has a campaign or something else.
+    """
+    if len(plans_of) == 1:
+        return [replace(order, plan=plans_of[0])]
+    if order.only:
+        raise UsageError(f"--only: {order.only[0]}: names a cell of one plan, and {len(plans_of)} are given; give one")
+    every: dict[str, RunOrder] = {}
+    for path in plans_of:
+        plan = plans.read(path)
+        if order.on is None:
+            checked_estimate(points(plan, str(path)), str(path))
+        if plan.name in every:
+            raise UsageError(
+                f"plan: {path} and {every[plan.name].plan} are both called {plan.name}; give one of them another name"
+            )
+        folder = (order.out or RESULTS) / plan.name
+        each = replace(order, plan=path, out=folder, resume=order.resume and (folder / CAMPAIGN).exists())
+        _begun(folder, resume=each.resume)
+        every[plan.name] = each
+    return list(every.values())
 
 
 def run(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,18 +12,20 @@ import click
 import cloup
 
 if TYPE_CHECKING:
+    from natgauge.campaigns.campaign import RunOrder
     from natgauge.campaigns.status import CampaignStatus
 
 
 @cloup.command("run", short_help="Run or resume a campaign.")
-@click.argument("plan", type=click.Path(path_type=Path))
+@click.argument("plans", nargs=-1, required=True, metavar="PLAN...", type=click.Path(path_type=Path))
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder of the campaign.  [default: results/<name of the plan>]",
+    help="Folder of the campaign; of several plans, the folder that gets a campaign's folder for each.  [default: "
+    "results/<name of the plan>]",
 )
-@click.option("--resume", is_flag=True, help="Resume the campaign in that folder.")
+@click.option("--resume", is_flag=True, help="Resume the campaign in that folder; of several plans, all that began.")
 @click.option(
     "--only",
     multiple=True,
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 )
 @click.option("--host-name", is_flag=True, help="Store the host's name in the folder, which may be published.")
 def command(
-    plan: Path,
+    plans: tuple[Path, ...],
     out: Path | None,
     *,
     resume: bool,
@@ -46,37 +49,58 @@ def command(
     on: str | None,
     host_name: bool,
 ) -> int:
-    """Measure all cells of PLAN, a TOML file (see `natgauge plan`).
+    """Measure all cells of PLAN, a TOML file (see `natgauge plan`), or those of several plans, one after the other.
 
     After Ctrl-C, a crash or a power cut, the same command with --resume continues with the trial that was running.
     `natgauge status DIR` shows the progress. With --on, several workers measure in parallel, each on its own cores (see
     `natgauge worker`); --resume then repeats the cell runs that were under way. The exit status is 4 if a measurement
-    broke.
+    broke. Of several plans, one that ends with an error does not end the others.
     """
     from natgauge.campaigns import campaign
     from natgauge.campaigns.plan import PlanError
-    from natgauge.campaigns.status import status
-    from natgauge.cli import plan as plans
-    from natgauge.cli.progress import ProgressDisplay
+    from natgauge.cli import plan as complaints
+    from natgauge.errors import NatgaugeError
+    from natgauge.records.store import CAMPAIGN
 
     order = campaign.RunOrder(
-        plan=plan, out=out, resume=resume, only=only, retry_broken=retry_broken, host_name=host_name, on=on
+        plan=plans[0], out=out, resume=resume, only=only, retry_broken=retry_broken, host_name=host_name, on=on
     )
+    statuses = [0]
     try:
-        with ProgressDisplay() as display:
-            folder, _ = campaign.run(order, display)
+        for each in campaign.orders(plans, order):
+            try:
+                statuses.append(_run(each))
+            except NatgaugeError as error:
+                # An error before the campaign began is one of this host, and the other plans would have it, too.
+                if len(plans) == 1 or each.out is None or not (each.out / CAMPAIGN).exists():
+                    raise
+                click.echo(f"natgauge: {each.plan}: {error}", err=True)
+                statuses.append(error.exit_status)
     except PlanError as error:
-        return plans.complain(error)
+        return complaints.complain(error)
     except Exception:
         raise
     except BaseException:
         # A signal: everything is undone, and nothing is lost.
         named = "" if out is None else f" --out {out}"
         named += "" if on is None else f" --on {on}"
-        click.echo(f"natgauge: continue with: natgauge run {plan}{named} --resume", err=True)
+        click.echo(f"natgauge: continue with: natgauge run {' '.join(map(str, plans))}{named} --resume", err=True)
         raise
+    return max(statuses)
+
+
+def _run(order: RunOrder) -> int:
+    """Run a campaign, print its end, and return the exit status: 4 where a measurement broke."""
+    from natgauge.campaigns import campaign
+    from natgauge.campaigns.status import status
+    from natgauge.cli.progress import ProgressDisplay, duration
+
+    began = time.monotonic()
+    with ProgressDisplay() as display:
+        folder, _ = campaign.run(order, display)
     campaign_status = status(folder)
     click.echo(_ended(campaign_status))
+    click.echo(f"  Time: {duration(time.monotonic() - began)}")
     return 4 if any(measurement.broken for measurement in campaign_status.measurements) else 0
 
 

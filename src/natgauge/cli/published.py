@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import cloup
 
 from natgauge.cli.names import PUBLISHED
+
+if TYPE_CHECKING:
+    from natgauge.published.model import Table
 
 
 @cloup.command("published", short_help="Show results that other authors have published.")
@@ -19,8 +25,28 @@ from natgauge.cli.names import PUBLISHED
 @click.option(
     "--small", is_flag=True, help="With --plan: the same series with smaller numbers, for two cores and 20 minutes."
 )
+@click.option(
+    "--here",
+    is_flag=True,
+    help="With --plan: leave out tables of which no device can run in namespaces of this machine.",
+)
+@click.option(
+    "--into",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="With --plan: write a file for each table into this folder instead, without NAME for all that have a plan.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(names: tuple[str, ...], *, check: bool, as_plan: bool, small: bool, as_json: bool) -> None:
+def command(
+    names: tuple[str, ...],
+    *,
+    check: bool,
+    as_plan: bool,
+    small: bool,
+    here: bool,
+    into: Path | None,
+    as_json: bool,
+) -> None:
     """List published tables, or show those with NAME; their authors measured them, on their hardware.
 
     With --plan and one NAME, print a plan of the same measurements as TOML. The list says which tables have a plan; for
@@ -31,13 +57,14 @@ def command(names: tuple[str, ...], *, check: bool, as_plan: bool, small: bool, 
     from natgauge.published import load
     from natgauge.reports import published
 
-    if as_plan or small:
-        _refuse(names, check=check, as_plan=as_plan, as_json=as_json)
+    if as_plan or small or here or into:
+        only_with = "--small" if small else "--here" if here else "--into"
+        _refuse(names, check=check, as_plan=as_plan, as_json=as_json, only_with=only_with, many=into is not None)
     tables = [load.table(name) for name in names or load.names()]
-    if as_plan:
-        from natgauge.published import plans
-
-        click.echo(plans.text(tables[0], small=small), nl=False)
+    if as_plan and into is not None:
+        _write(tables, into, small=small, here=here)
+    elif as_plan:
+        click.echo(_plan(tables[0], small=small, here=here), nl=False)
     elif check:
         checks = published.checked(tables)
         click.echo(json.dumps({"checks": list(map(asdict, checks))}) if as_json else published.check_lines(tables))
@@ -52,18 +79,79 @@ def command(names: tuple[str, ...], *, check: bool, as_plan: bool, small: bool, 
         click.echo("\n\n".join(map(published.view, tables)) if names else published.listing(tables))
 
 
-def _refuse(names: tuple[str, ...], *, check: bool, as_plan: bool, as_json: bool) -> None:
+def _plan(table: Table, *, small: bool, here: bool) -> str:
+    """Return the plan of a table.
+
+    Raises:
+        UsageError: natgauge cannot measure the table.
+        HostError: this host cannot measure the table; with `here`, no device of it runs in namespaces of this machine.
+    """
+    from natgauge.errors import HostError
+    from natgauge.published import plans
+
+    plans.refuse(table)
+    if here and (needs := _needs_here(table)):
+        raise HostError(f"published: --here {table.name}: {needs}")
+    return plans.text(table, small=small)
+
+
+def _needs_here(table: Table) -> str:
+    """The rows of a table whose devices do not run in namespaces of this machine; empty where one does."""
+    from natgauge.duts.recipe import load
+    from natgauge.duts.support import lacking
+    from natgauge.published.load import sources
+
+    needs: dict[str, str] = {}
+    for name, quantity in table.quantities.items():
+        for recipe in sources().recipes.get(quantity.device, ()):
+            if not (lacks := lacking(load(recipe))):
+                return ""
+            label = next((row.label for row in table.rows if row.quantity == name and row.is_in_unit), name)
+            needs.setdefault(recipe, f'row "{label}" needs {recipe}, which needs {" and ".join(lacks)}')
+    return "; ".join(needs.values())
+
+
+def _write(tables: Sequence[Table], folder: Path, *, small: bool, here: bool) -> None:
+    """Write a file for each table that has a plan, and print its name; name the other tables on standard error.
+
+    Raises:
+        UsageError: a file cannot be written.
+    """
+    from natgauge.errors import HostError, UsageError
+    from natgauge.published import plans
+
+    for table in tables:
+        try:
+            text = _plan(table, small=small, here=here)
+        except (HostError, UsageError) as error:
+            click.echo(f"natgauge: {error}; left out", err=True)
+            continue
+        path = folder / plans.file_name(table, small=small)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(
+                f"published: --into: cannot write {path}: {error.strerror}; name a folder of yours"
+            ) from error
+        click.echo(path)
+
+
+def _refuse(names: tuple[str, ...], *, check: bool, as_plan: bool, as_json: bool, only_with: str, many: bool) -> None:
     """Refuse options that contradict each other.
 
     Raises:
-        UsageError: --small without --plan, --plan without exactly one table, or with another kind of output.
+        UsageError: an option of plans without --plan, --plan without exactly one table where files are not written, or
+            with another kind of output.
     """
     from natgauge.errors import UsageError
 
     if not as_plan:
-        raise UsageError("published: --small: is a size of a plan; add --plan")
+        raise UsageError(f"published: {only_with}: is an option of a plan; add --plan")
     if check or as_json:
         other = "--check" if check else "--json"
         raise UsageError(f"published: --plan: prints a plan as TOML; leave out {other}")
-    if len(names) != 1:
-        raise UsageError(f"published: --plan: takes the name of one table, not {len(names)}")
+    if len(names) != 1 and not many:
+        raise UsageError(
+            f"published: --plan: takes the name of one table, not {len(names)}; or write a file for each: --into"
+        )

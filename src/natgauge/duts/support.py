@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, get_args
 from natgauge.duts.recipe import Recipe, is_own
 from natgauge.duts.recipe_model import OWN_PACKAGE
 from natgauge.duts.toml_layers import BUILT_IN
-from natgauge.host import kernel
+from natgauge.host import kernel, programs
 from natgauge.labs.vm.image import PACKAGES
 from natgauge.labs.vm.image import modules as guest_modules
 
@@ -67,6 +67,26 @@ def places(recipe: Recipe, has: Callable[[str], bool] = kernel.has) -> tuple[Pla
         # natgauge itself is on this machine only.
         places.append("ssh")
     return tuple(places)
+
+
+def lacking(
+    recipe: Recipe,
+    has: Callable[[str], bool] = kernel.has,
+    find: Callable[[str], str | None] = programs.find_of_devices,
+) -> list[str]:
+    """Return what this machine lacks to run the gateway in namespaces, in words; empty where it lacks nothing.
+
+    Args:
+        recipe: the gateway.
+        has: whether this machine's kernel has a module, or could load it.
+        find: returns the path of a program as devices find it; None = it is not installed.
+    """
+    if recipe.system != "Linux":
+        return [f"a machine with {recipe.system}"]
+    played = recipe.of_devices(1)
+    modules = dict.fromkeys(module.name for each in played for module in each.modules if not has(module.name))
+    names = dict.fromkeys(name for each in played for need in each.needs for name in need.programs if not find(name))
+    return [*(f"the kernel module {name}" for name in modules), *(f"the program {name}" for name in names)]
 
 
 def last_run(recipe: Recipe, file: Path = RUNS) -> Run | None:

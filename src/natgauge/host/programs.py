@@ -48,6 +48,11 @@ def search_path() -> str:
     return os.pathsep.join([*named, _SYSTEM, *own])
 
 
+def find_of_devices(name: str) -> str | None:
+    """Return the path of a program as the snippets of devices find it; None = it is not installed."""
+    return shutil.which(name, path=search_path())
+
+
 def _candidates(name: str) -> Iterator[Path]:
     # What the user names comes before what is installed: a program that was just built replaces the installed one.
     if directory := os.environ.get(VARIABLE):

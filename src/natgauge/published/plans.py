@@ -54,7 +54,7 @@ def text(table: Table, *, small: bool) -> str:
         HostError: this host cannot measure the table.
     """
     refuse(table)
-    file = f"{table.name}{'-small' if small else ''}.toml"
+    file = file_name(table, small=small)
     size = "for two cores: the same series with smaller numbers" if small else "with the parameters of the publication"
     sentences = [
         f"{table.title}: {sources().documents[table.source].title}, {table.place}, {size}.",
@@ -72,6 +72,11 @@ def text(table: Table, *, small: bool) -> str:
     lines = [line for each in sentences for line in textwrap.wrap(each, _WIDTH, break_on_hyphens=False)]
     comments = [f"# {line}".rstrip() for line in (*lines, "", *(f"  {each}" for each in commands))]
     return "\n".join([*comments, toml_text.dump(document(table, small=small))])
+
+
+def file_name(table: Table, *, small: bool) -> str:
+    """Return the name of the file of a table's plan."""
+    return f"{table.name}{'-small' if small else ''}.toml"
 
 
 def command(table: Table, *, small: bool) -> str:

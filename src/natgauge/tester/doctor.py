@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -86,9 +85,7 @@ class Host:
     root: Path = Path("/")
     release: str = field(default_factory=lambda: os.uname().release)
     prove: Callable[[], CableProof] | None = send_over_a_cable
-    find: Callable[[str], str | None] = field(
-        default=lambda program: shutil.which(program, path=programs.search_path())
-    )
+    find: Callable[[str], str | None] = programs.find_of_devices
     has: Callable[[str], bool] = kernel.has
 
     def read(self, path: str) -> str | None:
