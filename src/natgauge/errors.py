@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -65,8 +65,17 @@ def shortened(message: str) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The known names that are close to an unknown one, or else all of them, for the end of a message."""
     names = sorted(known)
+    return _close(name, names) or f"there are {', '.join(names)}"
+
+
+def listed_by(command: str, name: str, known: Iterable[str]) -> str:
+    """The known names that are close to an unknown one, and the command that lists all, for the end of a message."""
+    return f'{_close(name, sorted(known))} "{command}" lists them'.lstrip()
+
+
+def _close(name: str, names: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, names, n=3)
-    return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names)}"
+    return f"did you mean {' or '.join(close)}?" if close else ""
 
 
 class EndedBySignal(BaseException):

@@ -145,6 +145,8 @@ def test_bucket_counts_follow_from_a_printed_share_of_the_table() -> None:
             ["--plan", "nat64-paper-table-44"],
             'published table "nat64-paper-table-44": unknown; did you mean nat64-paper-table-4',
         ),
+        # Without a name that is close, the line does not contain all 39.
+        (["--plan", "nosuch"], 'published table "nosuch": unknown; "natgauge published" lists them\n'),
         (["--plan"], "published: --plan: takes the name of one table, not 0"),
         (["--plan", "nat64-paper-table-4", "nat64-paper-table-5"], "takes the name of one table, not 2"),
         (["--plan", "--json", "nat64-paper-table-4"], "prints a plan as TOML; leave out --json"),

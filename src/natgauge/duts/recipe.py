@@ -26,7 +26,7 @@ from natgauge.duts.recipe_model import (
     Verbs,
 )
 from natgauge.duts.toml_layers import BUILT_IN, files_of, frozen, layered, merge, pieces_of
-from natgauge.errors import UsageError, did_you_mean
+from natgauge.errors import UsageError, did_you_mean, listed_by
 from natgauge.words import Family
 
 #: Folders with recipes of the user's own, separated like PATH.
@@ -249,7 +249,7 @@ def load(name_or_path: str | Path) -> Recipe:
         return _read(Path(text))
     recipes = available()
     if text not in recipes:
-        raise UsageError(f'gateway "{text}": unknown; {did_you_mean(text, recipes)}; "natgauge duts" lists them')
+        raise UsageError(f'gateway "{text}": unknown; {listed_by("natgauge duts", text, recipes)}')
     files = recipes[text]
     if len(files) > 1:
         # Snippets run as root, so the current folder must not decide which ones run.

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from natgauge import toml_text
-from natgauge.errors import UsageError, did_you_mean
+from natgauge.errors import UsageError, listed_by
 from natgauge.published.model import Document, MachineDescription, OwnFigure, Table
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -55,8 +55,7 @@ def table(name: str) -> Table:
         UsageError: there is no table of this name.
     """
     if name not in names():
-        meant = did_you_mean(name, names())
-        raise UsageError(f'published table "{name}": unknown; {meant}; "natgauge published" lists them')
+        raise UsageError(f'published table "{name}": unknown; {listed_by("natgauge published", name, names())}')
     return from_file(_HERE / "tables" / f"{name}.toml")
 
 
