@@ -409,6 +409,22 @@ def test_a_figure_with_a_doubt_or_another_limit_has_a_mark_and_the_reason_below(
     assert "* connection-rate of jool-nat64, column 3: limited by the tester." in shown.below
 
 
+def test_of_two_ways_of_measuring_the_one_of_the_publication_is_in_the_table() -> None:
+    """Figure 11 of the draft fails a trial whose validation fails; natgauge by default repeats it more slowly."""
+    ways = [
+        result
+        for way in ("repeat-slower", "fail")
+        for result in rates(
+            4_000_000, metric="validated-connection-rate", parameters={"alpha": 0.6, "failed_validation": way}
+        )
+    ]  # fmt: skip
+    shown = like.sheet("scalability-draft-figure-11", ways)
+    assert lines(shown)["cps median"] == ("(a)", "200,000", "(a)", "(a)", "(b)")
+    assert "Not in the table: 1 of validated-connection-rate of jool-nat64." in shown.below
+    with pytest.raises(UsageError, match="belong in one cell of column 2"):
+        like.sheet("scalability-draft-figure-11", [ways[1], ways[1]])
+
+
 def test_results_that_belong_in_no_cell_are_named() -> None:
     shown = like.sheet("nat64-paper-table-6", [*rates(400_000), *rates(5, 6, metric="throughput")])
     assert "Not in the table: 2 of throughput of jool-nat64." in shown.below

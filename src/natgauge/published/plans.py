@@ -207,6 +207,13 @@ def document(table: Table, *, small: bool) -> dict[str, Any]:
     return {key: value for key, value in plan.items() if value not in ({}, [])}
 
 
+def settings_of(table: Table, metric: str) -> dict[str, Any]:
+    """Return the settings of a metric in the full plan of a table that are equal in all columns, without the error."""
+    measured = (given for given in table.plan.measure if given["metric"] == metric)
+    given = {**table.plan.settings.get(metric, {}), **next(measured, {})}
+    return {key: value for key, value in given.items() if key not in {"metric", "devices", "error"}}
+
+
 #: Metric, recipes, and the settings at each column.
 _Measured = tuple[str, tuple[str, ...], tuple[dict[str, Any], ...]]
 

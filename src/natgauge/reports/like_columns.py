@@ -127,6 +127,9 @@ class Columns:
             )
         ]
         if len(matching) > 1:
+            # The same metric may have been measured in other ways, too.
+            matching = [result for result in matching if self._as_planned(result)] or matching
+        if len(matching) > 1:
             raise UsageError(
                 f"report: --like {table.name}: two results of {metric} of {matching[0].dut} belong in one cell of "
                 f"column {column + 1}; name folders of one measurement series"
@@ -154,6 +157,11 @@ class Columns:
             figure = str(self._keys[_FIGURE][column])
         missing = Absent(f"the result of {result.metric} of {result.dut} has no figure {figure}")
         return result if figure == NOTHING else result.figures.get(figure, missing)
+
+    def _as_planned(self, result: Result) -> bool:
+        """Whether a result has the settings that the plan of the table has for its metric."""
+        own = plans.settings_of(self.table, result.metric)
+        return all(result.parameter(key) is None or _has(result, key, value) for key, value in own.items())
 
     @property
     def axis(self) -> plans.AxisOfTable | None:
