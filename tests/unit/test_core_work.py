@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
+from pydantic import JsonValue
 from tests.unit.simulated import Gateway
 
 from natgauge.core_work import CoreWork, idle_cores, imbalance, since, total
@@ -15,6 +16,7 @@ from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
 from natgauge.records import doubts
+from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 
 
@@ -128,3 +130,25 @@ def test_a_lab_that_does_not_know_the_work_of_its_cores_has_neither_figure() -> 
     measured = procedure.measure(Gateway(), settings)
     assert not {CORE_IMBALANCE, IDLE_CORES} & set(measured.figures)
     assert not [one for one in doubts.find(measured, PLACE) if one.word.endswith("cores")]
+
+
+@pytest.mark.parametrize(
+    ("place", "device", "reason"),
+    [
+        ({"placement": "shared"}, Gateway(), "in shared placement each core forwards what the sender on the same core"),
+        ({"placement": "external", "lab_kind": "wire"}, Gateway(), "natgauge does not reach a device on a wire"),
+        ({"placement": "external", "lab_kind": "ssh"}, Gateway(), "the device's machine did not report its work"),
+        ({"placement": "isolated"}, OnCores(shares=(1e-5, 1e-5)), "the deciding trials had too few frames"),
+        ({"placement": "isolated"}, OnCores(), None),
+        ({"placement": "shared", "device_cores": 1}, Gateway(), None),
+    ],
+)
+def test_a_result_says_why_the_spread_over_several_cores_is_not_known(
+    place: Mapping[str, JsonValue], device: Gateway, reason: str | None
+) -> None:
+    procedure = get("connection-rate")
+    settings = procedure.settings(connections=20_000, placement="isolated", repeat=1)
+    result = make(procedure.measure(device, settings), Parameters.grouped(place={"device_cores": 2, **place}))
+    said = [note.text for note in result.notes if "spread of the frames" in note.text]
+    assert len(said) == (reason is not None)
+    assert not reason or f"over the device's 2 cores is not known: {reason}" in said[0]

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from natgauge.measurer import Verdict
 from natgauge.notes import Note, NoteWord
+from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, Summary, summarize
 from natgauge.records import doubts
 from natgauge.records.measurement import (
@@ -19,6 +20,9 @@ from natgauge.records.measurement import (
     busiest_direction,
 )
 from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
+
+#: Cores of a device over which frames can be spread.
+_SEVERAL: Final = 2
 
 
 def make(measured: MeasurementResult, parameters: Parameters, folder: str | None = None) -> Result:
@@ -55,7 +59,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         figures=figures,
         repetitions=tuple(_repetition(measurement) for measurement in measured.measurements),
         parameters=parameters,
-        notes=(*measured.notes, *_remarks(parameters)),
+        notes=(*measured.notes, *_remarks(parameters), *_unknown_core_work(measured, parameters)),
         results=folder,
     )
 
@@ -66,6 +70,23 @@ def _remarks(parameters: Parameters) -> Iterator[Note]:
     for name, word in words:
         remarks = parameters.get(name)
         yield from (Note(word, str(remark)) for remark in remarks) if isinstance(remarks, list) else ()
+
+
+def _unknown_core_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
+    """Yield the reason why the spread of the frames over the cores of a device with several is not known."""
+    cores = parameters.get("device_cores")
+    attempts = [attempt for measurement in measured.measurements for attempt in measurement.attempts]
+    if not isinstance(cores, int) or cores < _SEVERAL or not attempts or CORE_IMBALANCE in measured.figures:
+        return
+    if any(attempt.outcome.core_work for attempt in attempts):
+        reason = "the deciding trials had too few frames"
+    elif parameters.get("placement") == "shared":
+        reason = "in shared placement each core forwards what the sender on the same core sends"
+    elif parameters.get("lab_kind") == "wire":
+        reason = "natgauge does not reach a device on a wire"
+    else:
+        reason = "the device's machine did not report its work"
+    yield Note("device", f"the spread of the frames over the device's {cores} cores is not known: {reason}")
 
 
 def summary_of(values: Sequence[float]) -> FigureSummary:
