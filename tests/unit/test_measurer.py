@@ -16,7 +16,7 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.requests import TrialConstants
 from natgauge.bench.traffic import make_plan
 from natgauge.core_work import CoreWork, WorkByCore
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Link, Port
 from natgauge.measurer import Direction, OutlastingError, Phase2Plan, TrialPlan, Verdict
@@ -283,6 +283,34 @@ def test_the_memory_of_a_connection_is_recorded_with_every_trial_that_fills_the_
     assert meter.measure(TrialPlan(20_000, 500.0)).octets_per_connection == 320
     assert meter.measure(TrialPlan(1000, 500.0)).octets_per_connection is None
     assert [trial["octets_per_connection"] for trial in recorder.trials] == [320, None]
+
+
+class SilentLab(FakeLab):
+    """A lab whose machine does not answer for its work."""
+
+    def core_work(self) -> WorkByCore:
+        """Not reached."""
+        raise BrokenError("far: no counts")
+
+
+class SilentTable(FakeTable):
+    """A device whose machine does not answer for its memory."""
+
+    def object_caches(self) -> ObjectCaches:
+        """Not reached."""
+        raise HostError("far: no memory")
+
+
+def test_work_and_memory_that_cannot_be_read_are_unknown_and_each_failure_is_reported() -> None:
+    """Seen: both were silently empty, as on a machine that has neither."""
+    engine, recorder = FakeEngine(), Recorder()
+    meter = measurer(engine, recorder=recorder, device=SilentTable(engine))
+    meter.place = SilentLab()
+    outcome = meter.measure(TrialPlan(20_000, 500.0))
+    assert (outcome.verdict, outcome.core_work, outcome.octets_per_connection) == (Verdict.PASS, {}, None)
+    # Work before and after the trial, and the memory before it, without which it is not read after it.
+    assert outcome.command_failures == 3
+    assert outcome.remarks[-1] == "3 tries of commands to the device failed, the last one with: far: no counts"
 
 
 def test_frames_of_the_engines_self_test_are_no_drops_of_the_trial() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from natgauge.bench.command_retries import CommandRetries
 from natgauge.bench.protocols import DeviceControl, Place, ServerControl
 from natgauge.bench.raw_trial import RawTrial
 from natgauge.bench.restart import RestartInTrial
-from natgauge.core_work import since
+from natgauge.core_work import WorkByCore, since
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.measurer import Restart
@@ -20,6 +20,8 @@ from natgauge.trials import Progress, TrialRequest, TrialResult
 
 #: How labs name the tester's own ports.
 _TESTER_PLACES: Final = ("initiator port", "responder port")
+_Key = TypeVar("_Key")
+_Figure = TypeVar("_Figure")
 #: Refusal of a command to an external device.
 NOT_OURS: Final = "natgauge does not control this device and cannot do that; choose another metric"
 
@@ -77,12 +79,12 @@ class TrialRun:
         dropped_before = self._dropped()
         refused_before = self._refused()
         memory_before = self._memory(request)
-        work_before = self.place.core_work()
+        work_before = self._work()
         if restart_at is None:
             result, restart, error = self.run(request, self.progress), None, ""
         else:
             result, restart, error = self._run_restarting(request, restart_at)
-        work = since(work_before, self.place.core_work())
+        work = since(work_before, self._work())
         dropped_after = self._dropped()
         if self.server is not None:
             self.server.confirm_standing()
@@ -131,12 +133,12 @@ class TrialRun:
         count_before = emptied(self.device, self.asking)
         if settle:
             self.sleep(settle)
-        dropped, work = self._dropped(), self.place.core_work()
+        dropped, work = self._dropped(), self._work()
 
         def period(result: TrialResult) -> None:
             nonlocal dropped, work
             before, dropped = dropped, self._dropped()
-            work_before, work = work, self.place.core_work()
+            work_before, work = work, self._work()
             count, free_octets, error = self._resources()
             ended(
                 RawTrial(
@@ -198,7 +200,18 @@ class TrialRun:
     def _memory(self, request: TrialRequest) -> ObjectCaches:
         """Return the object caches of the kernel that holds the table, if the trial fills it enough to show them."""
         fills = request.phase1 is not None and request.connections >= LEAST_CONNECTIONS
-        return self.device.object_caches() if fills and self.device is not None else {}
+        return self._known(self.device.object_caches) if fills and self.device is not None else {}
+
+    def _work(self) -> WorkByCore:
+        return self._known(self.place.core_work)
+
+    def _known(self, read: Callable[[], Mapping[_Key, _Figure]]) -> Mapping[_Key, _Figure]:
+        """Return figures of the device's machine; empty where they cannot be read, which the outcome then reports."""
+        try:
+            return read()
+        except NatgaugeError as error:
+            self.asking.failures.append(str(error))
+            return {}
 
     def _report_after(self, device: DeviceControl, result: TrialResult, memory_before: ObjectCaches) -> _DeviceReport:
         """Read the device's report after a trial; `memory_before` = object caches with an empty table.
@@ -212,7 +225,7 @@ class TrialRun:
         if not received_in_all(streams_of(result)):
             self.asking(device.confirm_standing)
         count, strays = self.asking(device.count), self.asking(device.strays)
-        after = device.object_caches() if memory_before else {}
+        after = self._known(device.object_caches) if memory_before else {}
         octets = octets_per_connection(memory_before, after, count or 0)
         return _DeviceReport(count, strays, self.asking(device.faults), octets)
 

@@ -73,7 +73,12 @@ class Machine(Protocol):
         """
 
     def object_caches(self) -> ObjectCaches:
-        """Object caches of its kernel; empty where it does not report them, or does not answer."""
+        """Object caches of its kernel; empty where it does not report them.
+
+        Raises:
+            BrokenError: it does not answer in time.
+            HostError: it cannot be reached.
+        """
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineSetting:
         """A global setting of it; nothing is touched yet.
@@ -321,7 +326,12 @@ class Lab(Protocol):
         """Frames dropped so far at places of the lab, by a readable name (a device's card ring, a tester's port)."""
 
     def core_work(self) -> WorkByCore:
-        """Work so far of each core of the devices; empty where it is not known, or where the devices have one core."""
+        """Work so far of each core of the devices; empty where it is not known, or where the devices have one core.
+
+        Raises:
+            BrokenError: the counts cannot be read.
+            HostError: the devices' machine cannot be reached.
+        """
 
     def keep(self) -> None:
         """Let the lab stay when this process ends; `natgauge lab down` takes it down.

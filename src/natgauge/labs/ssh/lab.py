@@ -369,13 +369,21 @@ class RemoteLab:
         return figures
 
     def core_work(self) -> WorkByCore:
-        """Work so far of each processor of a Linux machine with several; empty where it does not answer."""
+        """Work so far of each processor of a Linux machine with several; empty for others.
+
+        Raises:
+            BrokenError: the machine's counts cannot be read.
+            HostError: the machine cannot be reached.
+        """
         if self._facts is None or self._facts.system != "Linux" or len(self._facts.cpus) < 2:
             return {}
-        # A machine that is gone shows when its device is asked.
-        with suppress(BrokenError, HostError, ValueError):
-            return work.read(self._remote.run(work.SCRIPT, 20.0).stdout, self._facts.cpus)
-        return {}
+        answer = self._remote.run(work.SCRIPT, 20.0)
+        try:
+            return work.read(answer.stdout, self._facts.cpus)
+        except ValueError as error:
+            raise BrokenError(
+                f"ssh host {self._remote.host}: its counts of frames cannot be read ({answer.said or error})"
+            ) from error
 
     def __enter__(self) -> Self:
         return self.up()

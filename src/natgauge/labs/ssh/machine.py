@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,11 +51,13 @@ class RemoteMachine:
         return octets
 
     def object_caches(self) -> ObjectCaches:
-        """Return the object caches of a Linux kernel; empty where they are not readable, or it does not answer."""
-        # A machine that is gone shows when its device is asked.
-        with suppress(BrokenError, HostError):
-            return table_memory.read(self._remote.run("cat /proc/slabinfo 2> /dev/null || :", 30.0).stdout)
-        return {}
+        """Return the object caches of a Linux kernel; empty where they are not readable.
+
+        Raises:
+            BrokenError: the machine does not answer in time.
+            HostError: the machine cannot be reached.
+        """
+        return table_memory.read(self._remote.run("cat /proc/slabinfo 2> /dev/null || :", 30.0).stdout)
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> RemoteSetting:
         """A global setting of it; nothing is touched yet."""
