@@ -49,6 +49,18 @@ def test_what_broke_is_told_and_ends_with_its_own_status(benches: Benches, capsy
     assert "broken (4 measurements): linux-ipv4: does not come up" in capsys.readouterr().out
 
 
+def test_a_campaign_of_which_everything_broke_has_no_report(
+    benches: Benches, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), BrokenError("does not come up"))
+    assert run(["run", "small.toml"]) == 4
+    capsys.readouterr()
+    for options in ([], ["--like", "v6ops-mail-forwarding"]):
+        assert run(["report", *options, "results/small"]) == 2
+        said = capsys.readouterr().err
+        assert "no measurement of this campaign has ended with one (natgauge status results/small)" in said
+
+
 def test_a_signal_names_the_way_on_and_nothing_is_repeated(
     benches: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

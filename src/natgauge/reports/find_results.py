@@ -181,6 +181,8 @@ def _unreadable(folder: Path, error: OSError) -> UsageError:
 def _missing(folder: Path) -> str:
     if not folder.is_dir():
         return "it is no folder" if folder.exists() else "there is no such folder"
+    if (folder / CAMPAIGN).exists():
+        return f"no measurement of this campaign has ended with one (natgauge status {folder})"
     if (folder / PLAN).exists():
         return f"it has no {SUMMARY}, for its measurement did not end"
     return f"it has no {SUMMARY}"
