@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import connection_memory
 
 import natgauge
 
@@ -52,6 +53,14 @@ def test_draws_create_as_many_connections_as_chance_has_it(draws: int, tmp_path:
     assert 250 < figures["octets_per_connection"] < 600
     # 400 last frames: one standard deviation of their share is 2.4 %.
     assert figures["ending_new_percent"] == pytest.approx(100 * math.exp(-each), abs=12 / each)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("connections", [10_000, 100_000, pytest.param(1_000_000, marks=[soak, whole])])
+def test_the_memory_of_a_connection_is_what_slabinfo_says(connections: int) -> None:
+    """Read outside of natgauge before and after the trial; alone, because the caches are those of the whole machine."""
+    found = connection_memory.measured(connections, "metrics")
+    assert found.natgauge == pytest.approx(found.objects, rel=connection_memory.NEAR), found
 
 
 @soak
