@@ -40,4 +40,6 @@ def test_each_reason_names_the_gateway(recipe: str, placement: Placement, cpus: 
 
 def test_all_reasons_are_told_at_once() -> None:
     found = reasons("tayga-nat64", "isolated", (0, 1))
-    assert [one.split()[1] for one in found] == ["placement", "works", "cores"]
+    assert [one.split()[1] for one in found] == ["works", "placement", "cores"]
+    # No placement helps a gateway with processes of its own.
+    assert "use --placement" not in found[1]

@@ -19,16 +19,17 @@ def reasons_not_timed(name: str, recipe: Recipe, placement: Placement, sender_cp
         sender_cpus: the tester's sending cores; empty = not chosen yet.
     """
     reasons = []
-    if placement != "shared":
-        remedy = "; use --placement shared" if placement == "isolated" else ""
-        reasons.append(
-            f"placement {placement}: the device does not work in the sender's context there, so its frames cannot be "
-            f"timed{remedy}"
-        )
     if recipe.own_processes:
+        # In every placement: no remedy for another reason helps.
         reasons.append(
             "works in processes of its own, not in the sender's context, so its frames cannot be timed; its rate can "
             "be measured: connection-rate, throughput"
+        )
+    if placement != "shared":
+        remedy = "; use --placement shared" if placement == "isolated" and not recipe.own_processes else ""
+        reasons.append(
+            f"placement {placement}: the device does not work in the sender's context there, so its frames cannot be "
+            f"timed{remedy}"
         )
     if len(sender_cpus) > 1:
         reasons.append(f"cores {','.join(map(str, sender_cpus))}: costs are those of one core; name one")
