@@ -13,6 +13,19 @@ static __always_inline bool is_background(const struct received_frame *frame)
 	return plan.mixed && frame->tag.connection & BACKGROUND_FRAME;
 }
 
+/* Not 0 if a frame at the Initiator is in a tunnel between other ends than the relay and its own customer edge. */
+static __always_inline __u64 tunnel_wrong(const struct received_frame *frame)
+{
+	struct address edge, relay;
+
+	if (!outer_octets(&plan.side[INITIATOR]))
+		return 0;
+	edge = tunnel_of(frame->destination, frame->destination_port);
+	relay = relay_address();
+	return (frame->tunnel_destination.high ^ edge.high) | (frame->tunnel_destination.low ^ edge.low) |
+	       (frame->tunnel_source.high ^ relay.high) | (frame->tunnel_source.low ^ relay.low);
+}
+
 /* Not 0 if a part that marks do not cover is wrong: upper halves of addresses, or a source chosen by the device. */
 static __always_inline __u64 unmarked_wrong(const struct received_frame *frame, const int side)
 {
@@ -21,7 +34,7 @@ static __always_inline __u64 unmarked_wrong(const struct received_frame *frame, 
 
 	if (side == INITIATOR)
 		return (frame->source.high ^ in->other.high) |
-		       (frame->destination.high ^ inside_source_prefix(frame->destination.low));
+		       (frame->destination.high ^ inside_source_prefix(frame->destination.low)) | tunnel_wrong(frame);
 	wrong = frame->destination.high ^ out->own.high;
 	/* Perhaps untranslated; outside_check() compares it with the connection's own source. */
 	if (plan.source_translated && in->family == out->family)
@@ -75,7 +88,7 @@ static __always_inline enum translation outside_check(const struct received_fram
 	if (!same_address(frame->destination, address_at(&out->own, t->destination_address)) ||
 	    frame->destination_port != t->destination_port)
 		return MISTRANSLATED;
-	if (plan.stateless || plan.edges.emulated)
+	if (plan.stateless || (plan.edges.emulated && !plan.source_translated))
 		return same_address(frame->source, outside_source(t->source_address)) &&
 				       frame->source_port == t->source_port
 			       ? RIGHT
@@ -98,7 +111,7 @@ static __always_inline enum translation inside_check(const struct received_frame
 	if (same_address(frame->source, address_at(&in->other, t->destination_address)) &&
 	    frame->source_port == t->destination_port &&
 	    same_address(frame->destination, inside_source(t->source_address)) &&
-	    frame->destination_port == t->source_port)
+	    frame->destination_port == t->source_port && !tunnel_wrong(frame))
 		return RIGHT;
 	if (plan.source_translated && in->family == plan.side[RESPONDER].family &&
 	    learned(frame->tag.connection, &outside) && same_address(frame->destination, outside.address))
@@ -251,7 +264,7 @@ static __always_inline int classify_marked(struct xdp_md *ctx, struct receiver *
 	return XDP_DROP;
 }
 
-/* Other frames: neighbour solicitations and ARP requests, untranslated frames of the other family, foreign ones. */
+/* Other frames: neighbour solicitations and ARP requests, frames as the other side sent them, foreign ones. */
 static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r, const int side)
 {
 	const volatile struct side_plan *here = &plan.side[side];
@@ -276,9 +289,7 @@ static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r
 	/* answer_solicitation() may have resized the frame. */
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
-	if (plan.side[INITIATOR].family != plan.side[RESPONDER].family &&
-	    (here->family == FAMILY_IPV4 ? parse6(data, end, arriving(side, !side), &frame)
-					 : parse4(data, end, arriving(side, !side), &frame)) &&
+	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link && parse(data, end, arriving(side, !side), &frame) &&
 	    (frame.tag.kind & STREAM_MASK) < STREAMS && has_mark(&frame, &t))
 		r->tally[frame.tag.kind & STREAM_MASK].untranslated++;
 	else
@@ -291,7 +302,7 @@ static __always_inline bool looks_damaged(const struct received_frame *frame, co
 {
 	if (frame->intact || frame->other)
 		return false;
-	if (side == INITIATOR && plan.edges.emulated)
+	if (side == INITIATOR && has_map_addresses())
 		return frame->destination.high == map_prefix(frame->destination.low);
 	return in_range(&plan.side[side].own, frame->destination);
 }
@@ -309,7 +320,7 @@ static __always_inline int receive(struct xdp_md *ctx, const int side)
 	r = bpf_map_lookup_elem(&receivers, &zero);
 	if (!r)
 		return XDP_DROP;
-	udp = here->family == FAMILY_IPV4 ? parse4(data, end, here, &frame) : parse6(data, end, here, &frame);
+	udp = parse(data, end, here, &frame);
 	if (!udp && plan.mixed && here->family == FAMILY_IPV4) {
 		udp = parse6(data, end, &plan.background[side], &frame);
 		udp = udp && frame.tag.mark == plan.mark && is_background(&frame);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * The customer edges of MAP-T that the Initiator emulates: address and port set of each from its number, without a
- * table (RFC 7597 sections 5 and 6). The arithmetic is not shared with the reference softwire, which is a device under
+ * The customer edges that the Initiator emulates: address and port set of each from its number, without a table (RFC
+ * 7597 sections 5 and 6). Those of MAP-T translate to IPv6; the others tunnel IPv4 over IPv6 (RFC 2473), from the MAP
+ * address as their end of the tunnel. The arithmetic is not shared with the reference softwire, which is a device under
  * test.
  */
 #ifndef NATGAUGE_CUSTOMER_EDGE_H
@@ -47,18 +48,46 @@ static __always_inline struct address map_address(struct customer_edge edge)
 	return (struct address){ .high = map_prefix(low), .low = low };
 }
 
+/* The other end of the customer edges' tunnels. */
+static __always_inline struct address relay_address(void)
+{
+	return (struct address){ .high = plan.edges.relay_high, .low = plan.edges.relay_low };
+}
+
+/* PSID of a port of a set. */
+static __always_inline __u32 psid_of(__u16 port)
+{
+	__u32 below = PORT_BITS - (plan.edges.psid_offset & 15) - plan.edges.psid_length;
+
+	return (__u32)port >> (below & 31) & ((1U << (plan.edges.psid_length & 31)) - 1);
+}
+
+/* The customer edge's end of the tunnel to which IPv4 frames with this destination belong. */
+static __always_inline struct address tunnel_of(struct address destination, __u16 port)
+{
+	return map_address((struct customer_edge){ .address = destination.low, .psid = psid_of(port) });
+}
+
+/* Whether the Initiator emulates customer edges that translate, so that its addresses are MAP addresses. */
+static __always_inline bool has_map_addresses(void)
+{
+	return plan.edges.emulated && plan.side[INITIATOR].family == FAMILY_IPV6;
+}
+
 /* The Initiator's address at a position, as the Initiator writes it. */
 static __always_inline struct address inside_source(__u64 position)
 {
-	if (plan.edges.emulated)
+	if (has_map_addresses())
 		return map_address(customer_edge(position));
+	if (plan.edges.emulated)
+		return (struct address){ .low = customer_edge(position).address };
 	return address_at(&plan.side[INITIATOR].own, position);
 }
 
 /* Upper half of the Initiator's address with this lower half. */
 static __always_inline __u64 inside_source_prefix(__u64 low)
 {
-	return plan.edges.emulated ? map_prefix(low) : plan.side[INITIATOR].own.high;
+	return has_map_addresses() ? map_prefix(low) : plan.side[INITIATOR].own.high;
 }
 
 /* The Initiator's address at a position, as the Responder writes it where it is known in advance. */

@@ -10,6 +10,7 @@
 
 struct flow {
 	struct address source, destination;
+	struct address tunnel; /* the Initiator's end of it, where the frame is in one */
 	__u16 source_port, destination_port;
 	struct tag tag;
 };
@@ -29,29 +30,6 @@ static __always_inline __u32 ports_of(const struct flow *flow)
 	return bpf_htonl((__u32)flow->source_port << 16 | flow->destination_port);
 }
 
-static __always_inline int put4(void *data, void *end, const volatile struct side_plan *side, const struct flow *flow)
-{
-	__be32 source = bpf_htonl(flow->source.low), destination = bpf_htonl(flow->destination.low);
-	__u64 addresses = (__u64)source + destination;
-	__u32 *words = data + ETH_HLEN;
-	__u64 sum;
-
-	if (data + side->octets > end || data + UP_TO_TAG4 > end)
-		return -1;
-	put_ethernet(data, side, ETH_P_IP);
-	words[0] = bpf_htonl(0x45000000 | (side->octets - ETH_HLEN));
-	words[1] = 0;
-	words[2] = bpf_htonl(TEST_TTL << 24 | TRANSPORT_PROTOCOL << 16) | (__u32)(__u16)~fold(side->ip_sum + addresses)
-										  << 16;
-	words[3] = source;
-	words[4] = destination;
-	sum = side->transport_sum + addresses;
-	sum += put_payload(data + UP_TO_PAYLOAD4, &flow->tag, side, side->octets - UP_TO_PAYLOAD4);
-	put_transport(data + ETH_HLEN + sizeof(struct iphdr), ports_of(flow),
-		      side->octets - ETH_HLEN - sizeof(struct iphdr), sum);
-	return 0;
-}
-
 static __always_inline __u64 put_address6(__be32 *to, struct address a)
 {
 	__be64 high = bpf_cpu_to_be64(a.high), low = bpf_cpu_to_be64(a.low);
@@ -61,6 +39,46 @@ static __always_inline __u64 put_address6(__be32 *to, struct address a)
 	to[2] = low;
 	to[3] = low >> 32;
 	return (high >> 32) + (__u32)high + (low >> 32) + (__u32)low;
+}
+
+/* The outer header of a frame of the Initiator with an IPv4 packet of `octets` octets. */
+static __always_inline void put_tunnel(void *data, struct address from, int octets)
+{
+	__u32 *words = data + ETH_HLEN;
+
+	words[0] = bpf_htonl(0x60000000);
+	words[1] = bpf_htonl(octets << 16 | IPPROTO_IPIP << 8 | TEST_TTL);
+	put_address6(words + 2, from);
+	put_address6(words + 6, relay_address());
+}
+
+static __always_inline int put4(void *data, void *end, const volatile struct side_plan *side, const struct flow *flow)
+{
+	__be32 source = bpf_htonl(flow->source.low), destination = bpf_htonl(flow->destination.low);
+	int outer = outer_octets(side), octets = side->octets - outer;
+	__u64 addresses = (__u64)source + destination;
+	void *whole = data;
+	__u32 *words;
+	__u64 sum;
+
+	data += outer;
+	words = data + ETH_HLEN;
+	if (data + octets > end || data + UP_TO_TAG4 > end)
+		return -1;
+	put_ethernet(whole, side, outer ? ETH_P_IPV6 : ETH_P_IP);
+	if (outer)
+		put_tunnel(whole, flow->tunnel, octets - ETH_HLEN);
+	words[0] = bpf_htonl(0x45000000 | (octets - ETH_HLEN));
+	words[1] = 0;
+	words[2] = bpf_htonl(TEST_TTL << 24 | TRANSPORT_PROTOCOL << 16) | (__u32)(__u16)~fold(side->ip_sum + addresses)
+										  << 16;
+	words[3] = source;
+	words[4] = destination;
+	sum = side->transport_sum + addresses;
+	sum += put_payload(data + UP_TO_PAYLOAD4, &flow->tag, side, octets - UP_TO_PAYLOAD4);
+	put_transport(data + ETH_HLEN + sizeof(struct iphdr), ports_of(flow), octets - ETH_HLEN - sizeof(struct iphdr),
+		      sum);
+	return 0;
 }
 
 static __always_inline int put6(void *data, void *end, const volatile struct side_plan *side, const struct flow *flow)
@@ -126,6 +144,8 @@ static __always_inline void initiator_flow(struct flow *flow, __u64 connection)
 	flow->tag.connection = connection;
 	flow->source = inside_source(t.source_address);
 	flow->destination = address_at(&plan.side[INITIATOR].other, t.destination_address);
+	if (outer_octets(&plan.side[INITIATOR]))
+		flow->tunnel = map_address(customer_edge(t.source_address));
 	flow->source_port = t.source_port;
 	flow->destination_port = t.destination_port;
 }

@@ -19,8 +19,8 @@ static __always_inline bool sends_queries(void)
 /* Whether the source address and port of the Initiator's frames at the Responder are known in advance. */
 static __always_inline bool source_known(void)
 {
-	return plan.stateless || plan.edges.emulated ||
-	       (!plan.source_translated && plan.side[INITIATOR].family == plan.side[RESPONDER].family);
+	return plan.stateless || (!plan.source_translated &&
+				  (plan.edges.emulated || plan.side[INITIATOR].family == plan.side[RESPONDER].family));
 }
 
 /*

@@ -46,11 +46,11 @@ static __always_inline int answer_arp(void *data, void *end, const volatile stru
 	struct address target = {};
 	__be32 asked;
 
-	if ((void *)(f + 1) > end || f->operation != bpf_htons(ARPOP_REQUEST) || side->family != FAMILY_IPV4)
+	if ((void *)(f + 1) > end || f->operation != bpf_htons(ARPOP_REQUEST) || side->link != FAMILY_IPV4)
 		return 0;
 	asked = f->target;
 	target.low = bpf_ntohl(asked);
-	if (!in_range(&side->own, target))
+	if (!in_range(&side->neighbours, target))
 		return 0;
 	copy_mac(f->eth.h_dest, f->sender_mac);
 	copy_mac(f->eth.h_source, side->mac);
@@ -70,7 +70,7 @@ static __always_inline int answer_solicitation(struct xdp_md *ctx, const volatil
 	__u64 sum;
 
 	if ((void *)&f->option_type > end || f->ip.nexthdr != IPPROTO_ICMPV6 || f->icmp.icmp6_type != SOLICITATION ||
-	    side->family != FAMILY_IPV6 || !in_range(&side->own, address6(&f->target)))
+	    side->link != FAMILY_IPV6 || !in_range(&side->neighbours, address6(&f->target)))
 		return 0;
 	/* A solicitation without the option is shorter than the advertisement. */
 	missing = (int)sizeof(*f) - (int)(end - data);

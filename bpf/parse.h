@@ -6,6 +6,7 @@
 /* A received test frame, both families. */
 struct received_frame {
 	struct address source, destination;
+	struct address tunnel_source, tunnel_destination; /* where the frame is in a tunnel */
 	__u16 source_port, destination_port;
 	struct tag tag;
 	bool intact;
@@ -66,9 +67,30 @@ static __always_inline bool has_octets(void *data, void *end, int octets)
 	return (long)end - (long)data >= ETH_HLEN + octets;
 }
 
-static __always_inline bool is_ipv4_test(const struct ethhdr *eth, const struct iphdr *ip)
+static __always_inline bool is_ipv4_test(const struct iphdr *ip)
 {
-	return eth->h_proto == bpf_htons(ETH_P_IP) && *(__u8 *)ip == 0x45 && ip->protocol == TRANSPORT_PROTOCOL;
+	return *(__u8 *)ip == 0x45 && ip->protocol == TRANSPORT_PROTOCOL;
+}
+
+/* Whether a frame has the headers before IPv4 that the plan requires. Sets the ends of its tunnel. */
+static __always_inline bool parse_outer(const struct ethhdr *eth, const volatile struct side_plan *as,
+					struct received_frame *frame)
+{
+	const struct ipv6hdr *ip = (const void *)(eth + 1);
+
+	if (!outer_octets(as))
+		return eth->h_proto == bpf_htons(ETH_P_IP);
+	frame->tunnel_source = address6(&ip->saddr);
+	frame->tunnel_destination = address6(&ip->daddr);
+	return eth->h_proto == bpf_htons(ETH_P_IPV6) && ip->nexthdr == IPPROTO_IPIP;
+}
+
+/* Whether the length in the outer header, if there is one, is `octets`. */
+static __always_inline bool outer_length_is(const struct ethhdr *eth, const volatile struct side_plan *as, __u16 octets)
+{
+	const struct ipv6hdr *ip = (const void *)(eth + 1);
+
+	return !outer_octets(as) || ip->payload_len == bpf_htons(octets);
 }
 
 /*
@@ -78,18 +100,24 @@ static __always_inline bool is_ipv4_test(const struct ethhdr *eth, const struct 
 static __always_inline bool parse4(void *data, void *end, const volatile struct side_plan *as,
 				   struct received_frame *frame)
 {
-	struct iphdr *ip = data + ETH_HLEN;
-	struct transport *transport = (void *)(ip + 1);
-	int octets = as->octets;
+	int outer = outer_octets(as), octets = as->octets - outer;
+	struct ethhdr *eth = data;
+	struct transport *transport;
+	struct iphdr *ip;
 	__u64 sum;
 
-	if (data + UP_TO_TAG4 > end || !is_ipv4_test(data, ip) || !has_tag(transport, end, as))
+	data += outer;
+	ip = data + ETH_HLEN;
+	transport = (void *)(ip + 1);
+	if (data + UP_TO_TAG4 > end || !parse_outer(eth, as, frame) || !is_ipv4_test(ip) ||
+	    !has_tag(transport, end, as))
 		return false;
 	parse_transport(frame, transport, as);
 	frame->source = (struct address){ .low = bpf_ntohl(ip->saddr) };
 	frame->destination = (struct address){ .low = bpf_ntohl(ip->daddr) };
 	if (data + octets > end || ip->tot_len != bpf_htons(octets - ETH_HLEN) ||
-	    !transport_length_is(transport, octets - ETH_HLEN - sizeof(*ip))) {
+	    !transport_length_is(transport, octets - ETH_HLEN - sizeof(*ip)) ||
+	    !outer_length_is(eth, as, octets - ETH_HLEN)) {
 		frame->other = as->payload && fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
 			       has_octets(data, end, bpf_ntohs(ip->tot_len)) &&
 			       transport_length_is(transport, bpf_ntohs(ip->tot_len) - sizeof(*ip));
@@ -131,6 +159,12 @@ static __always_inline bool parse6(void *data, void *end, const volatile struct 
 	frame->intact = frame->unchecked || (!transport_unchecked(transport) && fold(sum) == 0xffff);
 	check_message(frame, transport, as, octets - UP_TO_PAYLOAD6);
 	return true;
+}
+
+static __always_inline bool parse(void *data, void *end, const volatile struct side_plan *as,
+				  struct received_frame *frame)
+{
+	return as->family == FAMILY_IPV4 ? parse4(data, end, as, frame) : parse6(data, end, as, frame);
 }
 
 #endif

@@ -122,25 +122,28 @@ struct message {
 struct side_plan {
 	__u32 ethernet[3]; /* gateway's and own MAC address, as in a frame */
 	enum family family;
-	__u32 octets; /* length of the frames on this side */
+	enum family link; /* of the outer header where the frames are in a tunnel; otherwise the same */
+	__u32 octets;	  /* length of the frames on this side */
 	__u16 mac[3];
-	__u16 unused;
+	__u16 unused[3];
 	enum payload payload;
 	/* Checksum sums of the octets that are equal in all frames. */
 	__u64 ip_sum;		/* IPv4 header without addresses */
 	__u64 transport_sum;	/* pseudo header without addresses, transport header without ports, rest of payload */
-	struct addresses own;	/* for which ARP and NDP are answered */
+	struct addresses own;	/* of this side's hosts */
 	struct addresses other; /* of the other side's hosts, as written on this side */
+	struct addresses neighbours; /* for which ARP and NDP are answered */
 };
 
 /*
- * Customer edges of MAP-T that the Initiator emulates (RFC 7597 sections 5 and 6). Edge 0 has the first PSID of the
- * first address, the next edge the next PSID, and so on.
+ * Customer edges that the Initiator emulates (RFC 7597 sections 5 and 6). Edge 0 has the first PSID of the first
+ * address, the next edge the next PSID, and so on. They translate to IPv6, or tunnel IPv4 to a relay.
  */
 struct customer_edges {
-	__u64 prefix;		    /* upper half of the rule IPv6 prefix */
-	struct divisor per_address; /* edges that share an IPv4 address */
-	__u32 emulated;		    /* 1: the Initiator's source addresses and ports are those of customer edges */
+	__u64 prefix;		     /* upper half of the rule IPv6 prefix */
+	__u64 relay_high, relay_low; /* address of the other end of their tunnels */
+	struct divisor per_address;  /* edges that share an IPv4 address */
+	__u32 emulated;		     /* 1: the Initiator's source addresses and ports are those of customer edges */
 	__u32 first_address;
 	__u32 suffix_mask; /* of the IPv4 address, without the rule IPv4 prefix */
 	__u32 first_psid;

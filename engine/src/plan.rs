@@ -3,7 +3,7 @@
 
 use crate::dns::{Message, Query};
 use crate::request::{
-    four, halves, AddressRange, CustomerEdges, Family, Order, Reading, Request, Source, Transport, ETHERNET,
+    four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, Transport, ETHERNET,
 };
 use crate::shared::{
     INITIATOR, PAYLOADS, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, QUERY, RESPONDER, RESPONSE, SIDES,
@@ -94,7 +94,7 @@ fn padding(octets: u32) -> Vec<u8> {
 }
 
 fn side(
-    family: Family,
+    headers: Headers,
     macs: ([u8; 6], [u8; 6]),
     own: &AddressRange,
     other: &AddressRange,
@@ -102,20 +102,21 @@ fn side(
     payload: &Payload,
 ) -> types::side_plan {
     let behind_ip = transport.octets + payload.octets.len() as u32;
-    let octets = ETHERNET + family.header_octets() + behind_ip;
-    let family = match family {
+    let octets = ETHERNET + headers.octets() + behind_ip;
+    let named = |family| match family {
         Family::Ipv4 => types::family::FAMILY_IPV4,
         Family::Ipv6 => types::family::FAMILY_IPV6,
     };
     let (own_mac, gateway_mac) = macs;
     let ethernet = [gateway_mac, own_mac].concat();
     let word = |at: usize| u32::from_ne_bytes([ethernet[at], ethernet[at + 1], ethernet[at + 2], ethernet[at + 3]]);
-    let total = (octets - ETHERNET) as u16;
+    let total = (headers.family.header_octets() + behind_ip) as u16;
     let length = (behind_ip as u16).to_be_bytes();
     types::side_plan {
         ethernet: [word(0), word(4), word(8)],
         mac: [0, 2, 4].map(|at| u16::from_ne_bytes([own_mac[at], own_mac[at + 1]])),
-        family,
+        family: named(headers.family),
+        link: named(headers.link()),
         octets,
         payload: payload.kind,
         ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, transport.protocol]].concat()),
@@ -123,6 +124,7 @@ fn side(
         transport_sum: sum(&[&length[..], &length, &[0, transport.protocol], &payload.octets].concat()),
         own: addresses(own),
         other: addresses(other),
+        neighbours: addresses(own),
         ..Default::default()
     }
 }
@@ -146,9 +148,9 @@ fn reading(request: &Request) -> types::reading {
 }
 
 /// Payload of a side's frames of `octets` octets.
-fn payload(request: &Request, family: Family, octets: u32) -> Payload {
-    let headers = ETHERNET + family.header_octets() + request.frame.transport().octets;
-    request.frame.query.map_or_else(|| Payload::plain(octets - headers - TAG_OCTETS), Payload::query)
+fn payload(request: &Request, headers: Headers, octets: u32) -> Payload {
+    let before = ETHERNET + headers.octets() + request.frame.transport().octets;
+    request.frame.query.map_or_else(|| Payload::plain(octets - before - TAG_OCTETS), Payload::query)
 }
 
 /// Both sides of foreground frames, with their payloads.
@@ -160,10 +162,15 @@ fn ends(
     let (initiator, responder, transport) = (&request.initiator, &request.responder, request.frame.transport());
     let mapped = initiator.customer_edges.as_ref().map(CustomerEdges::addresses);
     let hosts = mapped.as_ref().or(responder.destination_addresses.as_ref()).unwrap_or(&initiator.source_addresses);
-    let (own, other) = (&initiator.source_addresses, &initiator.destination_addresses);
+    let [inside, outside] = request.headers();
+    let own = if inside.tunnelled { hosts } else { &initiator.source_addresses };
+    let (other, packets) = (&initiator.destination_addresses, &payloads[INITIATOR]);
     [
-        side(initiator.family, macs[INITIATOR], own, other, transport, &payloads[INITIATOR]),
-        side(responder.family, macs[RESPONDER], &responder.addresses, hosts, transport, &payloads[RESPONDER]),
+        types::side_plan {
+            neighbours: addresses(&initiator.source_addresses),
+            ..side(inside, macs[INITIATOR], own, other, transport, packets)
+        },
+        side(outside, macs[RESPONDER], &responder.addresses, hosts, transport, &payloads[RESPONDER]),
     ]
 }
 
@@ -182,10 +189,11 @@ fn background(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::s
     let Some(background) = &request.background else { return Default::default() };
     let (initiator, responder) = (&background.initiator_addresses, &background.responder_addresses);
     let transport = request.frame.transport();
-    let payload = payload(request, Family::Ipv6, request.background_octets());
+    let native = Headers::from(Family::Ipv6);
+    let payload = payload(request, native, request.background_octets());
     [
-        side(Family::Ipv6, macs[INITIATOR], initiator, responder, transport, &payload),
-        side(Family::Ipv6, macs[RESPONDER], responder, initiator, transport, &payload),
+        side(native, macs[INITIATOR], initiator, responder, transport, &payload),
+        side(native, macs[RESPONDER], responder, initiator, transport, &payload),
     ]
 }
 
@@ -204,8 +212,11 @@ fn sampling(request: &Request) -> [types::sampling; STREAMS] {
 /// The customer edges; the request has been checked.
 fn customer_edges(edges: &CustomerEdges, largest: u64) -> types::customer_edges {
     let Ok(rule) = edges.rule() else { return Default::default() };
+    let (relay_high, relay_low) = edges.relay.map(halves).unwrap_or_default();
     types::customer_edges {
         prefix: rule.prefix6(),
+        relay_high,
+        relay_low,
         per_address: divisor(edges.per_address(), largest),
         emulated: 1,
         first_address: four(edges.first_address).to_bits(),
@@ -239,9 +250,8 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
     let tuples = permutation(space, &mut keys);
     let readings = permutation(request.connections, &mut keys);
     let largest = tuples.rows * tuples.columns.by;
-    let (initiator, responder, octets) = (&request.initiator, &request.responder, request.octets());
-    let sent =
-        [payload(request, initiator.family, octets[INITIATOR]), payload(request, responder.family, octets[RESPONDER])];
+    let (initiator, octets, headers) = (&request.initiator, request.octets(), request.headers());
+    let sent = [INITIATOR, RESPONDER].map(|side| payload(request, headers[side], octets[side]));
     types::plan {
         mark: request.mark,
         order: match request.order {

@@ -18,13 +18,13 @@ const OCTETS6: usize = 80;
 const UDP: usize = 8;
 
 /// A division of ports: PSID offset, PSID length, first PSID, and ports of a set.
-type Division = (u8, u8, u16, u32);
-const WITHOUT_OFFSET: Division = (0, 6, 1, 1024);
+pub type Division = (u8, u8, u16, u32);
+pub const WITHOUT_OFFSET: Division = (0, 6, 1, 1024);
 /// RFC 7597 appendix A, example 1.
-const OF_THE_STANDARD: Division = (6, 8, 0, 252);
-const WITHOUT_SHARING: Division = (4, 0, 0, 61440);
+pub const OF_THE_STANDARD: Division = (6, 8, 0, 252);
+pub const WITHOUT_SHARING: Division = (4, 0, 0, 61440);
 
-fn rule(division: Division) -> Rule {
+pub fn rule(division: Division) -> Rule {
     let sets = PortSets::new(division.0, division.1).unwrap();
     Rule::new(("2001:db8::".parse().unwrap(), 40), (Ipv4Addr::new(198, 18, 0, 0), 16), 16 + division.1, sets).unwrap()
 }
@@ -35,14 +35,20 @@ fn number(division: Division, address: Ipv4Addr, psid: u16) -> u32 {
     (address.to_bits() - 0xc612_0001) * per_address + u32::from(psid) - u32::from(division.2)
 }
 
-fn load(place: &mut MaybeUninit<libbpf_rs::OpenObject>, division: Division, edges: u32) -> Loaded<'_> {
-    let (offset, length, first, ports) = division;
-    let emulated = format!(
-        r#"{{"number":{edges},"ipv6_prefix":"2001:db8::","ipv6_prefix_length":40,"ipv4_prefix":"198.18.0.0",
+/// The edges of a request as text.
+pub fn edges(division: Division, number: u32, relay: Option<&str>) -> String {
+    let (offset, length, first, _) = division;
+    let relay = relay.map(|address| format!(r#","relay":"{address}""#)).unwrap_or_default();
+    format!(
+        r#"{{"number":{number},"ipv6_prefix":"2001:db8::","ipv6_prefix_length":40,"ipv4_prefix":"198.18.0.0",
         "ipv4_prefix_length":16,"psid_length":{length},"psid_offset":{offset},"first_address":"198.18.0.1",
-        "first_psid":{first}}}"#
-    );
-    let ports = format!(r#"{{"first":1,"last":{ports}}}"#);
+        "first_psid":{first}{relay}}}"#
+    )
+}
+
+fn load(place: &mut MaybeUninit<libbpf_rs::OpenObject>, division: Division, number: u32) -> Loaded<'_> {
+    let emulated = edges(division, number, None);
+    let ports = format!(r#"{{"first":1,"last":{}}}"#, division.3);
     let changes = [
         NAT64,
         &[
@@ -59,13 +65,13 @@ fn load(place: &mut MaybeUninit<libbpf_rs::OpenObject>, division: Division, edge
 
 /// A frame with its payload.
 #[derive(Clone)]
-struct Whole {
-    udp: Udp,
+pub struct Whole {
+    pub udp: Udp,
     payload: Vec<u8>,
 }
 
 impl Whole {
-    fn read(frame: &[u8]) -> Self {
+    pub fn read(frame: &[u8]) -> Self {
         let four = frame[12..14] == [8, 0];
         let header = if four { 20 } else { 40 };
         let two = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
@@ -90,11 +96,11 @@ impl Whole {
         Self { udp, payload: frame[14 + header + UDP..].to_vec() }
     }
 
-    fn build(&self) -> Vec<u8> {
+    pub fn build(&self) -> Vec<u8> {
         self.udp.with(&self.payload)
     }
 
-    fn four(address: IpAddr) -> Ipv4Addr {
+    pub fn four(address: IpAddr) -> Ipv4Addr {
         match address {
             IpAddr::V4(four) => four,
             IpAddr::V6(_) => panic!("{address} is no IPv4 address"),

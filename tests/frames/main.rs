@@ -14,3 +14,4 @@ mod harness;
 mod receiver;
 mod softwire;
 mod times;
+mod tunnel;

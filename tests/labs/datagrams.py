@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 Address = IPv4Address | IPv6Address
 _UDP = 17
+_IPV4 = 4
 _ETHERTYPES = {4: b"\x08\x00", 6: b"\x86\xdd"}
 
 
@@ -20,6 +21,7 @@ class Datagram:
     """One UDP datagram over IPv4 or IPv6.
 
     Attributes:
+        tunnel: start and end of the IPv6 tunnel that it is in (RFC 2473); None = it is in none.
         checksums_right: of a received one; what is sent is always right.
         arrived: ns of CLOCK_REALTIME when it was captured; 0 = not told.
     """
@@ -29,6 +31,7 @@ class Datagram:
     destination: Address
     destination_port: int
     payload: bytes
+    tunnel: tuple[Address, Address] | None = None
     checksums_right: bool = True
     arrived: int = 0
 
@@ -43,12 +46,17 @@ class Datagram:
 
     def reply(self) -> Datagram:
         """What the receiver of this one would answer, with the same payload."""
-        return Datagram(self.destination, self.destination_port, self.source, self.source_port, self.payload)
+        tunnel = None if self.tunnel is None else (self.tunnel[1], self.tunnel[0])
+        return Datagram(self.destination, self.destination_port, self.source, self.source_port, self.payload, tunnel)
 
     def frame(self, source_mac: str, destination_mac: str) -> bytes:
         """All octets of the frame but the FCS, checksums right."""
         macs = bytes.fromhex((destination_mac + source_mac).replace(":", ""))
-        return macs + _ETHERTYPES[self.source.version] + self._packet()
+        packet = self._packet()
+        if self.tunnel is None:
+            return macs + _ETHERTYPES[self.source.version] + packet
+        ends = self.tunnel[0].packed + self.tunnel[1].packed
+        return macs + _ETHERTYPES[6] + struct.pack("!IHBB", 6 << 28, len(packet), _IPV4, 64) + ends + packet
 
     def _packet(self) -> bytes:
         length = 8 + len(self.payload)
@@ -66,7 +74,11 @@ class Datagram:
 
 def parse(frame: bytes, arrived: int = 0) -> Datagram | None:
     """Read a frame and judge its checksums; None when it is no UDP."""
-    packet = frame[14:]
+    packet, tunnel = frame[14:], None
+    if frame[12:14] == _ETHERTYPES[6] and packet[6] == _IPV4:
+        tunnel = (ip_address(packet[8:24]), ip_address(packet[24:40]))
+        frame = frame[:12] + _ETHERTYPES[4] + packet[40:]
+        packet = frame[14:]
     if frame[12:14] == _ETHERTYPES[4] and packet[9] == _UDP:
         begin, end, addresses = (packet[0] & 15) * 4, struct.unpack("!H", packet[2:4])[0], packet[12:20]
         right = checksum(packet[:begin]) == 0
@@ -86,6 +98,7 @@ def parse(frame: bytes, arrived: int = 0) -> Datagram | None:
         ip_address(addresses[half:]),
         destination_port,
         segment[8:],
+        tunnel,
         right,
         arrived,
     )

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
 
@@ -80,7 +81,7 @@ class Bench:
     def responders(self) -> tuple[Address, Address]:
         """The Responder's address as the Initiator writes it, and its own."""
         families = (self.recipe.initiator_family, self.recipe.responder_family)
-        if families[0] == families[1]:
+        if families[0] == families[1] or self.recipe.tunnelled:
             own = OUTSIDE[families[1]].host(0)
             return own, own
         host = OUTSIDE["ipv4"].host(0)
@@ -91,9 +92,22 @@ class Bench:
         """One for each connection: four sources, 25 source ports, two destination ports."""
         destination, _ = self.responders()
         return [
-            Datagram(*self.source(i % SOURCES, i // 8), destination, 7 + (i // SOURCES) % 2, b"connection %04d" % i)
+            Datagram(
+                *self.source(i % SOURCES, i // 8),
+                destination,
+                7 + (i // SOURCES) % 2,
+                b"connection %04d" % i,
+                self.tunnel(i % SOURCES),
+            )
             for i in range(FLOWS)
         ]
+
+    def tunnel(self, number: int) -> tuple[Address, Address] | None:
+        """The tunnel of a customer edge, where it has one."""
+        sets = self.recipe.port_sets
+        if sets is None or not self.recipe.tunnelled:
+            return None
+        return sets.map_address(number), ip_address(sets.relay)
 
     def source(self, number: int, port: int) -> tuple[Address, int]:
         """Address and one of the ports of a host, or of a customer edge where the device is behind such."""
@@ -102,17 +116,18 @@ class Bench:
             return INSIDE[self.recipe.initiator_family].host(number), 2000 + port
         psid = sets.of(number)[1]
         ports = (own for own in range(65536) if sets.psid(own) == psid)
-        return sets.map_address(number), next(islice(ports, port, None))
+        own = sets.of(number)[0] if self.recipe.tunnelled else sets.map_address(number)
+        return own, next(islice(ports, port, None))
 
     def outside_of(self, datagram: Datagram) -> tuple[str, int | None]:
         """Address and port a datagram of the Initiator's has outside; None = any port."""
         if self.recipe.source == "translated":
             return str(OUTSIDE[self.recipe.responder_family].device.ip), None
         inside = datagram.source
-        if self.recipe.port_sets is not None:
+        if self.recipe.port_sets is not None and not self.recipe.tunnelled:
             sets = self.recipe.port_sets
             inside = next(sets.of(number)[0] for number in range(SOURCES) if sets.map_address(number) == inside)
-        elif self.recipe.source == "mapped":
+        elif self.recipe.source == "mapped" and not self.recipe.tunnelled:
             number = int(inside) - int(INSIDE[self.recipe.initiator_family].host(0))
             inside = MAPPED[self.recipe.responder_family].host(number)
         return str(inside), datagram.source_port

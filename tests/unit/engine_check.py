@@ -16,6 +16,8 @@ TRIAL = Path(__file__).resolve().parents[2] / "trial"
 EXAMPLE = json.loads((TRIAL / "examples" / "nat44-both-phases.json").read_text())
 #: The Initiator emulates customer edges.
 EDGES = json.loads((TRIAL / "examples" / "map-t-br-stateless.json").read_text())
+#: These tunnel IPv4 over IPv6.
+TUNNELS = json.loads((TRIAL / "examples" / "map-e-br-stateless.json").read_text())
 #: Stands for a part that is left out.
 ABSENT = "(absent)"
 

@@ -82,7 +82,10 @@ def test_only_kinds_that_share_addresses_have_port_sets(tmp_path: Path) -> None:
     path = tmp_path / "map-t.toml"
     text = load("map-t").origin.read_text()
     path.write_text(text.replace('kind = "map-t"', 'kind = "ds-lite"'))
-    with pytest.raises(UsageError, match="port_sets and kind lw4o6 or map-e or map-t or map-t-br come together"):
+    with pytest.raises(
+        UsageError,
+        match="port_sets and kind lw4o6 or map-e or map-t or map-t-br or map-e-br or lwaftr or aftr come together",
+    ):
         load(path)
     path.write_text(text.replace('[port_sets]\nnetwork = "198.18.0.0/16"\npsid_length = 6\n', ""))
     with pytest.raises(UsageError, match="come together"):
@@ -191,6 +194,32 @@ def test_edges_that_cannot_be_are_refused(options: TrafficOptions, said: str) ->
     assert said in refusal(options, HALF)
 
 
+TUNNEL = replace(HALF, prefix=None, tunnelled=True)
+AFTR = replace(
+    TUNNEL, port_sets=PortSets(network="10.0.0.0/8", psid_length=0, psid_offset=6), translated=True, pool=NAT44.pool
+)
+
+
+def test_frames_in_a_tunnel_are_forty_octets_longer() -> None:
+    plan = make_plan(TrafficOptions(), TUNNEL)
+    assert (plan.frame_size, plan.frame_side) == (104, "initiator")
+    assert str(plan.destination_addresses) == str(plan.responder_addresses) == "198.19.0.2"
+    outside = make_plan(TrafficOptions(frame_side="responder", frame_size=128), TUNNEL)
+    assert (outside.frame_size, TUNNEL.octets(128, "ipv6")) == (128, 168)
+    assert "the least with IPv4 in IPv6 is 104" in refusal(TrafficOptions(frame_size=103), TUNNEL)
+    with pytest.raises(UsageError, match="on the initiator side is too large"):
+        make_plan(TrafficOptions(frame_side="responder", frame_size=1479), replace(TUNNEL, mtu=1500))
+
+
+def test_the_subscribers_of_an_aftr_have_private_addresses_and_it_translates_to_its_own() -> None:
+    for edges, connections in ((1, 100_000), (100_000, 1_600_000)):
+        plan = make_plan(TrafficOptions(subscribers=edges), AFTR)
+        assert (plan.sources, plan.source_ports.count, plan.connections) == (edges, 64_512, connections)
+        # Each remote endpoint leaves the device no more ports than its outside addresses have.
+        assert plan.destination_ports.count == -(-connections // 64_512)
+    assert with_pool(AFTR, plan).pool == NAT44.pool
+
+
 def test_a_rule_whose_addresses_are_too_long_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "map-t-br.toml"
     path.write_text(load("map-t-br").origin.read_text() + 'rule_prefix = "2001:db8::/43"\n')
@@ -198,6 +227,9 @@ def test_a_rule_whose_addresses_are_too_long_is_refused(tmp_path: Path) -> None:
         load(path)
     path.write_text(load("map-t-br").origin.read_text() + 'rule_prefix = "198.18.0.0/16"\n')
     with pytest.raises(UsageError, match="is no IPv6 prefix"):
+        load(path)
+    path.write_text(load("map-t-br").origin.read_text() + 'relay = "198.18.0.1"\n')
+    with pytest.raises(UsageError, match=r"relay 198\.18\.0\.1: is no IPv6 address; write for example"):
         load(path)
 
 

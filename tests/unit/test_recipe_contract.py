@@ -39,6 +39,7 @@ VARIABLES = {
     "NG_CONNECTIONS", "NG_SOURCE_ADDRESSES", "NG_TABLE_SIZE", "NG_HASH_SIZE", "NG_UDP_TIMEOUT", "NG_VALUE",
     "NG_SUBSCRIBERS", "NG_SHARED_NETWORK4", "NG_SHARED_ADDRESS4", "NG_PSID_LENGTH", "NG_PSID_OFFSET", "NG_PSID_FIRST",
     "NG_RULE_PREFIX6",
+    "NG_RELAY6",
 }  # fmt: skip
 
 
@@ -517,14 +518,14 @@ def broken(old: str, new: str) -> Callable[[str], str]:
         (broken('kind = "nat44"', 'kind = "nat46"'), "mine.toml: kind: 'nat46': input should be"),
         (
             broken('"translated"', '"mapped"'),
-            'source "mapped" and kind nptv6 or siit or map-t-br come together, or not at all',
+            'source "mapped" and kind nptv6 or siit or map-t-br or map-e-br or lwaftr come together, or not at all',
         ),
         (broken('kind = "nat44"', 'kind = "siit"'), "kind siit does not go from ipv4 to ipv4"),
         (
             lambda text: text.replace('"nat44"', '"siit"').replace(
                 'initiator_family = "ipv4', 'initiator_family = "ipv6'
             ),
-            'source "mapped" and kind nptv6 or siit or map-t-br come together, or not at all',
+            'source "mapped" and kind nptv6 or siit or map-t-br or map-e-br or lwaftr come together, or not at all',
         ),
         (broken("stateful = true", 'stateful = "yes"'), "mine.toml: stateful: 'yes': input should be a valid boolean"),
         (broken("stateful = true", "stateful = true\ncolour = 1"), "mine.toml: colour: 1: extra inputs are not"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from tests.unit.engine_check import ABSENT, EDGES, EXAMPLE, TRIAL, changed, published, refusals
+from tests.unit.engine_check import ABSENT, EDGES, EXAMPLE, TRIAL, TUNNELS, changed, published, refusals
 
 from natgauge import trials
 
@@ -102,6 +102,7 @@ def judge(request: Any) -> tuple[bool, str | None]:
         TIMED,
         changed(EXAMPLE, ("record_variation", True)),
         EDGES,
+        TUNNELS,
         changed(STATELESS, ("responder.destination_addresses", HOSTS)),
         changed(STATELESS, ("phase2.responder.reading_order", "pseudorandom")),
         changed(EXAMPLE, ("background", BACKGROUND), ("phase2.step", STEP)),
@@ -313,7 +314,7 @@ ENGINE_ALONE = {
     "lies inside the tester's own range": changed(EXAMPLE, ("initiator.gateway.address", "10.0.0.2")),
     "the ranges hold too many four tuples": changed(WIDE, ("order", "with-replacement")),
     "the ranges hold too few four tuples": changed(EXAMPLE, ("connections", 129_025)),
-    "is not possible on both sides (IPv6 = IPv4 + 20)": changed(NAT64, ("frame.size", 83)),
+    "is not possible on both sides (IPv6 = IPv4 + 20, IPv4 in IPv6 = IPv4 + 40)": changed(NAT64, ("frame.size", 83)),
     "takes longer than can be paced": changed(EXAMPLE, ("phase1.rate", 1.0)),
     "leads to a rate or a number of frames out of bounds after the step": changed(
         EXAMPLE, ("phase2.initiator.rate", 2e8), ("phase2.step", {"share": 1.5, "seconds": 1})

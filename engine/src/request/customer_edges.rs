@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Customer edges of MAP-T that the Initiator emulates, so that a border relay is tested alone (RFC 8219 section 4.2).
+//! Customer edges that the Initiator emulates, so that a relay (BR, lwAFTR, AFTR) is tested alone (RFC 8219 section 4.2).
 #![allow(missing_docs, reason = "the fields' descriptions are those of the schema")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,9 +13,9 @@ use crate::softwire::sharing::{PortSets, Refusal, Rule};
 
 const MOST_EDGES: u64 = 1 << 31;
 
-/// Customer edges of MAP-T (RFC 7599) behind the Initiator's port, with the basic mapping rule from which their addresses
-/// and port sets follow (RFC 7597 section 5). Edge 0 has the first PSID of first_address, edge 1 the next PSID; after the
-/// last PSID of an address follows the first PSID of the next address.
+/// Customer edges behind the Initiator's port, with the basic mapping rule from which their addresses and port sets follow
+/// (RFC 7597 section 5). Edge 0 has the first PSID of first_address, edge 1 the next PSID; after the last PSID of an
+/// address follows the first PSID of the next address.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CustomerEdges {
@@ -39,6 +39,10 @@ pub struct CustomerEdges {
     pub first_address: IpAddr,
     #[serde(with = "Whole::<0, 65535>")]
     pub first_psid: u16,
+    /// The relay's IPv6 address: each edge tunnels IPv4 to it, from its MAP address (RFC 2473). Absent: the edges translate
+    /// IPv4 to IPv6 (RFC 7599).
+    #[serde(default, with = "Address")]
+    pub relay: Option<IpAddr>,
 }
 
 impl CustomerEdges {

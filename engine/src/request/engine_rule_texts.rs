@@ -25,7 +25,7 @@ beyond_schema! {
     OWN_ADDRESS = "lies inside the tester's own range",
     SPACE = "the ranges hold too many four tuples",
     CONNECTIONS = "the ranges hold too few four tuples",
-    FRAME = "is not possible on both sides (IPv6 = IPv4 + 20)",
+    FRAME = "is not possible on both sides (IPv6 = IPv4 + 20, IPv4 in IPv6 = IPv4 + 40)",
     PACED = "takes longer than can be paced",
     AFTER_STEP = "leads to a rate or a number of frames out of bounds after the step",
     ONCE = "reading order once sends one frame a connection",

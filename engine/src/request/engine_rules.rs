@@ -44,7 +44,7 @@ fn refuse<T>(field: &str, value: impl std::fmt::Display, rule: &str, more: &str)
 fn check_sides(request: &Request) -> Outcome<()> {
     let (i, r) = (&request.initiator, &request.responder);
     check_range("initiator.source_addresses", &i.source_addresses, i.family)?;
-    check_range("initiator.destination_addresses", &i.destination_addresses, i.family)?;
+    check_range("initiator.destination_addresses", &i.destination_addresses, i.headers().family)?;
     check_ports("initiator.source_ports", &i.source_ports)?;
     check_ports("initiator.destination_ports", &i.destination_ports)?;
     check_range("responder.addresses", &r.addresses, r.family)?;
@@ -77,6 +77,9 @@ fn check_edges(initiator: &Initiator, edges: &CustomerEdges, outside: Family) ->
     check_address(&format!("{FIELD}.ipv6_prefix"), edges.ipv6_prefix, Family::Ipv6)?;
     for (name, address) in [("ipv4_prefix", edges.ipv4_prefix), ("first_address", edges.first_address)] {
         check_address(&format!("{FIELD}.{name}"), address, Family::Ipv4)?;
+    }
+    if let Some(relay) = edges.relay {
+        check_address(&format!("{FIELD}.relay"), relay, Family::Ipv6)?;
     }
     let routers = initiator.source_addresses.count();
     if routers != 1 {
@@ -163,9 +166,9 @@ fn check_connections(request: &Request) -> Outcome<()> {
 }
 
 fn check_frame(request: &Request) -> Outcome<()> {
-    let families = [request.initiator.family, request.responder.family];
-    for ((octets, family), side) in request.octets().into_iter().zip(families).zip(["Initiator", "Responder"]) {
-        let possible = request.frame.least(family)..=request.frame.most(family);
+    let frames = request.octets().into_iter().zip(request.headers());
+    for ((octets, headers), side) in frames.zip(["Initiator", "Responder"]) {
+        let possible = request.frame.least(headers)..=request.frame.most(headers);
         if !possible.contains(&octets) {
             let (least, most) = (possible.start() + FCS, possible.end() + FCS);
             let more = format!(": {} octets at the {side}, where {least} to {most} are", octets + FCS);

@@ -47,6 +47,37 @@ impl Family {
     }
 }
 
+/// The IP headers of a side's frames.
+#[derive(Debug, Clone, Copy)]
+pub struct Headers {
+    /// Of the header before the transport header.
+    pub family: Family,
+    /// Whether an IPv6 header is before it (RFC 2473).
+    pub tunnelled: bool,
+}
+
+impl Headers {
+    /// Octets of all IP headers.
+    pub fn octets(self) -> u32 {
+        self.family.header_octets() + if self.tunnelled { Family::Ipv6.header_octets() } else { 0 }
+    }
+
+    /// The family of the outermost header.
+    pub fn link(self) -> Family {
+        if self.tunnelled {
+            Family::Ipv6
+        } else {
+            self.family
+        }
+    }
+}
+
+impl From<Family> for Headers {
+    fn from(family: Family) -> Self {
+        Self { family, tunnelled: false }
+    }
+}
+
 /// One of the two sides, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -59,7 +90,8 @@ pub enum SideName {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Frame {
-    /// Octets with FCS, on the named side; the other side follows from the families (IPv6 = IPv4 + 20).
+    /// Octets with FCS, on the named side; the other side follows from the families (IPv6 = IPv4 + 20, IPv4 in IPv6 =
+    /// IPv4 + 40).
     #[serde(with = "Whole::<64, LONGEST_FRAME>")]
     pub size: u32,
     pub side: SideName,
@@ -79,14 +111,14 @@ impl Frame {
         UDP
     }
 
-    /// Octets without FCS of the shortest frame of a family: all headers and the tag, or a whole query.
-    pub fn least(&self, family: Family) -> u32 {
+    /// Octets without FCS of the shortest frame with these headers: all headers and the tag, or a whole query.
+    pub fn least(&self, headers: Headers) -> u32 {
         let payload = self.query.map_or(TAG_OCTETS, |query| Message::query(query).octets().len() as u32);
-        ETHERNET + family.header_octets() + self.transport().octets + payload
+        ETHERNET + headers.octets() + self.transport().octets + payload
     }
 
-    /// Octets without FCS of the longest frame of a family.
-    pub fn most(&self, family: Family) -> u32 {
-        self.query.map_or(LIVE_FRAME_OCTETS, |_| self.least(family))
+    /// Octets without FCS of the longest frame with these headers.
+    pub fn most(&self, headers: Headers) -> u32 {
+        self.query.map_or(LIVE_FRAME_OCTETS, |_| self.least(headers))
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::addresses::{AddressRange, Gateway, Mac, PortRange};
 use super::bounds::{Cpus, Positive, Text, Whole, MOST_CPUS};
 use super::customer_edges::CustomerEdges;
-use super::frame::{Family, Frame, SideName, FCS};
+use super::frame::{Family, Frame, Headers, SideName, FCS};
 use crate::shared::{CONNECTION_BITS, INITIATOR, MAX_SENDERS, RESPONDER, SIDES};
 
 /// Version of the trial request.
@@ -48,8 +48,8 @@ pub struct Initiator {
     /// With customer_edges: positions in each port set, the lowest port has position 1.
     pub source_ports: PortRange,
     pub customer_edges: Option<CustomerEdges>,
-    /// The Responder's addresses as the Initiator writes them (NAT64: inside the prefix). The same number as
-    /// responder.addresses, in the same order.
+    /// The Responder's addresses as the Initiator writes them (NAT64: inside the prefix; in a tunnel: IPv4). The same
+    /// number as responder.addresses, in the same order.
     pub destination_addresses: AddressRange,
     pub destination_ports: PortRange,
 }
@@ -369,6 +369,12 @@ impl Initiator {
     pub fn sources(&self) -> u64 {
         self.customer_edges.as_ref().map_or_else(|| self.source_addresses.count(), |edges| edges.number)
     }
+
+    /// IP headers of the frames on the Initiator's side.
+    pub fn headers(&self) -> Headers {
+        let tunnelled = self.customer_edges.as_ref().is_some_and(|edges| edges.relay.is_some());
+        Headers { family: if tunnelled { Family::Ipv4 } else { self.family }, tunnelled }
+    }
 }
 
 impl Request {
@@ -386,8 +392,7 @@ impl Request {
 
     /// Length of background frames without FCS: that of the foreground frames, converted to IPv6.
     pub fn background_octets(&self) -> u32 {
-        let sides = [self.initiator.family, self.responder.family].into_iter().zip(self.octets());
-        sides.map(|(family, octets)| if family == Family::Ipv6 { octets } else { octets + 20 }).max().unwrap_or(0)
+        self.octets()[INITIATOR] - self.initiator.headers().octets() + Family::Ipv6.header_octets()
     }
 
     /// Length of the longest frames without FCS.
@@ -397,19 +402,19 @@ impl Request {
         initiator.max(responder).max(background)
     }
 
+    /// IP headers of the frames, Initiator's side first.
+    pub fn headers(&self) -> [Headers; SIDES] {
+        [self.initiator.headers(), self.responder.family.into()]
+    }
+
     /// Frame length without FCS, Initiator's side first.
     pub fn octets(&self) -> [u32; SIDES] {
-        let given = self.frame.size - FCS;
-        let converted = |from: Family, to: Family| match (from, to) {
-            (Family::Ipv4, Family::Ipv6) => given + 20,
-            (Family::Ipv6, Family::Ipv4) => given.saturating_sub(20),
-            _ => given,
+        let named = match self.frame.side {
+            SideName::Initiator => INITIATOR,
+            SideName::Responder => RESPONDER,
         };
-        let (initiator, responder) = (self.initiator.family, self.responder.family);
-        match self.frame.side {
-            SideName::Initiator => [given, converted(initiator, responder)],
-            SideName::Responder => [converted(responder, initiator), given],
-        }
+        let headers = self.headers().map(Headers::octets);
+        headers.map(|octets| (self.frame.size - FCS + octets).saturating_sub(headers[named]))
     }
 }
 

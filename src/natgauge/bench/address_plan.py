@@ -5,15 +5,20 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import UsageError
 from natgauge.labs.contract import Addresses, Ground, Link
+from natgauge.words import Family
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
     from natgauge.duts.port_sets import PortSets
     from natgauge.duts.recipe import Recipe
+
+#: Octets.
+IPV4_HEADER: Final = 20
+IPV6_HEADER: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ class AddressPlan:
         mapped_in_order: whether `mapped` belong to the source addresses one by one, whichever these are.
         port_sets: port sets of the device's subscribers, from which the pool follows; None = no subscribers.
         half: whether the Initiator emulates the customer edges of the subscribers, and is their router on the inside.
+        tunnelled: whether these tunnel IPv4 over IPv6, so that frames on the inside have two IP headers.
         embedded: IPv6 network of the Responder's IPv4 addresses as the Initiator writes them, where the Responder's own
             addresses are behind the prefix; None = the Initiator writes the Responder's own addresses, or not known.
     """
@@ -48,6 +54,21 @@ class AddressPlan:
     port_sets: PortSets | None = None
     embedded: Link | None = None
     half: bool = False
+    tunnelled: bool = False
+
+    @property
+    def subscribers_pool(self) -> bool:
+        """Whether the outside addresses are those of the port sets: the device has no others to translate to."""
+        return self.port_sets is not None and not (self.half and self.translated)
+
+    def octets(self, ipv4: int, family: Family) -> int:
+        """Return the octets of a frame on links of a family, from those of the same frame over IPv4.
+
+        An IPv6 header has 20 octets more than an IPv4 header, which is after it where the inside is tunnelled.
+        """
+        if family == "ipv4":
+            return ipv4
+        return ipv4 + IPV6_HEADER - (0 if self.tunnelled else IPV4_HEADER)
 
 
 def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
@@ -59,7 +80,8 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
     if recipe.kind == "softwire":
         raise UsageError(
             f"{recipe.name}: is one end of a softwire and does nothing without the other one; name both in a "
-            "[[chain]], or write a gateway of kind map-t-br, for which the tester emulates the customer edges"
+            "[[chain]], or choose a gateway of kind map-t-br, map-e-br, lwaftr or aftr, for which the tester emulates "
+            "the customer edges"
         )
     crosses = (recipe.initiator_family, recipe.responder_family)
     if crosses == ("ipv4", "ipv6") and ground.embedded is None:
@@ -74,11 +96,14 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
     mapped = ground.mapped if recipe.source == "mapped" and not recipe.half else None
     # An unknown mapping is judged like any translation. Within one family an untranslated source is an error.
     one_family = recipe.initiator_family == recipe.responder_family
-    translated = recipe.source != "unchanged" and (mapped is None or one_family) and not recipe.half
+    translated = recipe.source != "unchanged" and (mapped is None or one_family)
+    if recipe.half:
+        translated = recipe.source == "translated"
+    embedded = recipe.initiator_family != recipe.responder_family and not recipe.tunnelled
     return AddressPlan(
         inside=ground.inside,
         outside=ground.outside,
-        prefix=ground.nat64_prefix if recipe.initiator_family != recipe.responder_family else None,
+        prefix=ground.nat64_prefix if embedded else None,
         translated=translated,
         pool=ground.pool if translated and mapped is None else None,
         mtu=ground.mtu,
@@ -87,4 +112,5 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
         port_sets=recipe.port_sets,
         embedded=ground.embedded,
         half=recipe.half,
+        tunnelled=recipe.tunnelled,
     )

@@ -419,17 +419,17 @@ class Bench:
         return own_delays(kind, self.lab.sender_cpus, rate, seconds)
 
     def octets_on(self, family: Family, query: Query | None = None) -> int:
-        """Return the frame size with FCS on links of a family: IPv6 frames of the same payload are 20 octets longer.
+        """Return the frame size with FCS on links of a family.
 
         Args:
             family: address family of the link.
             query: type of the DNS queries; None = plain frames.
         """
-        if query is not None:
-            return QUERY_OCTETS[family]
         addresses, side = self.address_plan, self.traffic.frame_side
-        spoken = addresses.inside.family if side == "initiator" else addresses.outside.family
-        return self.traffic.frame_size + LEAST_FRAME[family] - LEAST_FRAME[spoken]
+        if query is not None:
+            return addresses.octets(QUERY_OCTETS["ipv4"], family)
+        named = addresses.inside.family if side == "initiator" else addresses.outside.family
+        return self.traffic.frame_size + addresses.octets(LEAST_FRAME, family) - addresses.octets(LEAST_FRAME, named)
 
 
 def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabNeeds:

@@ -167,7 +167,7 @@ class Requests:
             gateway=GatewaySide(mac=port.gateway_mac, address=port.gateway_address),
             source_addresses=_range(traffic.source_addresses),
             source_ports=PortRange(first=traffic.source_ports.first, last=traffic.source_ports.last),
-            customer_edges=None if traffic.edges is None else _edges(traffic.edges, traffic.sources),
+            customer_edges=None if traffic.edges is None else _edges(traffic, traffic.edges),
             destination_addresses=_range(traffic.destination_addresses),
             destination_ports=PortRange(first=traffic.destination_ports.first, last=traffic.destination_ports.last),
         )
@@ -184,10 +184,10 @@ class Requests:
         )
 
 
-def _edges(sets: PortSets, number: int) -> CustomerEdges:
+def _edges(traffic: TrafficPlan, sets: PortSets) -> CustomerEdges:
     address, psid = sets.of(0)
     return CustomerEdges(
-        number=number,
+        number=traffic.sources,
         ipv6_prefix=str(sets.prefix.network_address),
         ipv6_prefix_length=sets.prefix.prefixlen,
         ipv4_prefix=str(sets.addresses.network_address),
@@ -196,6 +196,7 @@ def _edges(sets: PortSets, number: int) -> CustomerEdges:
         psid_offset=sets.psid_offset,
         first_address=str(address),
         first_psid=psid,
+        relay=sets.relay if traffic.tunnelled else None,
     )
 
 

@@ -39,7 +39,7 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
         if subscribers is not None:
             raise UsageError(
                 f"subscribers: {subscribers} asked for, but none of this device are known; leave it out, or choose "
-                "a gateway of ours of kind lw4o6, map-e, map-t or map-t-br"
+                "a gateway of ours that has some, such as map-t or aftr"
             )
         return named or Addresses(link.tester, link.tester)
     count = subscribers if subscribers is not None else (1 if named is None else named.count)

@@ -37,9 +37,9 @@ DEFAULT_CONNECTIONS = 100_000
 #: Four tuples of each emulated customer edge on average: with fewer drawn at random, some edges would have none.
 CONNECTIONS_PER_EDGE = 16
 
-#: Octets with FCS. 64 is Ethernet's minimum. An IPv6 header is 20 octets longer than an IPv4 header, so the IPv6 frame
-#: with the same payload has 84 (RFC 8219 section 5.1.1 explains why 64 is impossible with IPv6).
-LEAST_FRAME: dict[Family, int] = {"ipv4": 64, "ipv6": 84}
+#: Octets with FCS over IPv4: Ethernet's minimum. The IPv6 frame with the same payload has 84 (RFC 8219 section 5.1.1
+#: explains why 64 is impossible with IPv6), and that of IPv4 in IPv6 104.
+LEAST_FRAME = 64
 #: Live frames are at most one page with its head and tail room: 3408 octets, plus FCS. A program for multi-buffer
 #: frames changes nothing: BPF_PROG_RUN refuses more octets, and bpf_xdp_adjust_tail has no page to add (Linux 6.18).
 LARGEST_FRAME = 3412
@@ -89,6 +89,7 @@ class TrafficPlan:
         edges: port sets of the customer edges that the Initiator emulates, one for each subscriber. Then
             `source_addresses` is their router's, and `source_ports` are positions in each set, from 1 on. None = it
             emulates none.
+        tunnelled: whether these edges tunnel IPv4 to a relay.
     """
 
     connections: int
@@ -103,6 +104,7 @@ class TrafficPlan:
     mapped_addresses: Addresses | None = None
     subscribers: int | None = None
     edges: PortSets | None = None
+    tunnelled: bool = False
 
     def frame(self, families: tuple[Family, Family], query: Query | None = None, *, handed_on: bool = False) -> Frame:
         """Return the frame of the engine's request.
@@ -117,6 +119,8 @@ class TrafficPlan:
 
         if query is None:
             return Frame(size=self.frame_size, side=self.frame_side)
+        if self.tunnelled:
+            return Frame(size=QUERY_OCTETS[families[1]], side="responder", query=query, handed_on=handed_on)
         return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query, handed_on=handed_on)
 
     @property
@@ -160,7 +164,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
             options, connections, sources.count, responders.count, around.port_sets
         )
     else:
-        source_ports, destination_ports = _ports_of_edges(options, connections, subscribers, responders.count, edges)
+        source_ports, destination_ports = _ports_of_edges(options, subscribers, responders.count, around, edges)
     size = frame_size(options.frame_size, options.frame_side, around)
     plan = TrafficPlan(
         connections=0,
@@ -175,6 +179,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         mapped_addresses=_as_responder_writes(sources, around),
         subscribers=None if around.port_sets is None else subscribers,
         edges=edges,
+        tunnelled=around.tunnelled,
     )
     if edges is not None and connections is None:
         connections = min(plan.space, max(DEFAULT_CONNECTIONS, subscribers * CONNECTIONS_PER_EDGE))
@@ -183,7 +188,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
 
 def with_pool(around: AddressPlan, plan: TrafficPlan) -> AddressPlan:
     """Return the address_plan with the outside addresses that the plan's subscribers share, if it has subscribers."""
-    if around.port_sets is None:
+    if around.port_sets is None or not around.subscribers_pool:
         return around
     return replace(around, pool=sharing.pool(around.port_sets, plan.sources))
 
@@ -258,14 +263,19 @@ def _ports(
 
 
 def _ports_of_edges(
-    options: TrafficOptions, connections: int | None, edges: int, responders: int, sets: PortSets
+    options: TrafficOptions, edges: int, responders: int, around: AddressPlan, sets: PortSets
 ) -> tuple[Range, Range]:
     """Return all ports of each set, as positions, and the user's or the least number of destination ports."""
     source = Range(1, sets.ports)
     if options.destination_ports is not None:
         return source, parse_ports("destination ports", options.destination_ports)
-    wanted = DEFAULT_CONNECTIONS if connections is None else connections
-    return source, Range(1, min(math.ceil(wanted / (edges * source.count * responders)), LAST_PORT))
+    wanted = options.connections
+    if wanted is None:
+        wanted = max(DEFAULT_CONNECTIONS, edges * CONNECTIONS_PER_EDGE)
+    # Towards one remote endpoint: all ports of all edges, or those that the device translates them to.
+    inside = edges * source.count
+    outside = around.pool.count * OUTSIDE_PORTS if around.translated and around.pool is not None else inside
+    return source, Range(1, min(math.ceil(wanted / (min(inside, outside) * responders)), LAST_PORT))
 
 
 def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | None:
@@ -321,19 +331,20 @@ def frame_size(chosen: int | None, side: Side, around: AddressPlan) -> int:
         UsageError: the size is too small for either side's family, or too large for live frames or the lab's MTU.
     """
     families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
-    least = LEAST_FRAME[families[side]]
+    least = around.octets(LEAST_FRAME, families[side])
     carried = around.mtu + FRAME_OVERHEAD
     largest = min(LARGEST_FRAME, carried)
     why = _ONE_PAGE if carried >= LARGEST_FRAME else f"the ports have an MTU of {around.mtu}"
     if chosen is None:
         return least
     if chosen < least:
+        headers = "IPv4 in IPv6" if around.tunnelled and side == "initiator" else spoken(families[side])
         raise UsageError(
-            f"frame size: {chosen} octets is too small on the {side} side; the least with {spoken(families[side])} "
-            f"is {least} (FCS included)"
+            f"frame size: {chosen} octets is too small on the {side} side; the least with {headers} is {least} (FCS "
+            "included)"
         )
     other: Side = "responder" if side == "initiator" else "initiator"
-    on_other = chosen + LEAST_FRAME[families[other]] - least
+    on_other = chosen + around.octets(LEAST_FRAME, families[other]) - least
     for octets, where in ((chosen, side), (on_other, other)):
         if octets > largest:
             raise UsageError(

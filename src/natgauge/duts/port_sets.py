@@ -27,6 +27,7 @@ class PortSets(RecipeTable):
         psid_offset: bits of a port before these, "a", 0 to 15.
         most_subscribers: most subscribers that the devices serve; None = the number of sets.
         rule_prefix: rule IPv6 prefix of MAP, followed by the embedded address bits (RFC 7597 section 5).
+        relay: IPv6 address of the BR, lwAFTR or AFTR, to which subscribers tunnel IPv4.
     """
 
     network: str
@@ -34,6 +35,7 @@ class PortSets(RecipeTable):
     psid_offset: Annotated[int, Field(ge=0, le=15)] = 0
     most_subscribers: Number | None = None
     rule_prefix: str = "2001:db8::/40"
+    relay: str = "2001:db8:ffff::1"  # as in the examples of RFC 7597 appendix A
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -53,6 +55,10 @@ class PortSets(RecipeTable):
             raise ValueError(
                 f"rule_prefix {self.rule_prefix}: is no IPv6 prefix; write for example 2001:db8::/40"
             ) from None
+        try:
+            ipaddress.IPv6Address(self.relay)
+        except ValueError:
+            raise ValueError(f"relay {self.relay}: is no IPv6 address; write for example 2001:db8:ffff::1") from None
         return self
 
     @property
@@ -130,6 +136,7 @@ class PortSets(RecipeTable):
             "NG_PSID_OFFSET": str(self.psid_offset),
             "NG_PSID_FIRST": str(self.first),
             "NG_RULE_PREFIX6": self.rule_prefix,
+            "NG_RELAY6": self.relay,
         }
 
     def __str__(self) -> str:

@@ -42,7 +42,7 @@ _ORIGINS: Final[Any] = {"origin": True, "chain": {"__all__": {"recipe": {"origin
 
 Kind = Literal[
     "routing", "nat44", "nat66", "nptv6", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
-    "map-t-br",
+    "map-t-br", "map-e-br", "lwaftr", "aftr",
 ]  # fmt: skip
 
 _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
@@ -54,16 +54,18 @@ _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
     "siit": (("ipv6", "ipv4"), ("ipv4", "ipv6")),
     "softwire": (("ipv4", "ipv6"), ("ipv6", "ipv4")),
     **dict.fromkeys(("464xlat", "ds-lite", "lw4o6", "map-e", "map-t"), (("ipv4", "ipv4"),)),
-    "map-t-br": (("ipv6", "ipv4"),),
+    **dict.fromkeys(("map-t-br", "map-e-br", "lwaftr", "aftr"), (("ipv6", "ipv4"),)),
 }
 
 
 #: Kinds that are one half of a chain; the tester emulates the other half (RFC 8219 section 4.2).
-_HALVES: Final[tuple[Kind, ...]] = ("map-t-br",)
+_HALVES: Final[tuple[Kind, ...]] = ("map-t-br", "map-e-br", "lwaftr", "aftr")
+#: Halves to which the customer edges tunnel IPv4 over IPv6.
+_TUNNELS: Final[tuple[Kind, ...]] = ("map-e-br", "lwaftr", "aftr")
 #: Kinds whose mapping of the Initiator's addresses is known in advance, and that keep the port.
-_MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit", *_HALVES)
-#: Kinds whose subscribers share addresses, each with a set of ports.
-_SHARING: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_HALVES)
+_MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit", "map-t-br", "map-e-br", "lwaftr")
+#: Kinds with subscribers: each has an address and a set of its ports.
+_SUBSCRIBERS: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_HALVES)
 
 
 class Recipe(RecipeTable):
@@ -90,7 +92,7 @@ class Recipe(RecipeTable):
         knobs: settings that can be changed.
         chain: its devices from the Initiator to the Responder, where there are several; verbs, knobs and limits are
             then those of the device that holds the state.
-        port_sets: how its subscribers share addresses; each of the Initiator's addresses is a subscriber, or each
+        port_sets: addresses and ports of its subscribers; each of the Initiator's addresses is a subscriber, or each
             customer edge that the tester emulates.
         origin: file that contained it.
     """
@@ -123,8 +125,8 @@ class Recipe(RecipeTable):
             raise ValueError(f"kind {self.kind} does not go from {families[0]} to {families[1]}")
         if (self.source == "mapped") != (self.kind in _MAPPING):
             raise ValueError(f'source "mapped" and kind {" or ".join(_MAPPING)} come together, or not at all')
-        if (self.port_sets is not None) != (self.kind in _SHARING):
-            raise ValueError(f"port_sets and kind {' or '.join(_SHARING)} come together, or not at all")
+        if (self.port_sets is not None) != (self.kind in _SUBSCRIBERS):
+            raise ValueError(f"port_sets and kind {' or '.join(_SUBSCRIBERS)} come together, or not at all")
         if self.name != self.origin.stem:
             raise ValueError(f'name "{self.name}" is not the name of the file')
         if own := next((name for name in self.environment if name.startswith("NG_")), None):
@@ -168,6 +170,11 @@ class Recipe(RecipeTable):
     def half(self) -> bool:
         """Whether it is one half of a chain, whose other half, customer edges, the tester emulates."""
         return self.kind in _HALVES
+
+    @property
+    def tunnelled(self) -> bool:
+        """Whether it is a half to which the customer edges tunnel IPv4 over IPv6 (RFC 2473)."""
+        return self.kind in _TUNNELS
 
     @property
     def own_processes(self) -> bool:

@@ -59,9 +59,10 @@ class GatewaySide(AgreementPart):
 
 
 class CustomerEdges(AgreementPart):
-    """Customer edges of MAP-T that the Initiator emulates, with their basic mapping rule (RFC 7597 section 5).
+    """Customer edges that the Initiator emulates, with their basic mapping rule (RFC 7597 section 5).
 
-    Edge 0 has PSID `first_psid` of `first_address`, edge 1 the next PSID, and so on. Lengths are in bits.
+    Edge 0 has PSID `first_psid` of `first_address`, edge 1 the next PSID, and so on. Lengths are in bits. The edges
+    tunnel IPv4 to `relay` (RFC 2473); None = they translate to IPv6 (RFC 7599).
     """
 
     number: int
@@ -73,6 +74,7 @@ class CustomerEdges(AgreementPart):
     psid_offset: int
     first_address: str
     first_psid: int
+    relay: str | None = None
 
 
 class InitiatorSide(AgreementPart):
