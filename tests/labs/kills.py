@@ -29,11 +29,12 @@ from typing import Any, Final
 import click
 from tests.labs.program import begins, command_line, small_plan
 
-from natgauge.campaigns.journal import JOURNAL, entries
+from natgauge.campaigns.journal import entries
 from natgauge.campaigns.spread.resources import Offer
 from natgauge.campaigns.status import status
 from natgauge.errors import NatgaugeError
 from natgauge.labs.common import cleanup, namespaces
+from natgauge.records.store import JOURNAL
 from natgauge.tester.highest import cable_name
 
 NAME: Final = "kills"

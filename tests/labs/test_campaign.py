@@ -14,10 +14,11 @@ from tests.labs.kills import Killed, clean, faults
 from tests.labs.moments import Moments
 from tests.labs.program import command_line, small_plan
 
-from natgauge.campaigns.journal import JOURNAL, entries
+from natgauge.campaigns.journal import entries
 from natgauge.campaigns.status import status
 from natgauge.host.cpus import core_groups
 from natgauge.labs.common import cleanup, locks, namespaces
+from natgauge.records.store import JOURNAL
 from natgauge.reports.text import read_summary
 
 pytestmark = pytest.mark.alone

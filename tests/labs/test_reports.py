@@ -40,7 +40,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_real_result_is_drawn_and_framed_whole(results: Path) -> None:
     found = find([results])
     shown = page(found)
-    assert "Distribution of delays, 1. nftables-nat44, latency" in shown
+    assert "Delays: share of the frames that took longer" in shown
     loaded = frames.load(results)
     assert loaded.measurements["value"].to_list() == list(found.results[0].values)
     assert f"{loaded.trials.height:,} trials: " in shown

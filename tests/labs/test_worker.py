@@ -15,10 +15,11 @@ import pytest
 from tests.labs.kills import children, faults
 from tests.labs.program import command_line, small_plan
 
-from natgauge.campaigns.journal import JOURNAL, entries
+from natgauge.campaigns.journal import entries
 from natgauge.campaigns.status import status
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common import cleanup, namespaces
+from natgauge.records.store import JOURNAL
 
 pytestmark = pytest.mark.slow("a worker is killed and restarts in the middle of a campaign")
 

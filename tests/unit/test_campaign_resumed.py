@@ -18,12 +18,13 @@ from tests.unit.simulated import Gateway
 from natgauge.bench.observer import Silent
 from natgauge.campaigns.campaign import RunOrder
 from natgauge.campaigns.campaign import run as run_campaign
-from natgauge.campaigns.journal import EVIDENCE, JOURNAL_SCHEMA, Journal, entries
+from natgauge.campaigns.journal import EVIDENCE, Journal, entries
 from natgauge.campaigns.replay import ReplayingMeasurer
 from natgauge.campaigns.status import status
 from natgauge.errors import HostError, UsageError
 from natgauge.labs.common import cleanup, locks, namespaces
 from natgauge.labs.common.register import Register
+from natgauge.records.store import JOURNAL_SCHEMA
 
 __all__ = ["quick_disk"]
 

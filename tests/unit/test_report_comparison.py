@@ -21,8 +21,9 @@ from natgauge.notes import Note
 from natgauge.records.comparison import ComparisonRecord, SearchLimit
 from natgauge.records.store import Store
 from natgauge.reports import comparison, frames
+from natgauge.reports.answers import of_comparison
 from natgauge.reports.find_results import StoredComparison, StoredResults, find
-from natgauge.reports.html.forest import forests
+from natgauge.reports.html.figures import forest_figures, looks_of
 from natgauge.reports.html.page import page
 
 NOTED = compared(
@@ -175,12 +176,13 @@ def text_of(shown: str) -> str:
 
 def test_the_page_of_a_comparison_has_sentences_table_figure_and_parameters() -> None:
     shown = page_of(NOTED)
-    assert re.findall(r"<h2>([^<]+)</h2>", shown) == ["Comparisons", "Figures"]
-    assert re.findall(r"<b>Figure \d+\. ([^<]+)\.</b>", shown) == [f"Comparison 1: costs compared with {BASELINE}"]
+    assert re.findall(r"<h2>([^<]+)</h2>", shown) == [
+        "Answers", f"Comparison 1: cost / cost of {BASELINE}", "Comparisons",
+    ]  # fmt: skip
     seen = text_of(shown)
     for line in comparison.sheet(NOTED).lines:
         assert all(cell in seen for cell in (line.heading, *line.cells))
-    for sentence in (*(one.text for one in NOTED.estimates), "the chains differ", "place: kernel 6.18"):
+    for sentence in (*(one.text for one in of_comparison(NOTED)), "the chains differ", "place: kernel 6.18"):
         assert sentence in seen
     assert "Repeat this" not in seen
 
@@ -192,14 +194,15 @@ def test_a_page_has_measurements_and_comparisons(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     assert run(["report", "--html", str(path), str(tmp_path)]) == 0
     titles = re.findall(r"<h2>([^<]+)</h2>", path.read_text())
-    assert titles[:3] == ["Verdict", "Comparisons", "Figures"]
-    assert titles[-1] == "Repeat this"
+    assert [title for title in titles if title[0].isupper()] == [
+        "Answers", "Further figures", "Comparisons", "Results", "Evidence",
+    ]  # fmt: skip
 
 
 def test_a_forest_plot_has_each_ratio_around_1_on_a_logarithmic_axis() -> None:
     record = compared([estimate(), estimate("third", 0.5, 0.48, 0.52)], fail_above=0.03)
-    (figure,) = forests([record])
-    drawn = figure.draw(720)
+    (figure,) = forest_figures(1, record, looks_of([], [record])).figures
+    drawn = figure.spec
     low, high = next(
         layer["encoding"]["x"]["scale"]["domain"] for layer in drawn["layer"] if layer["encoding"].get("x2")
     )
@@ -207,7 +210,7 @@ def test_a_forest_plot_has_each_ratio_around_1_on_a_logarithmic_axis() -> None:
     assert high > 1.11
     assert drawn["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
     points = [row for layer in drawn["layer"] if layer["mark"]["type"] == "point" for row in layer["data"]["values"]]
-    assert [(row["value"], row["lower"], row["upper"]) for row in points] == [
+    assert [(row["value"], row["low"], row["high"]) for row in points] == [
         (1.1, 1.09, 1.11), (0.5, 0.48, 0.52), (1.0, 0.995, 1.005),
     ]  # fmt: skip
     uprights = [row["x"] for layer in drawn["layer"] for row in layer["data"]["values"] if "x" in row]
@@ -217,23 +220,25 @@ def test_a_forest_plot_has_each_ratio_around_1_on_a_logarithmic_axis() -> None:
 
 def test_an_open_interval_ends_at_the_edge_with_an_arrow_and_no_interval_is_no_row() -> None:
     every = [estimate("a", None, 0.97, None), estimate("b", None, 0, 1.2), estimate("c", None, None, None)]
-    (figure,) = forests([compared(every, control=[])])
-    layers = figure.draw(340)["layer"]
-    drawn = {row["label"].split("|")[0] for layer in layers for row in layer["data"]["values"] if row.get("label")}
+    record = compared(every, control=[])
+    (figure,) = forest_figures(1, record, looks_of([], [record])).figures
+    layers = figure.spec["layer"]
+    drawn = {row["name"].split(",")[0] for layer in layers for row in layer["data"]["values"] if row.get("name")}
     assert drawn == {"a", "b"}
     arrows = [
-        (layer["mark"]["text"], row["label"])
+        (layer["mark"]["text"], row["name"])
         for layer in layers
         if "text" in layer["mark"]
         for row in layer["data"]["values"]
     ]
-    assert arrows == [("←", "b|frame up"), ("→", "a|frame up")]
+    assert arrows == [("←", "b, frame up"), ("→", "a, frame up")]
     assert [row[0] for row in figure.data] == ["a", "b", "c"]
 
 
 def test_ratios_that_one_figure_cannot_show_are_spread_over_several() -> None:
     every = [estimate(f"gateway {number}", 1 + number / 100, 1.0, 1.5) for number in range(30)]
-    found = list(forests([compared(every)]))
+    record = compared(every)
+    found = forest_figures(1, record, looks_of([], [record])).figures
     assert [len(one.data) for one in found] == [15, 16]
 
 

@@ -17,8 +17,9 @@ from natgauge.analysis.scalability import DerivedRow, derived_rows
 from natgauge.published import load
 from natgauge.records.measurement import Result
 from natgauge.reports import csv_table, latex, markdown
+from natgauge.reports.answers import answers
 from natgauge.reports.difference import diff, text
-from natgauge.reports.html.figures import figures
+from natgauge.reports.html.figures import looks_of, question_figures
 from natgauge.reports.matrix import sheet as overview_sheet
 from natgauge.reports.pivot import sheet as against_sheet
 from natgauge.reports.rows import uncompared
@@ -200,8 +201,8 @@ RATE: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s"}
 
 
 def forms(results: list[Result]) -> tuple[str, ...]:
-    """Text, Markdown, CSV, LaTeX, and the words of the page's figures."""
-    drawn = " ".join(" ".join(figure.alternative.split()) for figure in figures(results))
+    """Text, Markdown, CSV, LaTeX, and the answers in words."""
+    drawn = " ".join(sentence.text for sentence in answers(results))
     return table(results), markdown.table(results), csv_table.table(results), latex.table(results), drawn
 
 
@@ -215,7 +216,7 @@ def test_a_share_of_forwarding_that_the_tester_limited_is_at_most_that(by: str) 
     assert "<= 30.0" in marked or "&lt;= 30.0" in marked
     assert "<= 30.0" in as_csv
     assert r"\textless{}= 30.0" in as_latex
-    assert "<= 30," in drawn
+    assert "at most 0.30 times the connection-rate of linux-ipv4" in drawn
 
 
 def test_a_scale_up_that_the_tester_limited_is_at_least_that_and_a_degradation_at_most() -> None:
@@ -261,8 +262,9 @@ def test_the_middle_of_an_even_number_of_losses_is_the_mean_of_the_middle_two() 
         unit="%",
         parameters={"placement": "isolated"},
     )
-    (figure,) = (one for one in figures([losses]) if one.title == "Loss against load")
-    assert "1,000 frames/s: 3 %" in str(figure.draw(600))
+    (group,) = question_figures([losses], [()], looks_of([losses], []))
+    assert group.title == "Loss against load"
+    assert "1,000 frames/s: 3 %" in str(group.figures[0].spec)
 
 
 @pytest.mark.parametrize(

@@ -129,12 +129,15 @@ def series(results: Sequence[Result], axis: Axis) -> list[list[Result]]:
 
 
 def rankings(results: Sequence[Result]) -> list[Ranking]:
-    """Return a ranking for each point with several comparable gateways; devices that only forward are left out.
+    """Return a ranking for each point with several comparable gateways.
+
+    Devices that only forward and results of emulated machines are left out.
 
     Args:
         results: results of one metric of which some values are better than others.
     """
-    gateways = [result for result in results if not routes(result)] or list(results)
+    real = [result for result in results if not result.functional]
+    gateways = [result for result in real if not routes(result)] or real
     falling = better(results[0].metric) == "higher"
     found = []
     for point in alike(gateways, _DEVICE):

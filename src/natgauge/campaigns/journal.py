@@ -18,10 +18,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
 from natgauge.errors import HostError
-from natgauge.records.store import plain, read_lines
+from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, plain, read_lines
 
-JOURNAL_SCHEMA: Final = "natgauge-journal-3"
-JOURNAL: Final = "journal.jsonl"
 #: Key of the evidence in a line: most of the journal's size, and needed for results folders only.
 EVIDENCE: Final = "evidence"
 _PATIENCE_SECONDS: Final = 0.3

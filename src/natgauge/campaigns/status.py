@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from natgauge.campaigns.journal import JOURNAL, entries, is_written
+from natgauge.campaigns.journal import entries, is_written
 from natgauge.campaigns.state import CampaignState
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
-from natgauge.records.store import CAMPAIGN, read_record
+from natgauge.records.store import CAMPAIGN, JOURNAL, read_record
 
 
 @dataclass(frozen=True, slots=True)

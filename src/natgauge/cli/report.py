@@ -89,10 +89,11 @@ def command(
     from natgauge.reports import find_results
 
     _refuse_options(form=form, against=against, published=published, like=like, beside=beside)
-    collected = find_results.find(folders)
+    collected = find_results.find(folders, failed=html is not None)
     _refuse(collected, form=form, against=against, published=published, like=like)
     for folder in collected.unended:
-        click.echo(f"natgauge: {folder}: left out, because its measurement did not end", err=True)
+        left_out = "left out" if html is None else "without result"
+        click.echo(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
     if html is not None:
         from natgauge.reports.html import page
 

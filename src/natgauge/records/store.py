@@ -33,6 +33,8 @@ TRIAL_SCHEMA = "natgauge-trial-2"
 MEASUREMENT_SCHEMA = "natgauge-measurement-2"
 RECIPE_SCHEMA = "natgauge-recipe-1"
 ROUND_SCHEMA = "natgauge-comparison-round-1"
+FAILURE_SCHEMA = "natgauge-failure-1"
+JOURNAL_SCHEMA = "natgauge-journal-3"
 
 #: Written when a measurement begins, and when it has ended.
 PLAN = "plan.json"
@@ -41,7 +43,8 @@ ENVIRONMENT = "environment.json"
 TRIALS = "trials.jsonl"
 #: Of a comparison, when it has ended.
 COMPARISON = "comparison.json"
-#: Written only where natgauge itself is at fault.
+#: Written where a measurement ended with an error after its first trial; the traceback only where natgauge is at fault.
+FAILURE = "failure.json"
 TRACEBACK = "traceback.txt"
 
 #: Where folders are made unless another place is named.
@@ -50,6 +53,7 @@ RESULTS = Path("results")
 CAMPAIGN_RESULTS = "results"
 #: In the folder of a campaign: the plan as read.
 CAMPAIGN = "campaign.json"
+JOURNAL = "journal.jsonl"
 
 _MAXIMUM_NAMES = 1000
 #: What JSON knows; most of every document, so it is looked at first. Enumerators are none of these types themselves.
@@ -148,7 +152,7 @@ class Store:
 
     @contextmanager
     def evidence(self) -> Iterator[None]:
-        """Surround a measurement: on an error, remove a folder without trials; write the traceback of a fault.
+        """Surround a measurement: on an error, store it, or remove a folder without trials; a fault has a traceback.
 
         Raises:
             FaultError: any exception that is not an expected error.
@@ -158,11 +162,21 @@ class Store:
         except Exception as error:
             if isinstance(error, (NatgaugeError, BrokenPipeError)):
                 self.discard_unused()
+                self._end(str(error))
                 raise
-            raise fault(error, [self.folder / TRACEBACK]) from error
-        except BaseException:
+            broke = fault(error, [self.folder / TRACEBACK])
+            self._end(str(broke))
+            raise broke from error
+        except BaseException as error:
             self.discard_unused()
+            self._end(f"ended by a signal ({type(error).__name__}); measure again")
             raise
+
+    def _end(self, error: str) -> None:
+        """Store the error that ended a measurement, unless the folder was discarded."""
+        with suppress(NatgaugeError):
+            if self.folder.is_dir():
+                self._write(FAILURE, {"schema": FAILURE_SCHEMA, "error": error})
 
     def discard_unused(self) -> None:
         """Discard the folder if it contains no trial and no round."""

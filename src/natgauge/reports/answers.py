@@ -8,9 +8,10 @@ the comparison, or begins with "Cannot tell".
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from natgauge import procedures
@@ -28,6 +29,8 @@ from natgauge.words import FRAME_OF, LimitedBy
 
 #: Names in a list; of more, their number.
 _MOST_NAMES: Final = 4
+#: Parameters that distinguish points, in words.
+_VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "frame size"}
 #: What limited, as the subject of a sentence.
 _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "device": "the device",
@@ -36,18 +39,16 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "tester": "the tester, not the device,",
     "host": "disturbances of this host, not the device,",
     "server": "the real server, not the device,",
-    "time": "the time that the measurement was given",
+    "time": "the time that was given",
 }
-#: What to do about a doubt that could change the answer.
+#: What to do about a doubt that could change the answer, where the doubt does not say it itself.
 REMEDIES: Final[Mapping[str, str]] = {
     "tester limited": "Give the tester more cores, or the device fewer.",
     "host limited": "Measure on a quieter machine, or keep other work off its cores (natgauge doctor).",
     "server limited": "Use a faster server, or measure with the tester as the far side.",
     "link limited": "Use a faster link, or larger frames if their rate is the question.",
-    "flow control": "Turn flow control off, and measure again.",
     "undecided": "Measure again on a quieter machine, or with more time (--most-seconds).",
     "functional": "Measure speed on a machine that is not emulated.",
-    "taking turns": "Measure the device in placement isolated.",
     "mixed": "Measure all repetitions with the same versions and settings.",
     "drift": "Find what changed while it was measured, and measure again.",
     "rare loss": "Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
@@ -58,8 +59,6 @@ REMEDIES: Final[Mapping[str, str]] = {
     "table not emptied": "Give natgauge a command that empties the table (--empty-command).",
     "real server": "Measure the server alone, or use the tester as the far side.",
     "tester unknown": "Measure the tester on these ports without the device (natgauge selftest).",
-    "throughput doubted": "Measure the metric throughput, and read its doubts.",
-    "uneven cores": "Check the flow hash (RSS), or use more four tuples.",
     "idle cores": "Check the flow hash (RSS) and the number of queues.",
 }
 
@@ -72,11 +71,13 @@ class Sentence:
         text: a sentence with its full stop.
         certainty: how sure the answer is; None where it compares nothing.
         reasons: reasons why it is not sure beyond these repetitions.
+        leads: whether it is the first answer on its metric or comparison.
     """
 
     text: str
     certainty: Certainty | None = None
     reasons: tuple[str, ...] = ()
+    leads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,8 @@ def answers(results: Sequence[Result], records: Sequence[ComparisonRecord] = ())
     by_metric: dict[str, list[Result]] = {}
     for result in results:
         by_metric.setdefault(result.metric, []).append(result)
-    found = [sentence for group in by_metric.values() for sentence in _of_metric(group)]
-    found += [sentence for record in records for sentence in of_comparison(record)]
+    every = [list(_of_metric(group)) for group in by_metric.values()] + [of_comparison(record) for record in records]
+    found = [replace(sentence, leads=at == 0) for group in every for at, sentence in enumerate(group)]
     return [*found, *([_limits(results)] if results else [])]
 
 
@@ -125,17 +126,16 @@ def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
     grown = {axis: growths(results, axis) for axis in (CORES, SESSIONS)}
     if every:
         yield _ranked(every, results)
-        ranked = {result.dut for ranking in every for result in ranking.results}
-        yield from _left_out([result for result in results if result.dut not in ranked], every[0].results[0])
-    elif not any(grown.values()) and len(results) > _MOST_NAMES:
-        yield _several(results)
-    else:
-        ends = [result for each in grown.values() for growth in each for result in _ends(growth)]
-        shown = ends or results
-        yield from (one(result, _point(result, results)) for result in _once(shown))
+        yield from _left_out(results, every)
+    elif not any(grown.values()):
+        yield from (
+            [one(result, _point(result, results)) for result in results]
+            if len(results) <= _MOST_NAMES
+            else [_several(results)]
+        )
     yield from _shares_of_forwarding(results)
     for axis, each in grown.items():
-        yield from _grown(axis, each)
+        yield from _grown(axis, each, results)
 
 
 def one(result: Result, point: str = "") -> Sentence:
@@ -145,18 +145,21 @@ def one(result: Result, point: str = "") -> Sentence:
         result: the result.
         point: what distinguishes it from other results of this device, as words.
     """
-    found = procedures.procedures().get(result.metric)
-    does = "" if found is None else found.does
-    value = does.format(value=_value(result), number=_number(result)) if does else f"{result.metric} {_value(result)}"
     count = len(result.repetitions)
     spread = (
         "in a single repetition"
         if count == 1
         else f"{number(result.minimum)} to {number(result.maximum)} in {count} repetitions"
     )
-    subject = result.dut if does else f"{result.dut}:"
-    where = f" {point}" if point else ""
-    return Sentence(f"{subject} {value}{where}: {spread}{_more(result)}.")
+    return Sentence(f"{_does(result)}{f' {point}' if point else ''}: {spread}{_more(result)}.")
+
+
+def _does(result: Result) -> str:
+    """What the device does that has this value."""
+    found = procedures.procedures().get(result.metric)
+    if found is None or not found.does:
+        return f"{result.dut}: {result.metric} {_value(result)}"
+    return f"{result.dut} {found.does.format(value=_value(result), number=_number(result))}"
 
 
 def _value(result: Result) -> str:
@@ -191,9 +194,10 @@ def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Sentence:
     if len(every) == 1:
         return _ranked_once(every[0])
     told = [ranking for ranking in every if ranking.certainty != "cannot tell"]
-    best, points = _best(every[0].results[0]), f"{len(every)} points"
+    varied = [_VARIED[name] for name in labels.differing_within(results) if name in _VARIED]
+    best, points = _best(every[0].results[0]), f"{len(every)} points{f' ({_list(varied)})' if varied else ''}"
     if not told:
-        return Sentence(f"Cannot tell at any of {points} which gateway {best}.", "cannot tell")
+        return _untold(every, best, points)
     firsts = Counter(ranking.results[0].dut for ranking in told)
     where = "each" if len(told) == len(every) and len(firsts) == 1 else str(firsts.most_common(1)[0][1])
     (first, _), *others = firsts.most_common()
@@ -205,15 +209,29 @@ def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Sentence:
     top = max((ranking.results[0] for ranking in own), key=lambda result: result.median)
     seconds = list(dict.fromkeys(ranking.claims[0].first.dut for ranking in own))
     second = seconds[0] if len(seconds) == 1 else "the second best"
-    text += f". {first}: {_times([ranking.claims[0] for ranking in own], 'that of ' + second)}"
+    text += f". There it is {_times([ranking.claims[0] for ranking in own], 'that of ' + second)}"
     if better(top.metric) == "higher":
         text += f", and up to {_value(top)} {_point(top, results)}".rstrip()
     claims = [claim for ranking in told for claim in ranking.claims]
     return _claimed(text, weakest(claims), claims)
 
 
+def _untold(every: Sequence[Ranking], best: str, points: str) -> Sentence:
+    """No point has a gateway that is surely better; of two gateways, the ratio is known within limits."""
+    duts = list(dict.fromkeys(result.dut for ranking in every for result in ranking.results))
+    text = f"Cannot tell at any of {points} which of {_list(duts)} {best}"
+    if len(duts) == 2:
+        pairs = [{result.dut: result for result in ranking.results} for ranking in every]
+        text += f": {duts[0]} reaches {_times([claim(pair[duts[1]], pair[duts[0]]) for pair in pairs], duts[1])}"
+    return Sentence(f"{text}.", "cannot tell")
+
+
 def _ranked_once(ranking: Ranking) -> Sentence:
-    first, certainty = ranking.results[0], ranking.certainty
+    first = ranking.results[0]
+    # A gateway that may be better than measured makes the order of the others no less sure.
+    aside = {claim.first.dut: claim.doubts for claim in ranking.claims if claim.doubts and not _grave(first)}
+    claims = [claim for claim in ranking.claims if claim.first.dut not in aside] or ranking.claims
+    certainty = weakest(claims)
     if certainty == "cannot tell":
         rivals = [first, *ranking.rivals]
         text = f"Cannot tell which of {_list([each.dut for each in rivals])} {_best(first)}: "
@@ -224,15 +242,18 @@ def _ranked_once(ranking: Ranking) -> Sentence:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
             text += f"{number(first.median)} and {_value(rivals[1])}, {_why_not(unequal)}"
         return Sentence(f"{text}.", certainty)
-    text = f"{first.dut} {_best(first)}: {_value(first)}, {_times(ranking.claims[:1], 'that of ' + _second(ranking))}"
+    text = f"{first.dut} {_best(first)}: {_value(first)}, {_times(claims[:1], 'that of ' + claims[0].first.dut)}"
     if len(ranking.claims) > 1:
         last = ranking.results[-1]
         text += f"; last of {len(ranking.results)} is {last.dut} with {_value(last)}"
-    return _claimed(text, certainty, ranking.claims)
+    if aside and len(aside) < len(ranking.claims):
+        words = dict.fromkeys(word for doubts in aside.values() for word in doubts)
+        text += f". This leaves aside {_list(list(aside))}, which may be better than measured ({', '.join(words)})"
+    return _claimed(text, certainty, claims)
 
 
-def _second(ranking: Ranking) -> str:
-    return ranking.claims[0].first.dut
+def _grave(result: Result) -> bool:
+    return any(doubt.grade == "answer" for doubt in result.doubts)
 
 
 def _claimed(text: str, certainty: Certainty, claims: Sequence[Claim]) -> Sentence:
@@ -262,20 +283,25 @@ def _why_not(claim: Claim) -> str:
         return "and figures of an emulated machine are not compared"
     if claim.contrast.interval.coverage == 0:
         return "and a single repetition of each says nothing of chance"
-    return f"and the {claim.contrast.kind} is {_interval([claim])}"
+    return f"and the {claim.contrast.kind} is {_interval([claim])} ({_coverage([claim])})"
 
 
-def _left_out(results: Sequence[Result], ranked: Result) -> Iterator[Sentence]:
-    """Gateways that are compared with no other, and why."""
+def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[Sentence]:
+    """Gateways that are compared with no other, and what differs at the most similar point."""
+    ranked = [result for ranking in every for result in ranking.results]
+    duts = {result.dut for result in ranked}
+    emulated = list(dict.fromkeys(result.dut for result in results if result.functional))
+    if emulated:
+        yield Sentence(f"Not compared with the others: {_list(emulated)}, which ran on an emulated machine.")
+    duts.update(emulated)
     reasons: dict[str, list[str]] = {}
-    for result in _once(result for result in results if not routes(result)):
-        differences = comparable(result, ranked, except_for={"device"})
-        labels_of = ", ".join(dict.fromkeys(difference.label for difference in differences[:3]))
-        if labels_of:
-            reasons.setdefault(labels_of, []).append(result.dut)
-    for labels_of, duts in reasons.items():
-        names = _list(list(dict.fromkeys(duts)))
-        yield Sentence(f"Not compared with the others: {names}, because of another {labels_of}.")
+    for dut in dict.fromkeys(result.dut for result in results if result.dut not in duts and not routes(result)):
+        own = [result for result in results if result.dut == dut]
+        found = [comparable(result, other, except_for={"device"}) for result in own for other in ranked]
+        different = [difference.label for difference in min(found, key=len)]
+        reasons.setdefault(" and ".join(different[:2]), []).append(dut)
+    for differing, names in reasons.items():
+        yield Sentence(f"Not compared with the others: {_list(names)}, because of another {differing}.")
 
 
 def _several(results: Sequence[Result]) -> Sentence:
@@ -287,92 +313,109 @@ def _several(results: Sequence[Result]) -> Sentence:
     return Sentence(f"{found}.")
 
 
-def _grown(axis: Axis, every: Sequence[Growth]) -> Iterator[Sentence]:
+def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> Iterator[Sentence]:
     """A sentence for each pair of ends of the axis, with every device."""
-    by_ends: dict[tuple[float, float], list[Growth]] = {}
+    by_ends: dict[tuple[float, float], list[Claim]] = {}
     for growth in every:
-        ends = tuple(result.number(axis.parameter) or 0.0 for result in _ends(growth))
-        by_ends.setdefault((ends[0], ends[1]), []).append(growth)
-    for (first, last), some in by_ends.items():
-        by_dut: dict[str, list[Claim]] = {}
-        for growth in some:
-            by_dut.setdefault(growth.claim.second.dut, []).append(growth.claim)
-        result = some[0].claim.second
+        ends = [result.number(axis.parameter) or 0.0 for result in (growth.claim.first, growth.claim.second)]
+        by_ends.setdefault((ends[0], ends[1]), []).append(growth.claim)
+    for (first, last), claims in by_ends.items():
+        result = claims[0].second
+        rate = result.unit.endswith("/s")
+        if len(every) == 1:
+            own = claims[0].first
+            ends_of = f"{_does(own)} {_point(own, results)}, and {_value(result)} {_point(result, results)}"
+            yield Sentence(f"{ends_of}: {_times(claims, '')}.", claims[0].certainty, _reasons(claims))
+            continue
         names = "cores" if axis is CORES else "connections"
-        ideal = f" ({last / first:.3g} times is ideal)" if axis is CORES and result.unit.endswith("/s") else ""
+        ideal = f" ({last / first:.3g} times is ideal)" if axis is CORES and rate else ""
         head = f"With {whole(int(last))} {names} instead of {whole(int(first))}{ideal} "
-        yield _listed(head, by_dut, f"its {result.metric}")
+        yield _listed(head, claims, f"its {result.metric}")
 
 
 def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
-    by_dut: dict[str, list[Claim]] = {}
-    references: list[str] = []
-    for result in results:
-        reference = of_forwarding(result, results).reference
-        if reference is not None:
-            by_dut.setdefault(result.dut, []).append(claim(reference, result))
-            references.append(reference.dut)
-    if by_dut:
-        of = f"the {results[0].metric} of {_list(list(dict.fromkeys(references)))}, which only forwards"
-        yield _listed("", by_dut, of)
+    found = [(result, of_forwarding(result, results).reference) for result in results]
+    claims = [claim(reference, result) for result, reference in found if reference is not None]
+    if claims:
+        references = _list(list(dict.fromkeys(claim.first.dut for claim in claims)))
+        yield _listed("", claims, f"the {results[0].metric} of {references}, which only forwards")
 
 
-def _listed(head: str, by_dut: Mapping[str, Sequence[Claim]], of: str) -> Sentence:
+def _listed(head: str, claims: Sequence[Claim], of: str) -> Sentence:
     """A sentence with the ratios of each device; of many devices, the largest and the smallest."""
-    shown = dict(sorted(by_dut.items(), key=lambda item: -max(claim.contrast.value for claim in item[1])))
+    by_dut: dict[str, list[Claim]] = {}
+    for each in claims:
+        by_dut.setdefault(each.second.dut, []).append(each)
+    shown = dict(sorted(by_dut.items(), key=lambda item: -_middle(item[1])))
     rest = ""
     if len(shown) > _MOST_NAMES:
         names = list(shown)
         rest = f"; {len(names) - 2} other gateways lie between"
         shown = {name: shown[name] for name in (names[0], names[-1])}
     parts = [
-        f"{dut} {'' if at else 'reaches '}{_times(claims, '' if at else of)}"
-        for at, (dut, claims) in enumerate(shown.items())
+        f"{dut} {'' if at else 'reaches '}{_times(own, '' if at else of, alone=len(claims) == 1)}"
+        for at, (dut, own) in enumerate(shown.items())
     ]
-    every = [claim for claims in shown.values() for claim in claims]
-    certainties = {claim.certainty for claim in every}
+    kept = [each for own in shown.values() for each in own]
+    certainties = {each.certainty for each in kept}
     certainty = certainties.pop() if len(certainties) == 1 else "seen"
-    reasons = _reasons([claim for claim in every if claim.certainty == "seen"])
-    return Sentence(f"{head}{', '.join(parts)}{rest}.", certainty, reasons)
+    reasons = _reasons([each for each in kept if each.certainty == "seen"])
+    cover = "" if len(claims) == 1 else f"; {_coverage(kept)}s"
+    return Sentence(f"{head}{', '.join(parts)}{rest}{cover}.", certainty, reasons)
 
 
-def _times(claims: Sequence[Claim], of: str) -> str:
-    """Ratios of claims with the range of their intervals, such as "1.43 times that of x (1.40 to 1.47 with 95 %)"."""
-    kinds = {claim.contrast.kind for claim in claims}
-    if kinds != {"ratio"}:
-        values = [claim.contrast.value for claim in claims if claim.contrast.kind == "difference"]
-        return f"{min(values):+.3g} {unit_of(claims[0].first)} against {of.removeprefix('that of ')}".rstrip()
-    values = [claim.contrast.value for claim in claims]
-    low, high = _ratio(min(values)), _ratio(max(values))
-    ratio = low if low == high else f"{low} to {high}"
+def _middle(claims: Sequence[Claim]) -> float:
+    return statistics.median(claim.contrast.value for claim in claims)
+
+
+def _times(claims: Sequence[Claim], of: str, *, alone: bool = True) -> str:
+    """Ratios of claims, such as "1.43 times that of x (1.40 to 1.47, 95 % interval)".
+
+    Args:
+        claims: at least one; of several, the median of the ratios, and the range of all intervals.
+        of: what the ratio is relative to.
+        alone: whether the coverage is named.
+    """
+    if any(claim.contrast.kind == "difference" for claim in claims):
+        changes = [claim.contrast.value for claim in claims if claim.contrast.kind == "difference"]
+        return f"{min(changes):+.3g} {unit_of(claims[0].first)} against {of.removeprefix('that of ')}".rstrip()
     at = f" at {len(claims)} points" if len(claims) > 1 else ""
-    unsure = [claim for claim in claims if claim.certainty == "cannot tell"]
-    if len(unsure) == len(claims):
-        return f"{ratio} times {of}{at}".rstrip() + f", which may be chance ({_interval(claims)})"
-    doubt = f", at {len(unsure)} of them maybe by chance" if unsure else ""
-    return f"{ratio} times {of}".rstrip() + f"{at}{doubt} ({_interval(claims)})"
+    cover = f", {_coverage(claims)}" if alone else ""
+    lower = min(claim.contrast.interval.lower for claim in claims)
+    upper = max(claim.contrast.interval.upper for claim in claims)
+    if lower <= 0 or math.isinf(upper):
+        bound = (
+            f"at most {_ratio(upper, math.ceil)}" if math.isfinite(upper) else f"at least {_ratio(lower, math.floor)}"
+        )
+        known = bound if lower > 0 or math.isfinite(upper) else "any number of"
+        return f"{known} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{at})"
+    chance = ", maybe by chance" if all(claim.certainty == "cannot tell" for claim in claims) else ""
+    return f"{_ratio(_middle(claims))} times {of}".rstrip() + f" ({_interval(claims)}{at}{cover}){chance}"
+
+
+def _coverage(claims: Sequence[Claim]) -> str:
+    """The least coverage of the intervals, rounded down."""
+    return f"{math.floor(100 * min(claim.contrast.interval.coverage for claim in claims))} % interval"
 
 
 def _interval(claims: Sequence[Claim]) -> str:
-    """The range that contains all intervals, and the least coverage of them."""
-    coverage = min(claim.contrast.interval.coverage for claim in claims)
-    if coverage == 0:
+    """The range that contains all intervals."""
+    if min(claim.contrast.interval.coverage for claim in claims) == 0:
         return "a single repetition"
     lower = min(claim.contrast.interval.lower for claim in claims)
     upper = max(claim.contrast.interval.upper for claim in claims)
-    share = f"with {math.floor(100 * coverage)} %"
     if claims[0].contrast.kind == "difference":
-        return f"{lower:+.3g} to {upper:+.3g} {share}"
+        return f"{lower:+.3g} to {upper:+.3g}"
     # Rounded outward: the printed interval contains the true one.
     end = "or more" if math.isinf(upper) else f"to {_ratio(upper, math.ceil)}"
-    return f"{_ratio(lower, math.floor)} {end} {share}"
+    return f"{_ratio(lower, math.floor)} {end}"
 
 
 def _ratio(value: float, rounded: Callable[[float], float] = round) -> str:
-    """A ratio with two digits after the point, or three digits that count."""
+    """A ratio with two digits after the point; of large ones three digits that count, of small ones two."""
     if value <= 0:
         return "0"
-    digits = max(2, 2 - math.floor(math.log10(value))) if value < 1 else max(0, 2 - math.floor(math.log10(value)))
+    digits = 2 if 0.1 <= value < 10 else max(0, (1 if value < 0.1 else 2) - math.floor(math.log10(value)))
     return f"{rounded(value * 10**digits) / 10**digits:,.{digits}f}"
 
 
@@ -380,12 +423,12 @@ def _limits(results: Sequence[Result]) -> Sentence:
     """What limited, most frequent first."""
     limits = Counter(result.limited_by for result in results).most_common()
     if len(limits) == 1:
-        every = "" if len(results) == 1 else f" all {len(results)} results"
-        text = f"{_LIMITS[limits[0][0]]} limited{every or ' the result'}"
-    else:
-        text = ", ".join(f"{_LIMITS[limit].rstrip(',')} limited {count}" for limit, count in limits)
-        text += f" of {len(results)} results"
-    return Sentence(f"{text[0].upper()}{text[1:]}.")
+        every = "the result" if len(results) == 1 else f"all {len(results)} results"
+        return Sentence(_capital(f"{_LIMITS[limits[0][0]]} limited {every}."))
+    parts = [
+        f"{_LIMITS[limit].rstrip(',')}{'' if at else ' limited'} {count}" for at, (limit, count) in enumerate(limits)
+    ]
+    return Sentence(f"Of {len(results)} results {'; '.join(parts)}.")
 
 
 def of_comparison(record: ComparisonRecord) -> list[Sentence]:
@@ -404,7 +447,7 @@ def _compared(record: ComparisonRecord, estimate: RatioEstimate) -> Sentence:
     if estimate.verdict == "undecided" or estimate.ratio is None or not estimate.is_bounded:
         return Sentence(f"Cannot tell: {estimate.text}.", "cannot tell")
     low, high = estimate.low or 0.0, estimate.high or math.inf
-    level = f"with {math.floor(100 * estimate.level)} %"
+    level = f"{math.floor(100 * estimate.level)} % interval"
     devices = (gateway.devices, record.baseline.devices)
     chain = "" if devices[0] == devices[1] else f", a chain of {devices[0]} devices against {devices[1]}"
     of = f"{what} through {gateway.label}{chain}"
@@ -415,7 +458,7 @@ def _compared(record: ComparisonRecord, estimate: RatioEstimate) -> Sentence:
     sign = 1 if estimate.verdict == "costs more" else -1
     ends = sorted(100 * sign * (end - 1) for end in (low, high))
     change = f"{100 * sign * (estimate.ratio - 1):.1f} % {'more' if sign > 0 else 'less'}"
-    interval = f"{ends[0]:.1f} to {ends[1]:.1f} % {level}"
+    interval = f"{ends[0]:.1f} to {ends[1]:.1f} %, {level}"
     return Sentence(_capital(f"a {of} costs {change} than through {record.baseline.label} ({interval})."), "sure")
 
 
@@ -431,14 +474,6 @@ def _point(result: Result, results: Sequence[Result]) -> str:
     names = labels.differing([other for other in results if other.dut == result.dut])
     words = labels.words(result, names)
     return f"with {words}" if words else ""
-
-
-def _ends(growth: Growth) -> tuple[Result, Result]:
-    return growth.claim.first, growth.claim.second
-
-
-def _once(results: Iterator[Result] | Sequence[Result]) -> list[Result]:
-    return list({id(result): result for result in results}.values())
 
 
 def _list(names: Sequence[str]) -> str:

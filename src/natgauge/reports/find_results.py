@@ -53,12 +53,14 @@ class StoredResults:
         stored: every result of a measurement, in the order of the folders; within a folder of results by name, within a
             campaign in the order of its plan.
         unended: results folders of measurements and comparisons that did not end: they have evidence, but no result.
-        comparisons: every comparison, in the same order. There is at least one result or comparison.
+        comparisons: every comparison, in the same order.
+        campaigns: folders of the campaigns among them.
     """
 
     stored: tuple[Stored, ...]
     unended: tuple[Path, ...]
     comparisons: tuple[StoredComparison, ...] = ()
+    campaigns: tuple[Path, ...] = ()
 
     @property
     def results(self) -> list[Result]:
@@ -71,29 +73,47 @@ class StoredResults:
         return [comparison.record for comparison in self.comparisons]
 
 
-def find(folders: Sequence[Path]) -> StoredResults:
+def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
     """Find every result and comparison of results folders, folders of them, or campaigns (with `results/`).
+
+    Args:
+        folders: at least one.
+        failed: whether a folder may contain only measurements that did not end; otherwise there is at least one result
+            or comparison.
 
     Raises:
         UsageError: a folder holds no result, cannot be read, or a summary is damaged or of another schema.
     """
     every: list[Stored | StoredComparison] = []
     unended: list[Path] = []
+    campaigns: list[Path] = []
     for folder in folders:
         below = list(_below(folder))
+        own = [each for each in (folder, *_children(folder)) if (each / CAMPAIGN).is_file()] if failed else []
+        if failed and not below and _is_results_folder(folder):
+            below = [folder]
         ended = [each for each in below if (each / SUMMARY).is_file() or (each / COMPARISON).is_file()]
-        if below and not ended:
+        if below and not ended and not failed:
             raise UsageError(
                 f"report: {folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
                 "name another folder"
             )
-        every += [_read(each) for each in ended or [folder]]
+        every += [_read(each) for each in ended or ([] if below or own else [folder])]
         unended += [each for each in below if each not in ended]
+        campaigns += own
     return StoredResults(
         tuple(outcome for outcome in every if isinstance(outcome, Stored)),
         tuple(unended),
         tuple(outcome for outcome in every if isinstance(outcome, StoredComparison)),
+        tuple(campaigns),
     )
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir()) if folder.is_dir() else []
+    except OSError as error:
+        raise _unreadable(folder, error) from error
 
 
 def _read(folder: Path) -> Stored | StoredComparison:

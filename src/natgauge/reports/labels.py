@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short labels that distinguish results of one metric."""
+"""Short labels that distinguish results of one metric, and the names of results."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,11 +25,30 @@ def differing(results: Sequence[Result]) -> list[str]:
     return [name for name in _WORDS if len({str(result.parameter(name)) for result in results}) > 1]
 
 
+def differing_within(results: Sequence[Result]) -> list[str]:
+    """Return the names of labelled parameters in which results of one device differ."""
+    duts = dict.fromkeys(result.dut for result in results)
+    own = [[result for result in results if result.dut == dut] for dut in duts]
+    return list(dict.fromkeys(name for each in own for name in differing(each)))
+
+
 def words(result: Result, names: Sequence[str]) -> str:
     """Return a result's values of these parameters as text; missing values are left out."""
     values = {name: result.parameter(name) for name in names}
     texts = [_in_words(_WORDS[name], value) for name, value in values.items() if isinstance(value, int | str)]
     return ", ".join(texts)
+
+
+def names_of(results: Sequence[Result]) -> list[str]:
+    """Return a name for each result: its device, and what distinguishes it from other results of its metric."""
+    names, seen = [], Counter[tuple[str, str]]()
+    for result in results:
+        group = [other for other in results if other.metric == result.metric]
+        name = ", ".join(part for part in (result.dut, words(result, differing(group))) if part)
+        seen[result.metric, name] += 1
+        again = seen[result.metric, name]
+        names.append(name if again == 1 else f"{name} ({again})")
+    return names
 
 
 def _in_words(words_of: str, value: int | str) -> str:

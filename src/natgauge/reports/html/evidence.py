@@ -103,29 +103,29 @@ def _load(trial: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Settings of one machine or device, and the columns that were measured on it."""
+    """Settings of one machine or device, and the names of the results that were measured on it."""
 
     what: str
-    columns: tuple[int, ...]
+    names: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
 
 
-def environments_of(stored: Sequence[Stored]) -> list[Environment]:
+def environments_of(stored: Sequence[Stored], names: Sequence[str]) -> list[Environment]:
     """Each environment once; folders without one are left out.
 
     Raises:
         UsageError: a file is damaged.
     """
-    by_facts: dict[tuple[str, tuple[tuple[str, str], ...]], list[int]] = {}
-    for column, result in enumerate(stored, start=1):
+    by_facts: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+    for name, result in zip(names, stored, strict=True):
         path = result.folder / ENVIRONMENT
         if path.is_file():
             document = read_document(path, ENVIRONMENT_SCHEMA)
             for what in ("machine", "device"):
                 facts = tuple(_facts(document.get(what) or {}))
                 if facts:
-                    by_facts.setdefault((what, facts), []).append(column)
-    every = (Environment(what, tuple(columns), facts) for (what, facts), columns in by_facts.items())
+                    by_facts.setdefault((what, facts), []).append(name)
+    every = (Environment(what, tuple(dict.fromkeys(of)), facts) for (what, facts), of in by_facts.items())
     return sorted(every, key=lambda environment: environment.what, reverse=True)
 
 

@@ -1,189 +1,243 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures for a set of results, each with its data as a table and its text alternative."""
+"""Figures of the page, chosen by what was varied; each with its finding in words, and its data as a table."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, TypeVar
 
-from natgauge.analysis import scalability
-from natgauge.analysis.comparing import comparable
-from natgauge.analysis.contrast import Contrast, contrast
+from natgauge.analysis.claims import alike, routes, series
+from natgauge.analysis.contrast import better
+from natgauge.analysis.scalability import CORES, SESSIONS, Axis
+from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.reports import labels
+from natgauge.reports.comparison import interval
+from natgauge.reports.comparison import number as ratio_text
 from natgauge.reports.html import charts
-from natgauge.reports.html.charts import ChartAxis, ChartLine
-from natgauge.reports.html.delays import distributions
-from natgauge.reports.html.figure import Figure, Numbered, short
-from natgauge.reports.html.limits import Limit, limit_of, limit_sentence, load_limit
-from natgauge.reports.html.timed import Timed
+from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
+from natgauge.reports.html.limits import limit_of, load_limit
+from natgauge.reports.html.timed import PERCENTILES, Timed
 from natgauge.reports.rows import CACHES, filling, number, unit_of, whole
-from natgauge.statistics.order_statistics import median_interval
+from natgauge.words import FRAME_OF
 
-#: What grows with the number of connections, and is no other set-up for that.
-_WITH_CONNECTIONS: Final = frozenset(
-    {
-        "connections", "table_size", "hash_size", "udp_timeout", "source_address_count", "source_port_count",
-        "destination_address_count", "destination_port_count", "most_seconds",
-    }
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Against:
-    """A parameter that rates are drawn against: its words, its name, what goes with it, whether its axis is log."""
-
-    what: str
-    name: str
-    about: frozenset[str]
-    log: bool
-
-
-_CORES: Final = _Against("device cores", "device_cores", scalability.varied_with("device_cores"), log=False)
-_CONNECTIONS: Final = _Against("connections", "connections", _WITH_CONNECTIONS, log=True)
+#: Colours and shapes of gateways; the signs are those of the legend.
+_COLOURS: Final = 8
+_SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+_SIGNS: Final = dict(zip(_SHAPES, "●■▲◆✚▼", strict=True))
+#: Values whose largest is more than this factor above the smallest are drawn on a logarithmic axis.
+_MANY_TIMES: Final = 50
+#: Points of a line of delays, and points of all lines of a page, which must stay small.
+_POINTS, _ALL_POINTS, _LEAST_POINTS = 80, 2500, 6
+#: One point in this many shows its value under the pointer, so that pointer areas do not overlap.
+_SHOWN: Final = 5
+#: Room beyond the farthest ends of ratios, and the least width of what is drawn, as a ratio.
+_BEYOND, _LEAST_SPAN = 0.08, 1.02
+#: Letters in a line of a name.
+_LETTERS: Final = 52
 _Kind = TypeVar("_Kind")
 
 
-def _by_metric(numbered: Sequence[Numbered]) -> Mapping[tuple[str, str], list[Numbered]]:
-    by_metric: dict[tuple[str, str], list[Numbered]] = {}
-    for entry in numbered:
-        by_metric.setdefault((entry.result.metric, unit_of(entry.result)), []).append(entry)
-    return by_metric
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure.
+
+    Attributes:
+        title: what distinguishes it within its group.
+        finding: what it shows, in sentences: its text alternative.
+        head: names of the columns of its data.
+        data: its data, printed.
+        spec: Vega-Lite.
+        duts: gateways in it, in order; empty where rows have names.
+    """
+
+    title: str
+    finding: str
+    head: tuple[str, ...]
+    data: tuple[tuple[str, ...], ...]
+    spec: Row
+    duts: tuple[str, ...] = ()
 
 
-def _chunks(every: Sequence[_Kind], most: int) -> Iterator[Sequence[_Kind]]:
-    """Distribute items evenly over figures of at most `most` items."""
-    number_of = math.ceil(len(every) / most)
-    for at in range(number_of):
-        yield every[at * len(every) // number_of : (at + 1) * len(every) // number_of]
+@dataclass(frozen=True, slots=True)
+class FigureGroup:
+    """Figures that answer one question.
+
+    Attributes:
+        title: quantity, unit and what it is drawn against.
+        caption: meaning of the marks.
+        figures: one at least.
+        legend: name, colour and sign of each gateway; empty where rows have names.
+    """
+
+    title: str
+    caption: str
+    figures: tuple[Figure, ...]
+    legend: tuple[tuple[str, str, str], ...] = ()
 
 
-def _repetitions(numbered: Sequence[Numbered]) -> Iterator[Figure]:
-    for (metric, unit), whole_group in _by_metric(numbered).items():
-        yield from (_strip(metric, unit, group) for group in _chunks(whole_group, charts.MOST_ROWS))
+class Looks:
+    """Colour and shape of each gateway, the same throughout a page."""
+
+    def __init__(self, duts: Sequence[tuple[str, bool]]) -> None:
+        """Give each gateway its looks, in order; a device that only forwards is grey (name, whether it only forwards).
+
+        A page of many gateways has colours twice, but no chart has.
+        """
+        self._of: dict[str, tuple[str, str]] = {}
+        for dut, is_reference in duts:
+            at = len(self._of)
+            colour = "var(--muted)" if is_reference else f"var(--s{at % _COLOURS + 1})"
+            self._of.setdefault(dut, (colour, _SHAPES[at % len(_SHAPES)]))
+
+    def __call__(self, dut: str) -> dict[str, str]:
+        """Return colour and shape as fields of a row."""
+        colour, shape = self._of.get(dut, ("var(--s1)", "circle"))
+        return {"colour": colour, "shape": shape}
+
+    def legend(self, duts: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
+        """Return the legend of these gateways."""
+        looks = {dut: self(dut) for dut in duts}
+        return tuple((dut, its["colour"], _SIGNS[its["shape"]]) for dut, its in looks.items())
 
 
-def _strip(metric: str, unit: str, group: Sequence[Numbered]) -> Figure:
-    label = partial(_label, group)
-    points = [
-        {"label": label(entry), "value": value, "tip": f"{short(entry)}, repetition {at}: {number(value)} {unit}"}
-        for entry in group
-        for at, value in enumerate(entry.result.values, start=1)
+def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> Looks:
+    """Return the looks of all gateways of a page."""
+    duts = [(result.dut, routes(result)) for result in results]
+    return Looks([*duts, *((each.label, False) for record in records for each in record.compared)])
+
+
+def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]], looks: Looks) -> list[FigureGroup]:
+    """Return the figures that answer the question: over cores, over connections, by rank, over loads, of delays.
+
+    Args:
+        results: all results, in the order of the page.
+        timed: delays of the trials of each result.
+        looks: looks of all gateways.
+    """
+    groups = []
+    for metric, unit in dict.fromkeys((result.metric, unit_of(result)) for result in results):
+        own = [result for result in results if (result.metric, unit_of(result)) == (metric, unit)]
+        found = [_over(axis, own, looks) for axis in (CORES, SESSIONS)]
+        drawn = [group for group in (*found, _losses(own, looks)) if group.figures]
+        groups += drawn or [_by_rank(own, looks)]
+    distributions = [
+        figure for result, trials in zip(results, timed, strict=True) if trials for figure in [(result, trials)]
     ]
-    medians = [
-        {
-            "label": label(entry),
-            "value": entry.result.median,
-            "tip": f"{short(entry)}, median: {number(entry.result.median)} {unit}",
-        }
-        for entry in group
-    ]
-    limits = [
-        {"label": label(entry), "value": limit.value, "tip": f"{limit.label}: {number(limit.value)} {unit}"}
-        for entry in group
-        if (limit := limit_of(entry.result)) is not None
-    ]
-    data = tuple(
-        (
-            label(entry).replace("|", ", "),
-            number(entry.result.median),
-            _interval_of_median(entry.result),
-            "; ".join(map(number, entry.result.values)),
-            _limit_cell(entry.result),
+    lines = sum(len(trials) for _, trials in distributions)
+    most = min(_POINTS, max(_LEAST_POINTS, _ALL_POINTS // max(1, lines)))
+    names = dict(zip(map(id, results), labels.names_of(results), strict=True))
+    if distributions:
+        caption = (
+            "Each line is one direction of a trial that timed its frames, and its dashes are the load; both axes are "
+            "logarithmic. Delays are those of the device and the tester together. The dashed upright line is the "
+            "tester's own part, where it is known."
         )
-        for entry in group
+        figures = tuple(_delays(result, trials, names[id(result)], most, looks) for result, trials in distributions)
+        groups.append(FigureGroup("Delays: share of the frames that took longer", caption, figures))
+    return groups
+
+
+def _over(axis: Axis, results: Sequence[Result], looks: Looks) -> FigureGroup:
+    """Rates against an axis: a chart for each point of the others, a line for each gateway."""
+    sets = series(results, axis)
+    names = [name for name in labels.differing_within(results) if name != axis.parameter]
+    panels: dict[str, list[list[Result]]] = {}
+    for each in sets:
+        panels.setdefault(labels.words(each[0], names), []).append(each)
+    what = "cores" if axis is CORES else "connections"
+    figures = tuple(
+        _lines(title, part, axis, what, looks)
+        for title, every in panels.items()
+        for part in _chunks(every, charts.MOST_LINES)
     )
-    spec = partial(charts.strip, points, medians, limits, ChartAxis(f"{metric} ({unit})"))
-    return Figure(
-        title=f"{metric}: every repetition",
-        alternative=" ".join(
-            f"{row[0]}: median {row[1]} {unit}, repetitions from {number(entry.result.minimum)} to "
-            f"{number(entry.result.maximum)}; {limit_sentence(entry.result, limit_of(entry.result))}."
-            for row, entry in zip(data, group, strict=True)
-        ),
-        caption=f"Each point is a repetition, the thick stroke their median. {_limit_sentences(group, unit, limit_of)}",
-        head=("result", f"median ({unit})", "interval of the median", "repetitions", "tester's own limit"),
-        data=data,
-        draw=spec,
+    range_is = "The band is" if axis is SESSIONS else "Strokes are"
+    ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
+    log = " The axis is logarithmic." * (axis is SESSIONS)
+    metric = results[0].metric
+    return FigureGroup(
+        f"{metric} against {what} ({unit_of(results[0])})",
+        f"The line goes through the medians. {range_is} the range of the repetitions.{ideal}{log}{_limits(results)}",
+        figures,
+        looks.legend([result.dut for each in sets for result in each[:1]]),
     )
 
 
-def _over(numbered: Sequence[Numbered], over: _Against) -> Iterator[Figure]:
-    """Rates against a parameter, a line for each set of results that differ in nothing else."""
-    for (metric, unit), group in _by_metric(numbered).items():
-        rated = [entry for entry in group if entry.result.unit.endswith("/s") and entry.result.number(over.name)]
-        sets = [
-            each for each in _alike(rated, over.about) if len({entry.result.number(over.name) for entry in each}) > 1
-        ]
-        yield from (_curve(metric, unit, over, some) for some in _chunks(sets, charts.MOST_SERIES))
-
-
-def _alike(numbered: Sequence[Numbered], about: frozenset[str]) -> list[list[Numbered]]:
-    """Results that differ in nothing that moves the figure but what the comparison is about."""
-    sets: list[list[Numbered]] = []
-    for entry in numbered:
-        mine = next((each for each in sets if not comparable(each[0].result, entry.result, except_for=about)), None)
-        if mine is None:
-            sets.append([entry])
-        else:
-            mine.append(entry)
-    return sets
-
-
-def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbered]]) -> Figure:
-    what, name = over.what, over.name
-    points: list[dict[str, Any]] = []
-    medians: list[dict[str, Any]] = []
-    limits: list[dict[str, Any]] = []
-    data: list[tuple[str, ...]] = []
-    names = _series_names(sets)
-    for series, each in zip(names, sets, strict=True):
-        for entry in sorted(each, key=lambda numbered: numbered.result.number(name) or 0):
-            x = entry.result.number(name) or 0
-            where = f"{series}, {whole(int(x))} {what}"
-            common = {"x": x, "series": series}
-            points += [
-                {**common, "y": value, "tip": f"{where}, repetition {at}: {number(value)} {unit}"}
-                for at, value in enumerate(entry.result.values, start=1)
-            ]
-            tip = f"{where}, median: {number(entry.result.median)} {unit}"
-            medians.append({**common, "y": entry.result.median, "tip": tip})
-            limit = limit_of(entry.result)
-            if limit is not None:
-                tip = f"{where}, {limit.label}: {number(limit.value)} {unit}"
-                limits.append({**common, "y": limit.value, "tip": tip, "what": limit.label})
-            data.append(
-                (
-                    series,
-                    whole(int(x)),
-                    number(entry.result.median),
-                    "; ".join(map(number, entry.result.values)),
-                    _limit_cell(entry.result),
-                )
+def _lines(title: str, sets: Sequence[Sequence[Result]], axis: Axis, what: str, looks: Looks) -> Figure:
+    rows: list[dict[str, Any]] = []
+    ideal: list[dict[str, Any]] = []
+    findings = []
+    data = []
+    for at, each in enumerate(sets):
+        dut, line = each[0].dut, f"{each[0].dut}-{at}"
+        unit, look = unit_of(each[0]), {**looks(each[0].dut), "line": line}
+        for result in each:
+            x = result.number(axis.parameter) or 0.0
+            text = f"{dut}, {whole(int(x))} {what}: {number(result.median)} {unit}"
+            if len(result.repetitions) > 1:
+                text += f" ({number(result.minimum)} to {number(result.maximum)})"
+            rows.append(
+                {"x": x, "y": result.median, "low": result.minimum, "high": result.maximum, "tip": text, **look}
             )
-    ticks = tuple(sorted({row["x"] for row in medians}))
-    marks = _caches([entry.result for each in sets for entry in each], ticks) if over is _CONNECTIONS else ()
-    axes = (ChartAxis(what, log=over.log, ticks=ticks, marks=marks), ChartAxis(f"{metric} ({unit})"))
-    return Figure(
-        title=f"{metric} against {what}",
-        alternative=" ".join(
-            f"{series}: " + ", ".join(f"{row[2]} {unit} with {row[1]} {what}" for row in data if row[0] == series) + "."
-            for series in names
-        ),
-        caption=(
-            f"Each point is a repetition, the line goes through the medians{'; the axis is logarithmic' * over.log}. "
-            f"{_limit_sentences([entry for each in sets for entry in each], unit, limit_of)}"
-            + "".join(f" {mark.label}: from {number(mark.value)} connections on." for mark in marks)
-        ),
-        head=("series", what, f"median ({unit})", "repetitions", "tester's own limit"),
-        data=tuple(data),
-        draw=partial(charts.curve, points, medians, limits, axes),
+            data.append((dut, whole(int(x)), *_cells(result)))
+        (first, last), ends = (each[0], each[-1]), (rows[-len(each)], rows[-1])
+        findings.append(
+            f"{dut}: {number(first.median)} with {whole(int(ends[0]['x']))} {what}, {number(last.median)} {unit} with "
+            f"{whole(int(ends[1]['x']))}."
+        )
+        if axis is CORES and first.unit.endswith("/s"):
+            straight = ((x, first.median * x / ends[0]["x"]) for x in (ends[0]["x"], ends[1]["x"]))
+            ideal += [{"x": x, "y": y, **look} for x, y in straight]
+    every = [result for each in sets for result in each]
+    ticks = tuple(sorted({row["x"] for row in rows}))
+    marks = _caches(every, ticks) if axis is SESSIONS else ()
+    findings += [f"From {number(mark.value)} connections on the {mark.label}." for mark in marks]
+    log = axis is SESSIONS
+    axes = (
+        ChartAxis(what, log=log, ticks=ticks, marks=marks),
+        ChartAxis("", log=_spans(every), marks=_near_limits(every)),
     )
+    head = ("gateway", what, *_HEAD)
+    spec = charts.lines(rows, axes, band=log, ideal=ideal)
+    return Figure(title, " ".join(findings), head, tuple(data), spec, tuple(each[0].dut for each in sets))
+
+
+_HEAD: Final = ("median", "repetitions", "tester's own limit")
+
+
+def _cells(result: Result) -> tuple[str, ...]:
+    limit = limit_of(result)
+    known = "-" if limit is None else number(limit.value) if limit.known else f"not known; {number(limit.value)} tried"
+    return number(result.median), "; ".join(map(number, result.values)), known
+
+
+def _spans(results: Sequence[Result]) -> bool:
+    """Whether values need a logarithmic axis."""
+    values = [value for result in results for value in result.values]
+    return min(values) > 0 and max(values) > _MANY_TIMES * min(values)
+
+
+def _near_limits(results: Sequence[Result]) -> tuple[ChartLine, ...]:
+    """The lowest limit of the tester, where it is near the values."""
+    limits = [limit for result in results if (limit := limit_of(result)) is not None]
+    lowest = min(limits, key=lambda limit: limit.value, default=None)
+    values = [value for result in results for value in result.values]
+    return () if lowest is None or not charts.near(lowest.value, values) else (ChartLine(lowest.value, lowest.label),)
+
+
+def _limits(results: Sequence[Result]) -> str:
+    """A sentence on the tester's own limit."""
+    limits = [limit for result in results if (limit := limit_of(result)) is not None]
+    if not limits:
+        return ""
+    least, most = min(limits, key=lambda one: one.value), max(limits, key=lambda one: one.value)
+    span = number(least.value) if least.value == most.value else f"{number(least.value)} to {number(most.value)}"
+    what = "tester's own part" if results[0].unit == "us" else least.label
+    return f" The {what}, {span}, is drawn where it is near the values."
 
 
 def _caches(results: Sequence[Result], drawn: Sequence[float]) -> tuple[ChartLine, ...]:
@@ -192,190 +246,204 @@ def _caches(results: Sequence[Result], drawn: Sequence[float]) -> tuple[ChartLin
     for level in CACHES:
         fewest = min((count for result in results if (count := filling(result, level)) is not None), default=None)
         if fewest is not None and min(drawn) <= fewest <= max(drawn):
-            found.append(ChartLine(fewest, f"table larger than the {level} cache"))
+            found.append(ChartLine(fewest, f"table is larger than the {level} cache"))
     return tuple(found)
 
 
-def _series_names(sets: Sequence[Sequence[Numbered]]) -> list[str]:
-    """Devices; where one has several sets, with the columns of the tables."""
-    duts = [each[0].result.dut for each in sets]
-    return [
-        dut if duts.count(dut) == 1 else f"{dut} (columns {', '.join(str(entry.number) for entry in each)})"
-        for dut, each in zip(duts, sets, strict=True)
-    ]
+def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
+    """Bars by rank: a chart for each set of comparable results, the best first."""
+    names = dict(zip(map(id, results), labels.names_of(results), strict=True))
+    wanted = better(results[0].metric)
+    parts = []
+    for point in alike(results, {"device"}):
+        order = sorted(point, key=lambda result: result.median, reverse=wanted != "lower")
+        parts += list(_chunks(order, charts.MOST_ROWS))
+    # Single bars next to each other would compare what is not comparable, but they must not fill a page each.
+    singles = [part[0] for part in parts if len(part) == 1]
+    groups = [part for part in parts if len(part) > 1] + list(_chunks(singles, charts.MOST_ROWS))
+    caption = "Bars are medians, strokes the range of the repetitions; the best comes first." + _limits(results)
+    figures = tuple(_bars(part, names, looks) for part in groups)
+    return FigureGroup(f"{results[0].metric} ({unit_of(results[0])})", caption, figures)
 
 
-def _losses(numbered: Sequence[Numbered]) -> Iterator[Figure]:
-    every = [entry for entry in numbered if entry.result.metric == "frame-loss" and entry.result.repetitions[0].series]
-    yield from (_loss(group) for group in _chunks(every, charts.MOST_SERIES))
+def _bars(results: Sequence[Result], names: Mapping[int, str], looks: Looks, *, every: bool = False) -> Figure:
+    rows, points = [], []
+    for result in results:
+        name, unit = names[id(result)], unit_of(result)
+        common = {"name": _wrapped(name), **looks(result.dut)}
+        text = f"{name}: median {number(result.median)} {unit}, {number(result.minimum)} to {number(result.maximum)}"
+        rows.append({**common, "value": result.median, "low": result.minimum, "high": result.maximum, "tip": text})
+        points += [
+            {**common, "value": value, "tip": f"{name}, repetition {at}: {number(value)} {unit}"}
+            for at, value in enumerate(result.values if every else (), start=1)
+        ]
+    data = tuple((names[id(result)], *_cells(result)) for result in results)
+    axis = ChartAxis("", log=_spans(results), marks=_near_limits(results))
+    finding = "; ".join(f"{row[0]}: {row[1]} {unit_of(results[0])}" for row in data) + "."
+    return Figure("", finding, ("result", *_HEAD), data, charts.ranked(rows, axis, points))
 
 
-def _loss(group: Sequence[Numbered]) -> Figure:
-    points: list[dict[str, Any]] = []
-    medians: list[dict[str, Any]] = []
-    data: list[tuple[str, ...]] = []
-    for entry in group:
+def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGroup]:
+    """Return every repetition of every result."""
+    names = dict(zip(map(id, results), labels.names_of(results), strict=True))
+    groups = []
+    for key in dict.fromkeys((result.metric, unit_of(result)) for result in results):
+        own = [result for result in results if (result.metric, unit_of(result)) == key]
+        figures = tuple(_bars(part, names, looks, every=True) for part in _chunks(own, charts.MOST_ROWS))
+        caption = "Each point is a repetition, the upright stroke their median."
+        groups.append(FigureGroup(f"Every repetition of {key[0]} ({key[1]})", caption, figures))
+    return groups
+
+
+def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
+    curves = [result for result in results if result.metric == "frame-loss" and result.repetitions[0].series]
+    shared = " In shared placement it is the share of the offered rate that was not forwarded." * any(
+        result.placement == "shared" for result in curves
+    )
+    return FigureGroup(
+        "Loss against load",
+        f"The line goes through the medians at each load; strokes are the range of the repetitions.{shared}",
+        tuple(_loss(part, looks) for part in _chunks(curves, charts.MOST_LINES)),
+        looks.legend([result.dut for result in curves]),
+    )
+
+
+def _loss(results: Sequence[Result], looks: Looks) -> Figure:
+    rows: list[dict[str, Any]] = []
+    data, findings = [], []
+    for name, result in zip(labels.names_of(results), results, strict=True):
         # In shared placement a busy device slows the sender, so lost frames alone are not all that is missing.
-        name = "shortfall_percent" if entry.result.placement == "shared" else "lost_percent"
+        figure = "shortfall_percent" if result.placement == "shared" else "lost_percent"
         by_load: dict[float, list[float]] = {}
-        for repetition in entry.result.repetitions:
-            for row in repetition.series:
-                load, share = row.get("offered_rate"), row.get(name)
-                if isinstance(load, float | int) and isinstance(share, float | int):
-                    by_load.setdefault(float(load), []).append(float(share))
-        series = short(entry)
+        for row in (row for repetition in result.repetitions for row in repetition.series):
+            load, share = row.get("offered_rate"), row.get(figure)
+            if isinstance(load, float | int) and isinstance(share, float | int):
+                by_load.setdefault(float(load), []).append(float(share))
         for load, values in sorted(by_load.items()):
-            where = f"{series}, {number(load)} frames/s"
             middle = statistics.median(values)
-            medians.append({"x": load, "y": middle, "series": series, "tip": f"{where}: {number(middle)} %"})
-            points += [{"x": load, "y": value, "series": series, "tip": f"{where}: {value:.4g} %"} for value in values]
-            data.append((series, number(load), "; ".join(f"{value:.4g}" for value in values)))
-    upright, each = _uprights(group), "frames/s in each direction"
-    axes = (ChartAxis("offered load (frames/s, each direction)"), ChartAxis("loss (%)"))
-    shared = any(entry.result.placement == "shared" for entry in group)
-    why = " In shared placement, shown is the share of the offered rate that was not forwarded." * shared
-    return Figure(
-        title="Loss against load",
-        alternative=" ".join(f"{row[0]}: {row[2]} % at {row[1]} frames/s." for row in data),
-        caption=f"Each point is a load of a repetition.{why} {_limit_sentences(group, each, load_limit)}",
-        head=("result", "offered load (frames/s, each direction)", "loss (%)"),
-        data=tuple(data),
-        draw=lambda width: charts.loss(points, medians, upright, axes, width),
-    )
-
-
-def _uprights(group: Sequence[Numbered]) -> list[ChartLine]:
-    """The lowest limit of all results, for one line."""
-    limits = [limit for entry in group if (limit := load_limit(entry.result)) is not None]
+            tip = f"{name}, {number(load)} frames/s: {number(middle)} %"
+            look = {**looks(result.dut), "line": name}
+            rows.append({"x": load, "y": middle, "low": min(values), "high": max(values), "tip": tip, **look})
+            data.append((name, number(load), "; ".join(f"{value:.4g}" for value in values)))
+        free = [load for load, values in by_load.items() if not any(values)]
+        highest = f"no loss up to {number(max(free))} frames/s" if free else "loss at every load"
+        top = max(by_load, default=0.0)
+        at_top = f", {statistics.median(by_load[top]):.3g} % at {number(top)} frames/s" if by_load else ""
+        findings.append(f"{name}: {highest}{at_top}.")
+    limits = [limit for result in results if (limit := load_limit(result)) is not None]
     lowest = min(limits, key=lambda limit: limit.value, default=None)
-    return [] if lowest is None else [ChartLine(lowest.value, lowest.label)]
+    near = lowest is not None and charts.near(lowest.value, [row["x"] for row in rows])
+    marks = (ChartLine(lowest.value, lowest.label),) if lowest is not None and near else ()
+    axes = (ChartAxis("offered load (frames/s, each direction)", marks=marks), ChartAxis("loss (%)", form="~g"))
+    head = ("gateway", "offered load (frames/s, each direction)", "loss (%)")
+    return Figure("", " ".join(findings), head, tuple(data), charts.lines(rows, axes, band=False))
 
 
-def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
-    results = [entry.result for entry in numbered]
-    kinds: tuple[tuple[str, str, float, Any, Callable[[Result], float]], ...] = (
-        ("Relative scale-up", "", 1.0, scalability.scale_up, lambda result: 1 / result.device_cores),
-        ("Percent of forwarding", "%", 100.0, scalability.of_forwarding, lambda _: 100.0),
-    )
-    for title, unit, same, compare, factor in kinds:
-        rows: list[dict[str, Any]] = []
-        limits: list[dict[str, Any]] = []
-        for entry in numbered:
-            comparison: scalability.Comparison = compare(entry.result, results)
-            if comparison.value is None or comparison.reference is None:
-                continue
-            ratio = contrast(comparison.reference, entry.result)
-            if ratio.kind != "ratio":
-                continue
-            rows.append(_ratio_row(entry, ratio, factor(entry.result), comparison.bound))
-            limit = limit_of(entry.result)
-            if limit is not None and comparison.reference.median:
-                value = limit.value / comparison.reference.median * factor(entry.result)
-                tip = f"{limit.label}: {value:.3g}"
-                limits.append({"label": rows[-1]["label"], "value": value, "tip": tip})
-        yield from (_ratio_figure(title, unit, same, some, limits) for some in _chunks(rows, charts.MOST_ROWS))
-
-
-def _ratio_row(entry: Numbered, ratio: Contrast, factor: float, bound: scalability.Bound) -> dict[str, Any]:
-    value, lower = ratio.value * factor, ratio.interval.lower * factor
-    # An unbounded end is drawn as far from the value as the other end, and its text is "more".
-    bounded = ratio.interval.upper != float("inf")
-    upper = ratio.interval.upper * factor if bounded else 2 * value - lower
-    upper_text = f"{upper:.4g}" if bounded else "more"
-    where = f"{short(entry)}, {entry.result.metric}"
-    value_text = f"{bound} {value:.4g}" if bound else f"{value:.4g}"
-    tip = f"{where}: {value_text}, interval {lower:.4g} to {upper_text} ({ratio.interval.coverage:.1%})"
-    return {
-        "label": f"{short(entry)}|{entry.result.metric}",
-        "value": value,
-        "lower": lower,
-        "upper": upper,
-        "tip": tip,
-        "cells": (where, value_text, f"{lower:.4g} to {upper_text}", f"{ratio.interval.coverage:.1%}"),
-    }
-
-
-def _ratio_figure(
-    title: str, unit: str, same: float, rows: Sequence[dict[str, Any]], limits: Sequence[dict[str, Any]]
-) -> Figure:
-    its = {row["label"] for row in rows}
-    limits = [limit for limit in limits if limit["label"] in its]
-    plain = [{name: value for name, value in row.items() if name != "cells"} for row in rows]
-    axis = ChartAxis(f"{title.lower()}{f' ({unit})' if unit else ''}")
-    data = tuple(
-        (*row["cells"], next((limit["tip"].split(": ")[1] for limit in limits if limit["label"] == row["label"]), "-"))
-        for row in rows
-    )
-    return Figure(
-        title=title,
-        alternative=" ".join(f"{row['tip']}." for row in rows),
-        caption=(
-            "The point is the ratio of the medians, the stroke an interval that holds the true ratio with the "
-            "probability in the table (Mann-Whitney, no distribution assumed; errors of searches are in it). The "
-            "thin stroke is what the tester itself would reach."
-        ),
-        head=("result", axis.title, "interval", "probability", "tester's own limit"),
-        data=data,
-        draw=lambda width: charts.intervals(plain, limits, same, axis, width),
-    )
-
-
-def _label(group: Sequence[Numbered], entry: Numbered) -> str:
-    """Return column and device; the second line has parameters that differ from other results of the figure."""
-    difference = labels.words(entry.result, labels.differing([entry.result for entry in group]))
-    return "|".join([short(entry), *([difference] if difference else [])])
-
-
-def _interval_of_median(result: Result) -> str:
-    interval = median_interval(result.values)
-    if interval is None:
-        return "-"
-    return f"{number(interval.lower)} to {number(interval.upper)} ({interval.coverage:.1%})"
-
-
-def _limit_cell(result: Result) -> str:
+def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, looks: Looks) -> Figure:
+    rows: list[dict[str, Any]] = []
+    data, findings = [], []
+    for at, trial in enumerate(trials, start=1):
+        load = f"{number(trial.rate)} frames/s"
+        line = f"{load}, from the {trial.direction.capitalize()}, trial {at}"
+        known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
+        for place, (delay, share) in enumerate(_thinned(known, points)):
+            tip = {} if place % _SHOWN else {"tip": f"{line}: {share:.3%} took longer than {delay:,.3g} us"}
+            rows.append({"x": delay, "y": 100 * share, "line": line, "load": load, **looks(result.dut), **tip})
+        shown = tuple(f"{trial.percentiles[percent]:,.3g}" for percent in PERCENTILES)
+        data.append((load, trial.direction, f"{trial.frames:,}", *shown))
+        findings.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
     limit = limit_of(result)
-    if limit is None:
-        return "-"
-    return number(limit.value) if limit.known else f"not known; {number(limit.value)} tried"
+    marks = () if limit is None else (ChartLine(limit.value, "tester's own part"),)
+    axes = (
+        ChartAxis("one-way delay (us)", log=True, marks=marks),
+        ChartAxis("frames that took longer (%)", log=True, form="~g"),
+    )
+    head = ("load in each direction", "from", "frames", *(_percent(percent) for percent in PERCENTILES))
+    loads = list(dict.fromkeys(row["load"] for row in rows))
+    spec = charts.steps(rows, axes, loads)
+    return Figure(f"{name}, {result.metric}", " ".join(findings), head, tuple(data), spec)
 
 
-def _limit_sentences(group: Sequence[Numbered], unit: str, read: Callable[[Result], Limit | None]) -> str:
-    """Return sentences on the limit line next to the values, or on the reason why there is none."""
-    limits = [read(entry.result) for entry in group]
-    known = [limit for limit in limits if limit is not None]
-    if not known:
-        return "There is no line of the tester's own limit: it is not known here, or the metric has none."
-    unknown = any(not limit.known for limit in known)
-    tried = " Where nobody knows it, it is the highest rate that was tried." if unknown else ""
-    least, most = min(limit.value for limit in known), max(limit.value for limit in known)
-    span = number(least) if least == most else f"{number(least)} to {number(most)}"
-    what = "part" if unit == "us" else "limit"
-    return (
-        f"The thin or dashed line is the tester's own {what}, {span} {unit}; where that is far beyond all values, it "
-        f"stands at the edge, with an arrow.{tried}"
+def _thinned(points: Sequence[tuple[float, float]], most: int) -> Iterator[tuple[float, float]]:
+    """No more points than are seen, the first and the last among them; equally far from each other on a log axis."""
+    span = math.log(max(points[-1][0], 1e-3) / max(points[0][0], 1e-3)) or 1.0
+    last = -math.inf
+    for at, (delay, share) in enumerate(points):
+        place = math.log(max(delay, 1e-3))
+        if at in (0, len(points) - 1) or place - last >= span / most:
+            last = place
+            yield delay, share
+
+
+def _percent(percent: float) -> str:
+    return "longest (us)" if percent == 100 else f"{percent:g}th percentile (us)"
+
+
+def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGroup:
+    """Return the ratios of a comparison around 1, quantity by quantity, in each the A/A control last."""
+    every = (*record.estimates, *record.control)
+    quantities = dict.fromkeys(estimate.quantity for estimate in every)
+    ordered = [estimate for quantity in quantities for estimate in every if estimate.quantity == quantity]
+    caption = (
+        f"The point is the median ratio of costs, the stroke its confidence interval ({every[0].level:.0%}). Left of 1 "
+        "a gateway costs less than the baseline, right of it more. Grey is the A/A control: the baseline compared with "
+        "itself. An arrow marks an end of an interval that is not known."
+    )
+    title = f"Comparison {at}: cost / cost of {record.baseline.label}"
+    parts = _chunks(ordered, charts.MOST_ROWS)
+    return FigureGroup(title, caption, tuple(_forest(record, part, looks) for part in parts))
+
+
+def _forest(record: ComparisonRecord, estimates: Sequence[RatioEstimate], looks: Looks) -> Figure:
+    marks = [ChartLine(1.0, "")]
+    if record.fail_above is not None:
+        marks.append(ChartLine(1 + record.fail_above, f"--fail-above {100 * record.fail_above:g}%"))
+    ends = [end for estimate in estimates for end in (estimate.low, estimate.high) if end]
+    first = min(*ends, *(mark.value for mark in marks), 1.0)
+    last = max(*ends, *(mark.value for mark in marks), 1.0)
+    room = max((last / first) ** _BEYOND, math.sqrt(_LEAST_SPAN))
+    domain = (first / room, last * room)
+    control = {gateway.label for gateway in record.gateways if gateway.role == "control"}
+    rows = []
+    for estimate in estimates:
+        if not estimate.low and estimate.high is None:
+            continue
+        frame = FRAME_OF[estimate.quantity]
+        text = f"{ratio_text(estimate.ratio, 4)} ({interval(estimate)}), {estimate.verdict}"
+        rows.append(
+            {
+                "name": _wrapped(f"{estimate.gateway}, {frame}"),
+                **({} if estimate.ratio is None else {"value": estimate.ratio}),
+                "low": estimate.low or domain[0],
+                "high": domain[1] if estimate.high is None else estimate.high,
+                "open_low": not estimate.low,
+                "open_high": estimate.high is None,
+                "colour": "var(--muted)" if estimate.gateway in control else looks(estimate.gateway)["colour"],
+                "tip": f"{estimate.gateway}, {frame}: {text}",
+            }
+        )
+    data = tuple(
+        (each.gateway, FRAME_OF[each.quantity], ratio_text(each.ratio, 4), interval(each), each.verdict)
+        for each in estimates
+    )
+    axis = ChartAxis("", log=True, form=".4~g", domain=domain, marks=tuple(marks))
+    spec = charts.ranked(rows or [{"name": "no interval is known", "low": 1, "high": 1, "colour": "", "tip": ""}], axis)
+    return Figure(
+        "",
+        " ".join(f"{estimate.text}." for estimate in estimates),
+        ("gateway", "of", "ratio", "interval", "verdict"),
+        data,
+        spec,
     )
 
 
-#: Each makes the figures of one kind, in the order of the page.
-COLLECTORS: Final[tuple[Callable[[Sequence[Numbered]], Iterator[Figure]], ...]] = (
-    _repetitions,
-    partial(_over, over=_CORES),
-    partial(_over, over=_CONNECTIONS),
-    _losses,
-    _ratios,
-    distributions,
-)
+def _wrapped(name: str) -> str:
+    """A name in lines of a chart's width, joined by "|"."""
+    return "|".join(textwrap.wrap(name.replace("|", "/"), _LETTERS)) or "-"
 
 
-def figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]] = ()) -> list[Figure]:
-    """Every figure that results and their trials hold the data of.
-
-    Args:
-        results: in the order of the tables.
-        timed: delays of each result's trials; empty where they are not known.
-    """
-    numbered = [
-        Numbered(*entry) for entry in zip(itertools.count(1), results, timed or [()] * len(results), strict=False)
-    ]
-    return [figure for collect in COLLECTORS for figure in collect(numbered)]
+def _chunks(every: Sequence[_Kind], most: int) -> Iterator[Sequence[_Kind]]:
+    """Distribute items evenly over figures of at most `most` items."""
+    parts = math.ceil(len(every) / most)
+    for at in range(parts):
+        yield every[at * len(every) // parts : (at + 1) * len(every) // parts]

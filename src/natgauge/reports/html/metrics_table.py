@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many results at a glance: a table for each metric, a row for each device, a column for each point of the series."""
+"""Results at a glance: a table for each metric, a row for each device, a column for each point of the series."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from natgauge.records.measurement import Result
 from natgauge.reports import labels, text
 from natgauge.reports.rows import number, unit_of
-
-#: Number of results that a reader can survey without a table.
-FEW: Final = 6
-#: Distinguishes a column from others: for each parameter its number and its words.
-_Point = tuple[tuple[float, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +16,17 @@ class Entry:
     """One result in the table.
 
     Attributes:
-        column: number of its column in the tables, from 1.
+        column: number of the result on the page, from 1.
         median: printed.
         spread: largest deviation of a repetition, or the search error, whichever is larger; empty where neither is
             known.
-        doubts: number of its doubts.
+        doubts: words of the doubts that could change the answer.
     """
 
     column: int
     median: str
     spread: str
-    doubts: int
+    doubts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,42 +45,32 @@ class MetricsTable:
 
 
 def metrics_tables(results: Sequence[Result]) -> list[MetricsTable]:
-    """Return a table for each metric, in the order of the results; none where there are few results."""
-    return list(_tables(results)) if len(results) > FEW else []
-
-
-def _tables(results: Sequence[Result]) -> Iterator[MetricsTable]:
+    """Return a table for each metric, in the order of the results."""
     by_title: dict[str, list[tuple[int, Result]]] = {}
     for column, result in enumerate(results, start=1):
         by_title.setdefault(f"{result.metric} ({unit_of(result)})", []).append((column, result))
-    for title, group in by_title.items():
-        yield _table(title, group)
+    return [_table(title, group) for title, group in by_title.items()]
 
 
 def _table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
-    by_device: dict[str, list[Result]] = {}
-    for _, result in group:
-        by_device.setdefault(result.dut, []).append(result)
     # Parameters that differ within a device. Devices of different address families differ in frames, but share columns.
-    names = list(dict.fromkeys(name for own in by_device.values() for name in labels.differing(own)))
-    heads: dict[_Point, str] = {}
-    places: dict[tuple[str, _Point], list[Entry]] = {}
+    duts = dict.fromkeys(result.dut for _, result in group)
+    names = labels.differing_within([result for _, result in group])
+    heads: dict[tuple[tuple[float, str], ...], str] = {}
+    places: dict[tuple[str, tuple[tuple[float, str], ...]], list[Entry]] = {}
     for column, result in group:
-        point = _point(result, names)
+        # Numbers are sorted as numbers, and words as words.
+        point = tuple((result.number(name) or 0.0, str(result.parameter(name))) for name in names)
         heads[point] = labels.words(result, names) or "median"
         places.setdefault((result.dut, point), []).append(_entry(column, result))
     points = sorted(heads)
-    rows = tuple((dut, tuple(tuple(places.get((dut, point), ())) for point in points)) for dut in by_device)
+    rows = tuple((dut, tuple(tuple(places.get((dut, point), ())) for point in points)) for dut in duts)
     return MetricsTable(title, tuple(heads[point] for point in points), rows)
-
-
-def _point(result: Result, names: Sequence[str]) -> _Point:
-    """Sorts numbers as numbers, and words as words."""
-    return tuple((result.number(name) or 0.0, str(result.parameter(name))) for name in names)
 
 
 def _entry(column: int, result: Result) -> Entry:
     known = [text.spread_of(result)] if len(result.repetitions) > 1 else []
     known += [result.error / result.median] if result.error and result.median else []
     off = max((each for each in known if each is not None), default=None)
-    return Entry(column, number(result.median), "" if off is None else f"±{off:.1%}", len(result.doubts))
+    grave = dict.fromkeys(doubt.word for doubt in result.doubts if doubt.grade == "answer")
+    return Entry(column, number(result.median), "" if off is None else f"±{off:.1%}", tuple(grave))

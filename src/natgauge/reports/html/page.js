@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows the value under the pointer or finger. Everything it shows stands in the table below the figure, too.
+// Shows the value under the pointer or finger. All these values are in the table below the figure, too.
 (() => {
   const tip = document.getElementById("tip");
   const hide = () => { tip.hidden = true; };
   const show = (event) => {
     const mark = event.target.closest?.(".chart [aria-label][aria-roledescription]");
     const kind = mark?.getAttribute("aria-roledescription");
-    if (!["point", "tick", "rule", "rule mark"].includes(kind)) { hide(); return; }
+    if (!["point", "bar", "tick", "rule", "rule mark"].includes(kind)) { hide(); return; }
     tip.textContent = mark.getAttribute("aria-label");
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
@@ -18,18 +18,18 @@
   document.addEventListener("pointermove", show);
   document.addEventListener("pointerdown", show);
   document.addEventListener("scroll", hide, { passive: true });
-  // A figure leads to a result that may be folded; not every browser unfolds it.
+  // A figure leads to a result that is folded; not every browser unfolds it.
   const unfold = () => {
-    const aim = location.hash && document.getElementById(location.hash.slice(1));
-    const fold = aim && aim.closest("details:not([open])");
-    if (fold) { fold.open = true; aim.scrollIntoView(); }
+    const aim = document.getElementById(location.hash.slice(1));
+    for (let fold = aim?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    aim?.scrollIntoView();
   };
   addEventListener("hashchange", unfold);
   addEventListener("DOMContentLoaded", unfold);
-  // Paper has no clicks: what is folded is printed in full, but for lists of trials, which may be many pages.
+  // Paper has no clicks: doubts are printed in full; the evidence, which may be many pages, stays folded.
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")].filter((one) => !one.closest("#trials"));
+    folded = [...document.querySelectorAll("#answers details:not([open])")];
     for (const one of folded) one.open = true;
   });
   addEventListener("afterprint", () => { for (const one of folded) one.open = false; });

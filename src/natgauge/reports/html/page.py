@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: verdict first, then figures, tables, parameters, disturbed and invalid trials, environment, the commands.
+"""The page: answers in words, doubts by what they could change, figures, results, and the evidence behind one click.
 
-The page is complete, sends no requests, and works without a script: its script only shows values under a pointer.
+The page is complete, sends no requests, and works without a script: its script only shows values under a pointer, and
+unfolds what is linked or printed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -16,32 +17,23 @@ from typing import Any, Final
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import GROUPS, Parameters, describe, shown
+from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
-from natgauge.reports import comparison, text
+from natgauge.reports import answers, comparison, labels, text
+from natgauge.reports.failures import failures_of
 from natgauge.reports.find_results import Stored, StoredComparison, StoredResults
-from natgauge.reports.html import charts, evidence, metrics_table
+from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
-from natgauge.reports.html.figure import Figure
-from natgauge.reports.html.figures import figures
-from natgauge.reports.html.forest import forests
+from natgauge.reports.html.figures import FigureGroup
 from natgauge.reports.optional_deps import need
-from natgauge.reports.rows import IN_ALL, number, unit_of
+from natgauge.reports.rows import unit_of
 from natgauge.reports.sheet import SheetRow, below, lines_of
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
+#: Figures next to the answers.
+_FIRST: Final = 2
 _HERE: Final = "natgauge.reports.html"
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Some columns of a table: numbers of the first and the last one, and the rows that say something of them."""
-
-    first: int
-    last: int
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def write(collected: StoredResults, path: Path) -> None:
@@ -51,19 +43,14 @@ def write(collected: StoredResults, path: Path) -> None:
         UsageError: a results folder is damaged, or the file cannot be written.
         HostError: jinja2 or vl-convert is not installed.
     """
-    _refuse(path)
+    why = "it is a folder" if path.is_dir() else "" if path.parent.is_dir() else f"there is no folder {path.parent}"
+    if why:
+        raise UsageError(f"report: cannot write {path}: {why}; name a file in a folder of yours")
     html = page(collected)
     try:
         path.write_text(html, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"report: cannot write {path}: {error.strerror}; name a file in a folder of yours") from error
-
-
-def _refuse(path: Path) -> None:
-    """Refuse a path that cannot be written, before the work is done."""
-    why = "it is a folder" if path.is_dir() else "" if path.parent.is_dir() else f"there is no folder {path.parent}"
-    if why:
-        raise UsageError(f"report: cannot write {path}: {why}; name a file in a folder of yours")
 
 
 def page(collected: StoredResults) -> str:
@@ -75,35 +62,42 @@ def page(collected: StoredResults) -> str:
     """
     jinja2 = need("jinja2", "report", "the page")
     need("vl_convert", "report", "the page")
-    results = collected.results
+    results, records = collected.results, collected.records
+    names = labels.names_of(results)
     most = evidence.listed_of_each(len(results) or 1)
     trials = [evidence.trials_of(stored, most) for stored in collected.stored]
-    shown_figures = [*figures(results, [each.timed for each in trials]), *forests(collected.records)]
+    looks = figures.looks_of(results, records)
+    forests = [figures.forest_figures(at, record, looks) for at, record in enumerate(records, start=1)]
+    questions = [*figures.question_figures(results, [each.timed for each in trials], looks), *forests]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    template = environment.from_string(_resource("page.html.j2"))
-    html: str = template.render(
+    said = answers.answers(results, records)
+    common, parameters = _parameters([result.parameters for result in results], names)
+    html: str = environment.from_string(_resource("page.html.j2")).render(
         title=_title(collected),
         version=_versions(collected),
         style=_resource("page.css"),
         script=_resource("page.js"),
+        answers=said,
+        reasons=list(dict.fromkeys(reason for sentence in said for reason in sentence.reasons)),
+        doubts=_doubts(results, names),
+        failures=failures_of(collected),
+        groups=_drawn(_first_screen(questions), "q"),
+        repetitions=_drawn(figures.evidence_figures(results, looks), "e"),
         metrics_tables=metrics_table.metrics_tables(results),
-        verdicts=[_verdict(number, stored) for number, stored in enumerate(collected.stored, start=1)],
+        results=[
+            _result(at, name, *pair)
+            for at, name, pair in zip(
+                range(1, len(names) + 1), names, zip(collected.stored, trials, strict=True), strict=True
+            )
+        ],
         comparisons=[_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)],
-        figures=[_figure(at, drawn) for at, drawn in enumerate(shown_figures, start=1)],
-        tables=_parts(_numbered(lines_of(results))) if results else (),
-        below=below(results) if results else (),
-        series=[series for at, result in enumerate(results, start=1) for series in _series(at, result)],
-        parameters=_parts(_parameters([(result.dut, result.parameters) for result in results])),
-        trials=[
-            _trials(number, *pair) for number, pair in enumerate(zip(collected.stored, trials, strict=True), start=1)
-        ],
-        unended=[str(folder) for folder in collected.unended],
-        environments=evidence.environments_of(collected.stored),
-        commands=[
-            (at, result.dut, str(result.parameter("command") or "")) for at, result in enumerate(results, start=1)
-        ],
+        tables=list(_parts(_named(lines_of(results), names))) if results else [],
+        below=below(results, lambda at, result: f"{names[at - 1]}, {result.metric}") if results else (),
+        common=common,
+        parameters=list(_parts(parameters)),
+        environments=evidence.environments_of(collected.stored, names),
     )
     return html
 
@@ -114,15 +108,18 @@ def _resource(name: str) -> str:
 
 def _title(collected: StoredResults) -> str:
     results = collected.results
-    if not results:
-        labels = [gateway.label for gateway in collected.records[0].gateways[:-1]]
-        more = f", and {len(collected.records) - 1} more" if len(collected.records) > 1 else ""
-        return f"Costs of {', '.join(labels)} compared{more}"
     duts = list(dict.fromkeys(result.dut for result in results))
     metrics = list(dict.fromkeys(result.metric for result in results))
-    more = f" and {len(duts) - 3} more" if len(duts) > 3 else ""
-    what = metrics[0] if len(metrics) == 1 else f"{len(metrics)} metrics"
-    return f"{', '.join(duts[:3])}{more}: {what}"
+    parts = []
+    if results:
+        more = f" and {len(duts) - 3} more" if len(duts) > 3 else ""
+        what = " and ".join(metrics) if len(metrics) < 3 else f"{len(metrics)} metrics"
+        parts.append(f"{', '.join(duts[:3])}{more}: {what}")
+    if collected.records:
+        gateways = [gateway.label for gateway in collected.records[0].gateways[:-1]]
+        more = f", and {len(collected.records) - 1} more" if len(collected.records) > 1 else ""
+        parts.append(f"{'costs' if parts else 'Costs'} of {', '.join(gateways)} compared{more}")
+    return "; ".join(parts) or "No result"
 
 
 def _versions(collected: StoredResults) -> str:
@@ -136,102 +133,124 @@ def _versions(collected: StoredResults) -> str:
     )
 
 
-def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
-    record, shown_as = stored.record, comparison.sheet(stored.record)
-    head, *rows = [(line.heading, *line.cells) for line in shown_as.lines]
+def _doubts(results: Sequence[Result], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Doubts by grade, each word once with the names of its results."""
+    name_of = dict(zip(map(id, results), names, strict=True))
+    return [
+        {
+            "grade": grade,
+            "title": answers.GRADE_TITLES[grade],
+            "doubts": [
+                {
+                    "word": each.doubt.word,
+                    "text": each.doubt.text,
+                    "remedy": each.remedy,
+                    "count": len(each.results),
+                    "names": [f"{name_of[id(result)]} ({result.metric})" for result in each.results],
+                }
+                for each in every
+            ],
+        }
+        for grade, every in answers.doubted(results).items()
+        if every
+    ]
+
+
+def _first_screen(groups: Sequence[FigureGroup]) -> list[FigureGroup]:
+    """Split the first group where it has more figures than fit next to the answers."""
+    if not groups or len(groups[0].figures) <= _FIRST + 1:
+        return list(groups)
+    first, *others = groups
+    parts = (first.figures[:_FIRST], first.figures[_FIRST:])
+    return [*(replace(first, figures=figures) for figures in parts), *others]
+
+
+def _drawn(groups: Sequence[FigureGroup], name: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "group": group,
+            "figures": [
+                {"figure": figure, "svg": charts.drawn(figure.spec, f"{name}{at}-{place}")}
+                for place, figure in enumerate(group.figures)
+            ],
+        }
+        for at, group in enumerate(groups)
+    ]
+
+
+def _result(at: int, name: str, stored: Stored, trials: Trials) -> dict[str, Any]:
+    result = stored.result
+    total = sum(trials.verdicts.values())
+    counted = ", ".join(f"{trials.verdicts[verdict]:,} {verdict}" for verdict in Verdict if trials.verdicts[verdict])
     return {
         "at": at,
-        "title": f"{', '.join(each.label for each in record.compared)} compared with {record.baseline.label}",
-        "sentences": [f"{each.text}." for each in record.estimates],
-        "answer": "" if record.fail_above is None else f"{comparison.answer(record)}.",
-        "head": head,
-        "rows": rows,
-        "below": shown_as.below,
-        "parameters": _parts(_parameters([(each.label, each.parameters) for each in record.gateways])),
-        "folder": str(stored.folder),
-    }
-
-
-def _verdict(column: int, stored: Stored) -> dict[str, Any]:
-    result = stored.result
-    return {
-        "column": column,
-        "dut": result.dut,
-        "metric": result.metric,
-        "median": number(result.median),
+        "name": f"{name}: {result.metric}",
+        "headline": text.headline(result).partition(": ")[2],
         "unit": unit_of(result),
-        "total": number(result.figures[IN_ALL].median) if IN_ALL in result.figures else None,
         "sentences": text.sentences(result),
         "doubts": result.doubts,
         "notes": text.notes_of(result),
+        "series": list(_series(result)),
+        "trials": trials,
+        "counts": f"{total:,} trials: {counted or 'none'}; {trials.disturbed:,} disturbed.",
+        "file": str(stored.folder / TRIALS),
+        "command": str(result.parameter("command") or "not stored"),
         "folder": str(stored.folder),
     }
 
 
-def _figure(at: int, figure: Figure) -> dict[str, Any]:
-    return {
-        "at": at,
-        "figure": figure,
-        "wide": charts.drawn(figure.draw(charts.WIDE), f"f{at}w"),
-        "narrow": charts.drawn(figure.draw(charts.NARROW), f"f{at}n"),
-    }
-
-
-def _numbered(lines: Sequence[SheetRow]) -> list[SheetRow]:
-    """Devices with the numbers that figures and sentences call their columns by."""
-    head, *rest = lines
-    return [SheetRow(head.heading, tuple(f"{at}. {dut}" for at, dut in enumerate(head.cells, start=1))), *rest]
-
-
-def _parts(lines: Sequence[SheetRow]) -> list[_Part]:
-    """Tables of a few columns each, none where there are no columns; rows that say nothing for these are left out."""
-    parts: list[_Part] = []
-    number_of = len(lines[0].cells)
-    if not number_of:
-        return parts
-    # Equally many in each, as far as that goes.
-    width = math.ceil(number_of / math.ceil(number_of / _COLUMNS))
-    for first in range(0, number_of, width):
-        last = min(first + width, number_of)
-        cut = [(line.heading, *line.cells[first:last]) for line in lines]
-        kept = tuple(row for row in cut[1:] if any(cell != "-" for cell in row[1:]))
-        parts.append(_Part(first + 1, last, cut[0], kept))
-    return parts
-
-
-def _parameters(columns: Sequence[tuple[str, Parameters]]) -> list[SheetRow]:
-    """Every parameter, group by group, with a column for each device."""
-    lines = [SheetRow("column", tuple(f"{at}. {name}" for at, (name, _) in enumerate(columns, start=1)))]
-    for group in GROUPS:
-        values = [getattr(parameters, group) for _, parameters in columns]
-        names = dict.fromkeys(name for each in values for name in each)
-        for name in names:
-            cells = tuple(shown(each[name]) if name in each else "-" for each in values)
-            lines.append(SheetRow(f"{group}: {describe(name).heading}", cells))
-    return lines
-
-
-def _series(at: int, result: Result) -> list[dict[str, Any]]:
+def _series(result: Result) -> Iterator[dict[str, Any]]:
     """The rows of every repetition that has some."""
-    series = []
     for repetition, measured in enumerate(result.repetitions, start=1):
         if measured.series:
             names = text.series_names(measured.series)
             rows = [[text.series_cell(row.get(name)) for name in names] for row in measured.series]
-            head = [name.replace("_", " ") for name in names]
-            title = (
-                f"{at}. {result.dut}, {result.metric}, repetition {repetition}{text.rates_of(measured.series, result)}"
-            )
-            series.append({"title": title, "head": head, "rows": rows})
-    return series
+            title = f"Series of repetition {repetition}{text.rates_of(measured.series, result)}"
+            yield {"title": title, "head": [name.replace("_", " ") for name in names], "rows": rows}
 
 
-def _trials(at: int, stored: Stored, trials: Trials) -> dict[str, Any]:
-    total = sum(trials.verdicts.values())
-    counted = ", ".join(f"{trials.verdicts[name]:,} {name}" for name in Verdict if trials.verdicts[name]) or "none"
+def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
+    record, shown_as = stored.record, comparison.sheet(stored.record)
+    head, *rows = [(line.heading, *line.cells) for line in shown_as.lines]
+    every = [gateway.parameters for gateway in record.gateways]
+    common, differing = _parameters(every, [gateway.label for gateway in record.gateways])
     return {
-        "title": f"{at}. {stored.result.dut}, {stored.result.metric}",
-        "counts": f"{total:,} trials: {counted}; {trials.disturbed:,} disturbed.",
-        "trials": trials,
-        "file": str(stored.folder / TRIALS),
+        "at": at,
+        "title": f"{', '.join(each.label for each in record.compared)} compared with {record.baseline.label}",
+        "head": head,
+        "rows": rows,
+        "below": shown_as.below,
+        "common": common,
+        "parameters": list(_parts(differing)),
+        "folder": str(stored.folder),
     }
+
+
+def _named(lines: Sequence[SheetRow], names: Sequence[str]) -> list[SheetRow]:
+    """The table with the names of the results in its first row."""
+    return [SheetRow("result", tuple(names)), *lines[1:]]
+
+
+def _parts(lines: Sequence[SheetRow]) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+    """Head and rows of tables of a few columns each; rows that say nothing for these columns are left out."""
+    number_of = len(lines[0].cells) if len(lines) > 1 else 0
+    # Equally many in each, as far as that goes.
+    width = math.ceil(number_of / max(1, math.ceil(number_of / _COLUMNS)))
+    for first in range(0, number_of, width or 1):
+        head, *rows = [(line.heading, *line.cells[first : first + width]) for line in lines]
+        yield head, [row for row in rows if any(cell != "-" for cell in row[1:])]
+
+
+def _parameters(every: Sequence[Parameters], names: Sequence[str]) -> tuple[list[tuple[str, str]], list[SheetRow]]:
+    """Parameters that all share, and a table of those in which they differ."""
+    known = {name: group for parameters in every for group, name, _ in parameters.items()}
+    flat = [parameters.flat() for parameters in every]
+    common, rows = [], [SheetRow("parameter", tuple(names))]
+    for name, group in known.items():
+        cells = tuple(shown(values[name]) if name in values else "-" for values in flat)
+        heading = f"{group}: {describe(name).heading}"
+        if len(set(cells)) == 1:
+            common.append((heading, cells[0]))
+        else:
+            rows.append(SheetRow(heading, cells))
+    return common, rows

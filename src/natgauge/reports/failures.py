@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measurements without a result: what happened, and what to do."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from natgauge.records.campaign import CampaignCell, CampaignRecord
+from natgauge.records.store import (
+    CAMPAIGN,
+    CAMPAIGN_RESULTS,
+    FAILURE,
+    FAILURE_SCHEMA,
+    JOURNAL,
+    JOURNAL_SCHEMA,
+    PLAN,
+    SUMMARY,
+    TRACEBACK,
+    TRIAL_SCHEMA,
+    TRIALS,
+    read_document,
+    read_lines,
+    read_record,
+    result_name,
+)
+from natgauge.reports.find_results import StoredResults
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementFailure:
+    """A measurement, or several of a campaign, without a result.
+
+    Attributes:
+        subject: what was measured.
+        happened: what happened, in sentences.
+        remedy: what to do.
+        command: command that measures again; empty = not stored.
+        folder: folder of the evidence.
+    """
+
+    subject: str
+    happened: tuple[str, ...]
+    remedy: str
+    command: str
+    folder: Path
+
+
+def failures_of(collected: StoredResults) -> list[MeasurementFailure]:
+    """Return the failures among stored measurements and campaigns.
+
+    Raises:
+        UsageError: a file is damaged.
+    """
+    alone = [_of_folder(folder) for folder in collected.unended]
+    return [*alone, *(failure for folder in collected.campaigns for failure in _of_campaign(folder))]
+
+
+def _of_folder(folder: Path) -> MeasurementFailure:
+    plan: Mapping[str, Any] = {}
+    with suppress(OSError, ValueError):
+        plan = json.loads((folder / PLAN).read_text(encoding="utf-8"))
+    command = str(plan.get("command") or "")
+    words = command.split()
+    metric = words[2] if words[1:2] == ["measure"] else folder.name
+    subject = f"{metric} of {plan['dut']}" if "dut" in plan else metric
+    known = (folder / FAILURE).is_file()
+    error = str(read_document(folder / FAILURE, FAILURE_SCHEMA)["error"]) if known else ""
+    happened = [f"{error[:1].upper()}{error[1:]}." if error else "It did not end, and no error is stored."]
+    happened += _trials(folder)
+    if (folder / TRACEBACK).is_file():
+        return MeasurementFailure(subject, tuple(happened), f"Report {folder / TRACEBACK}.", command, folder)
+    remedy = (
+        "Mend what the message names, then measure again."
+        if error
+        else ("If natgauge is still measuring, wait; otherwise it was killed, or the machine stopped: measure again.")
+    )
+    return MeasurementFailure(subject, tuple(happened), remedy, command, folder)
+
+
+def _trials(folder: Path) -> Iterator[str]:
+    """Outcomes of the trials, and the reason of the last one that did not pass."""
+    if not (folder / TRIALS).is_file():
+        return
+    verdicts: Counter[str] = Counter()
+    last = ""
+    for trial in read_lines(folder / TRIALS, TRIAL_SCHEMA):
+        verdicts[str(trial.get("verdict"))] += 1
+        last = str(trial.get("reason") or last)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    yield f"Trials until then: {counts or 'none'}."
+    if last:
+        yield f"The last trial that did not pass: {last}."
+
+
+def _of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
+    """Broken measurements by their cause, and those that have not been measured."""
+    record = read_record(folder / CAMPAIGN, CampaignRecord)
+    places = [(cell, measurement) for cell in record.cells for measurement in cell.measurements]
+    missing = {
+        (cell.name, measurement.name)
+        for cell, measurement in places
+        if not (folder / CAMPAIGN_RESULTS / result_name(cell.name, measurement.name) / SUMMARY).is_file()
+    }
+    resume = f"natgauge run PLAN --out {folder} --resume"
+    causes: dict[str, list[str]] = {}
+    broken: set[tuple[str, str]] = set()
+    if (folder / JOURNAL).is_file():
+        for line in read_lines(folder / JOURNAL, JOURNAL_SCHEMA):
+            if line.get("event") == "broken":
+                own = [
+                    (cell.name, measurement.name)
+                    for cell, measurement in places
+                    if (cell.name, measurement.name) in missing - broken and _is_of(line, cell, measurement.name)
+                ]
+                broken.update(own)
+                causes.setdefault(str(line.get("cause")), []).extend(f"{one} of {cell}" for cell, one in own)
+    for cause, names in causes.items():
+        if names:
+            subject = names[0] if len(names) == 1 else f"{len(names)} measurements, from {names[0]} to {names[-1]}"
+            remedy = "Mend what the message names, then repeat the broken measurements."
+            happened = f"{cause[:1].upper()}{cause[1:]}."
+            yield MeasurementFailure(subject, (happened,), remedy, f"{resume} --retry-broken", folder)
+    if left := len(missing - broken):
+        happened = f"{left} of {len(places)} measurements have not ended."
+        remedy = "If the campaign is running, wait; otherwise continue it."
+        yield MeasurementFailure(f"campaign {record.name}", (happened,), remedy, resume, folder)
+
+
+def _is_of(line: Mapping[str, Any], cell: CampaignCell, measurement: str) -> bool:
+    """Whether a line on a broken device, cell or measurement is about this measurement."""
+    if line.get("scope") == "device":
+        return bool(line.get("device") == cell.device)
+    return line.get("cell") == cell.name and (line.get("scope") == "cell" or line.get("measurement") == measurement)
