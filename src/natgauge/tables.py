@@ -4,11 +4,20 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Collection, Sequence
 from typing import Final
 
+#: Width of lines that go to a file or a pipe, and the least width.
+_COLUMNS: Final = 100
+_LEAST: Final = 60
 #: Wider than any table, so that no cell is wrapped.
 _WIDTH: Final = 100_000
+
+
+def columns() -> int:
+    """Return the most characters of a line: those of the terminal, 100 where standard output is none; at least 60."""
+    return max(_LEAST, shutil.get_terminal_size((_COLUMNS, 0)).columns)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:

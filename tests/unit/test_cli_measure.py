@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def test_the_summary_is_in_words_with_units_and_what_limited_it(
     shown = capsys.readouterr().out
     assert "frames/s in each direction" in shown
     assert "all directions together" in shown
-    assert "Limited by the device." in shown
+    assert "The device limited the result." in shown
     assert "1,000 connections" in shown
     assert len(questions) == 1
 
@@ -110,8 +111,9 @@ def test_without_a_terminal_every_trial_is_a_plain_line_on_standard_error(
     assert len(questions) == 1
 
 
-def test_on_a_terminal_a_live_line_shows_trial_rate_counts_bounds_and_time_left() -> None:
-    console = Console(force_terminal=True, width=400)
+@pytest.mark.parametrize("width", [100, 40])
+def test_on_a_terminal_one_live_line_shows_rate_bounds_and_time_left_and_a_narrow_one_cuts_it(width: int) -> None:
+    console = Console(force_terminal=True, width=width)
     events: list[Event] = []
     settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
     throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, events.append)
@@ -133,10 +135,40 @@ def test_on_a_terminal_a_live_line_shows_trial_rate_counts_bounds_and_time_left(
         live.refresh()
         display.stage("taking the lab down")
         live.refresh()
-    text = shown.get()
-    for part in ("throughput 1/1 trial", "each way", "phase 2 1.5 s", "2,000 of 3,000", "received 1,999", "between"):
-        assert part in text
-    assert "taking the lab down" in text
+    line, *_ = (line for line in re.split(r"[\r\n]|\x1b\[[\d?]*\w", shown.get()) if "throughput" in line)
+    assert line.startswith("throughput 1/1: ")
+    assert line.endswith("…") == (width == 40)
+    assert len(line) <= width
+    if width == 100:
+        for part in ("frames/s each way", "between", " s left", "trial 15", "1.5 s"):
+            assert part in line
+    assert "taking the lab down" in shown.get()
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_on_a_terminal_trials_are_lines_only_when_the_user_wants_them(*, verbose: bool) -> None:
+    console = Console(force_terminal=True, width=200)
+    settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
+    with console.capture() as shown, ProgressDisplay(console, verbose=verbose) as display:
+        throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, display.event)
+        display.interim("an interim result")
+    kept = re.findall(r"trial \d+: (?:\x1b\[[\d;]*m)?(?:PASS|FAIL)", shown.get())
+    assert bool(kept) == verbose
+
+
+def test_with_v_all_notes_are_printed_and_without_it_none_that_every_run_repeats(
+    questions: list[Question], capsys: pytest.CaptureFixture[str]
+) -> None:
+    percentiles = "the 1st and 99th percentiles are the minimum and the maximum"
+    assert run(ASKED) == 0
+    brief = capsys.readouterr().out
+    assert percentiles not in brief
+    assert brief.startswith("nftables-nat44 forwards ")
+    assert run([*ASKED, "-v"]) == 0
+    full = capsys.readouterr().out
+    assert percentiles in full
+    assert full.splitlines()[0] == brief.splitlines()[0]
+    assert len(questions) == 2
 
 
 def test_of_many_periods_those_with_another_verdict_than_the_one_before_are_lines_with_their_numbers() -> None:
@@ -271,7 +303,7 @@ def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
 def test_a_result_the_tester_limited_says_so() -> None:
     question = Question(metric="throughput", cell=Cell(dut="x"))
     document = dict(answered(question, ProgressDisplay(Console(quiet=True))).document)
-    assert "the tester, not the device" in verdict(Result.from_document({**document, "limited_by": "tester"}))
+    assert "The tester, not the device, limited" in verdict(Result.from_document({**document, "limited_by": "tester"}))
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(5.4, "5 s"), (125, "2 min 05 s"), (7260, "2 h 01 min")])

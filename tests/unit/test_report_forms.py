@@ -21,6 +21,7 @@ from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports import csv_table, draft, latex, markdown, text
+from natgauge.reports.answers import answers
 from natgauge.reports.find_results import find
 from natgauge.reports.sheet import below, lines_of
 
@@ -172,7 +173,8 @@ def test_the_command_prints_each_form(tmp_path: Path, capsys: pytest.CaptureFixt
     views = {"text": text, "csv": csv_table, "draft": draft, "latex": latex, "markdown": markdown}
     for form, view in views.items():
         assert run(["report", "--format", form, str(where)]) == 0
-        assert capsys.readouterr().out == view.table([shown]) + "\n"
+        said = "".join(f"{sentence.text}\n" for sentence in answers([shown])) + "\n" if form == "text" else ""
+        assert capsys.readouterr().out == said + view.table([shown]) + "\n"
 
 
 @pytest.mark.parametrize("inner", ["", "results"])

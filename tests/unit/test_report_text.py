@@ -17,7 +17,8 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.store import plain
 from natgauge.reports import csv_table, markdown
-from natgauge.reports.text import SeriesRow, headline, verdict
+from natgauge.reports.sheet import Sheet, SheetRow
+from natgauge.reports.text import SeriesRow, doubt_lines, render, verdict
 from natgauge.reports.text import table as text_of
 
 ROWS: list[dict[str, float | str | None]] = [
@@ -178,14 +179,94 @@ def test_mean_and_deviation_have_rows_where_there_are_several_repetitions() -> N
 @pytest.mark.parametrize(
     ("metric", "unit", "limited_by", "value"),
     [
-        ("cost", "x forwarding", "tester", "at most 0.05 x forwarding"),
-        ("cost", "x forwarding", "device", "0.05 x forwarding"),
+        ("cost", "x forwarding", "tester", "at most 0.05"),
+        ("cost", "x forwarding", "device", "0.05"),
         ("reset", "ms", "host", "at most 0.05 ms"),
-        ("throughput", "frames/s", "tester", "0.05 frames/s"),
+        ("throughput", "frames/s", "tester", "at least 0.05 frames/s"),
     ],
 )
-def test_a_cost_or_time_that_is_a_bound_says_so_in_its_headline(
+def test_the_first_line_is_the_answer_and_says_where_it_is_a_bound(
     metric: str, unit: str, limited_by: str, value: str
 ) -> None:
-    result = made([0.05], metric=metric, unit=unit, limited_by=limited_by)
-    assert f": {metric} {value}" in headline(result)
+    first, *_ = verdict(made([0.05], metric=metric, unit=unit, limited_by=limited_by)).splitlines()
+    assert first.startswith("x ")
+    assert f" {value}" in first
+    assert ("at " in first) == ("at " in value)
+
+
+DOUBTED = (
+    Note("INVALID trials", "3 of 20 trials were INVALID and not counted"),
+    Note("wide spread", "the repetitions spread over 30 %"),
+    Note("taking turns", "the device and the sender took turns on one core"),
+)
+NOTED = (
+    Note("settings", "trials of 0.5 s; RFC 2544 section 24 wants 60 s"),
+    Note("device", "the device kept 3 connections too many"),
+)
+
+
+def test_in_brief_only_doubts_that_could_change_the_answer_have_a_text_and_come_first_with_what_to_do() -> None:
+    lines = verdict(made([1.0, 1.1], doubts=plain(DOUBTED), notes=plain(NOTED)), brief=True).splitlines()
+    assert lines[2] == (
+        "  Could change the answer: taking turns: the device and the sender took turns on one core. Measure the device "
+        "in placement isolated."
+    )
+    assert lines[3:5] == ["  Widen the interval: wide spread.", "  For information: INVALID trials."]
+    assert [line for line in lines if "Note" in line] == ["  Note: the device kept 3 connections too many."]
+    assert not [line for line in lines if "Trials:" in line]
+
+
+def test_in_full_every_doubt_and_note_has_its_text() -> None:
+    text = verdict(made([1.0, 1.1], doubts=plain(DOUBTED), notes=plain(NOTED)))
+    assert all(note.text in text for note in (*DOUBTED, *NOTED))
+    assert "  Trials: " in text
+
+
+def test_of_several_results_each_doubt_is_named_once_with_its_number() -> None:
+    results = [made([1.0], doubts=plain(DOUBTED[:1])), made([1.0], doubts=plain(DOUBTED)), made([1.0])]
+    assert doubt_lines(results, brief=True)[1:] == [
+        "Widen the interval: wide spread (1 of 3 results).",
+        "For information: INVALID trials (2 of 3 results).",
+    ]
+
+
+def widest(text: str) -> int:
+    return max(map(len, text.splitlines()))
+
+
+LONG = "a-gateway-with-a-name-of-sixty-letters-which-is-longer-than-any"
+
+
+@pytest.mark.parametrize("number", [1, 2, 7, 40])
+def test_tables_of_many_gateways_with_long_names_and_rates_of_six_orders_of_magnitude_fit(number: int) -> None:
+    results = [
+        made(
+            [12.5 * 10 ** (at % 7), 13.5 * 10 ** (at % 7)],
+            median=13.0 * 10 ** (at % 7),
+            parameters={"dut": f"{LONG}{at}"},
+        )
+        for at in range(number)
+    ]
+    for width in (60, 80, 100):
+        shown = text_of(results, width)
+        assert widest(shown) <= width
+        for result in results:
+            assert f"{result.median:,.0f}" in shown or f"{result.median:,.3g}" in shown
+    assert text_of(results, 100_000) == text_of(results)
+
+
+def test_a_table_that_is_too_wide_is_turned_before_it_is_cut() -> None:
+    head = SheetRow("median of", tuple(f"metric-{at} (connections/s)" for at in range(6)))
+    rows = [SheetRow(dut, ("1,000,000",) * 6) for dut in ("nftables-nat44", "linux-ipv4")]
+    lines = render(Sheet((head, *rows), ("All: x.",)), 100).splitlines()
+    assert lines[0].split() == ["median", "of", "nftables-nat44", "linux-ipv4"]
+    assert lines[1].split() == ["metric-0", "(connections/s)", "1,000,000", "1,000,000"]
+    assert (len(lines), lines[-1]) == (8, "All: x.")
+
+
+def test_a_series_that_is_too_wide_has_its_columns_in_several_tables() -> None:
+    row: dict[str, float | str | None] = {f"a_long_name_of_a_column_{at}": 10.0**at for at in range(9)}
+    text = verdict(made([1.0], series=[[row] * 30]), width=100)
+    series = text[text.index("  Series") :]
+    assert widest(series) <= 100
+    assert "100,000,000" in series

@@ -281,7 +281,9 @@ def test_what_an_emulated_device_did_is_stamped_whatever_else_is_doubtful() -> N
     assert found.functional
     first, *others = verdict(found).splitlines()
     assert first.endswith("(functional, not performance)")
-    assert any("Finding: functional, not performance: the device ran on an emulated machine" in line for line in others)
+    assert any(
+        "functional: functional, not performance: the device ran on an emulated machine" in line for line in others
+    )
     assert found.document()["doubts"][0]["word"] == "functional"
 
 

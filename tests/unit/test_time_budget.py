@@ -73,8 +73,8 @@ def test_a_search_ends_with_the_interval_it_has(measure: _WithTime, seconds: flo
         f"between {one.value:,.0f} and {one.upper:,.0f} connections/s: of the time of {seconds:g} s"
         in doubts(result)["undecided"]
     )
-    assert "Limited by the time that the measurement was given: the answer is undecided." in verdict(made(result))
-    assert "Doubts: undecided" in verdict(made(result))
+    assert "The time that the measurement was given limited the result." in verdict(made(result))
+    assert "Could change the answer: undecided" in verdict(made(result))
 
 
 @pytest.mark.parametrize(("metric", "seconds"), [("connection-rate", 4.0), ("throughput", 8.0)])

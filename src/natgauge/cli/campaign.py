@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     help="Workers: local:N (N on this machine), or dask://HOST:PORT (those of a Dask scheduler).",
 )
 @click.option("--host-name", is_flag=True, help="Store the host's name in the folder, which may be published.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every trial, and all doubts in full.")
 def command(
     plans: tuple[Path, ...],
     out: Path | None,
@@ -48,6 +49,7 @@ def command(
     retry_broken: bool,
     on: str | None,
     host_name: bool,
+    verbose: bool,
 ) -> int:
     """Measure all cells of PLAN, a TOML file (see `natgauge plan`), or those of several plans, one after the other.
 
@@ -69,7 +71,7 @@ def command(
     try:
         for each in campaign.orders(plans, order):
             try:
-                statuses.append(_run(each))
+                statuses.append(_run(each, verbose=verbose))
             except NatgaugeError as error:
                 # An error before the campaign began is one of this host, and the other plans would have it, too.
                 if len(plans) == 1 or each.out is None or not (each.out / CAMPAIGN).exists():
@@ -89,26 +91,33 @@ def command(
     return max(statuses)
 
 
-def _run(order: RunOrder) -> int:
+def _run(order: RunOrder, *, verbose: bool) -> int:
     """Run a campaign, print its end, and return the exit status: 4 where a measurement broke."""
     from natgauge.campaigns import campaign
     from natgauge.campaigns.status import status
     from natgauge.cli.progress import ProgressDisplay, duration
 
     began = time.monotonic()
-    with ProgressDisplay() as display:
+    with ProgressDisplay(verbose=verbose) as display:
         folder, _ = campaign.run(order, display)
     campaign_status = status(folder)
-    click.echo(_ended(campaign_status))
+    click.echo(_ended(campaign_status, verbose=verbose))
     click.echo(f"  Time: {duration(time.monotonic() - began)}")
     return 4 if any(measurement.broken for measurement in campaign_status.measurements) else 0
 
 
-def _ended(campaign_status: CampaignStatus) -> str:
+def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:
+    """Return the answers that the results give, their doubts, and the status of the campaign."""
     from natgauge.cli.status import lines
 
-    folders = [measurement.folder for measurement in campaign_status.measurements if measurement.folder]
     shown = lines(campaign_status)
-    if folders:
+    if any(measurement.folder for measurement in campaign_status.measurements):
+        from natgauge.reports.answers import answers
+        from natgauge.reports.find_results import find
+        from natgauge.reports.text import doubt_lines
+
+        results = find([campaign_status.folder]).results
+        said = [sentence.text for sentence in answers(results)]
+        shown = [*said, *doubt_lines(results, brief=not verbose), *shown]
         shown.append(f"  Tables: natgauge report {campaign_status.folder}/results/*")
     return "\n".join(shown)

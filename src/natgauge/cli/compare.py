@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ import click
 import cloup
 
 from natgauge.bench.question import inputs_of_part
-from natgauge.cli.generator import grouped, json_option, option, results_option
+from natgauge.cli.generator import grouped, json_option, option, results_option, verbose_option
 from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
 from natgauge.comparisons.request import CompareOptions
@@ -19,6 +20,7 @@ from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
 
 if TYPE_CHECKING:
+    from natgauge.cli.progress import ProgressDisplay
     from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 
 
@@ -40,7 +42,7 @@ def _options() -> dict[str, list[click.Option]]:
         "Traffic": [option(input_) for input_ in inputs_of_part("traffic")],
         "Lab": [own[name] for name in _PLACE],
         "Device": [option(input_) for input_ in inputs_of_part("device")],
-        "Output": [results_option(), _FORMAT, json_option()],
+        "Output": [results_option(), _FORMAT, verbose_option(), json_option()],
     }
 
 
@@ -55,7 +57,7 @@ def _options() -> dict[str, list[click.Option]]:
     ),
 )
 @click.argument("gateways", nargs=-1, metavar="BASELINE GATEWAY...", type=GATEWAY)
-def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, **choices: Any) -> int:
+def command(gateways: tuple[str, ...], results: Path, form: str, verbose: bool, as_json: bool, **choices: Any) -> int:
     """Compare the costs of gateways, each with the costs of BASELINE.
 
     Gateways in the kernel are timed in short slices that alternate on one core. Gateways with processes, or behind a
@@ -69,21 +71,23 @@ def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, 
 
     if as_json and form != "text":
         raise UsageError(f"compare: --json prints JSON, not {form}; leave out one of --json and --format")
-    with ProgressDisplay() as display:
-        compared = compare(*gateways, results=results, observe=display, on_interim=_print_intervals, **choices)
+    with ProgressDisplay(verbose=verbose) as display:
+        on_interim = partial(_show_intervals, display)
+        compared = compare(*gateways, results=results, observe=display, on_interim=on_interim, **choices)
     _show(compared.result, form=form, as_json=as_json)
     return compared.exit_status
 
 
-def _print_intervals(seconds: float, rounds: int, estimates: Sequence[RatioEstimate]) -> None:
-    """Print the intervals after an interim analysis, on standard error."""
-    for estimate in estimates:
-        if estimate.ratio is not None and estimate.low is not None and estimate.high is not None:
-            click.echo(
-                f"{seconds:.0f} s, {rounds} rounds: {estimate.quantity} of {estimate.gateway}: {estimate.ratio:.4f} "
-                f"({estimate.low:.4f} to {estimate.high:.4f})",
-                err=True,
-            )
+def _show_intervals(display: ProgressDisplay, seconds: float, rounds: int, estimates: Sequence[RatioEstimate]) -> None:
+    """Show the intervals after an interim analysis, on standard error."""
+    display.interim(
+        "\n".join(
+            f"{seconds:.0f} s, {rounds} rounds: {estimate.quantity} of {estimate.gateway}: {estimate.ratio:.4f} "
+            f"({estimate.low:.4f} to {estimate.high:.4f})"
+            for estimate in estimates
+            if estimate.ratio is not None and estimate.low is not None and estimate.high is not None
+        )
+    )
 
 
 def _show(record: ComparisonRecord, *, form: str, as_json: bool) -> None:

@@ -22,13 +22,15 @@ _INVALID_REPEATS: Final = 4
 @click.option(
     "--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder for results."
 )
-def command(results: Path) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Print every trial, and all notes and doubts in full.")
+def command(results: Path, verbose: bool) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
     from natgauge.cli.measure import show
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.measurements.measure import Answer, measure
     from natgauge.records.measurement import Result
     from natgauge.reports.text import table
+    from natgauge.tables import columns
 
     common: dict[str, Any] = {
         "connections": _CONNECTIONS,
@@ -39,7 +41,7 @@ def command(results: Path) -> None:
     }
 
     def ask(metric: str, **settings: Any) -> Answer:
-        with ProgressDisplay() as display:
+        with ProgressDisplay(verbose=verbose) as display:
             return measure(metric, _DUT, results=results, observe=display, **common, **settings)
 
     rate = ask("connection-rate")
@@ -47,6 +49,6 @@ def command(results: Path) -> None:
     answers = [rate, ask("throughput", trial_seconds=_TRIAL_SECONDS, **known)]
     click.echo()
     for each in answers:
-        show(each, as_json=False)
+        show(each, verbose=verbose)
     click.echo()
-    click.echo(table([Result.from_document(each.document) for each in answers]))
+    click.echo(table([Result.from_document(each.document) for each in answers], columns()))

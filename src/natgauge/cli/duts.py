@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Final
@@ -13,7 +12,7 @@ import cloup
 
 from natgauge.cli.names import GATEWAY
 
-#: Width of a line that goes to a file or a pipe.
+#: Width of the wrapped lines of -v.
 _COLUMNS: Final = 100
 _HEADINGS: Final = ("name", "kind", "runs", "last run by us", "title")
 
@@ -33,6 +32,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
         return
     from natgauge.duts.recipe import available, load
     from natgauge.duts.support import last_run, places
+    from natgauge.tables import columns
 
     available_paths = available()
     recipes = [load(path) for paths in available_paths.values() for path in paths]
@@ -53,7 +53,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     if not verbose:
         same = {name for name, paths in available_paths.items() if len(paths) > 1}
         rows = [_HEADINGS, *(_row(recipe, twice=recipe.name in same) for recipe in recipes)]
-        for line in _table(rows, shutil.get_terminal_size((_COLUMNS, 0)).columns):
+        for line in _table(rows, columns()):
             click.echo(line)
         return
     width = max((len(recipe.name) for recipe in recipes), default=0)

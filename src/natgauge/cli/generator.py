@@ -125,3 +125,8 @@ def results_option() -> cloup.Option:
 def json_option() -> cloup.Option:
     """Return the option for one JSON object instead of text."""
     return cloup.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object on standard output.")
+
+
+def verbose_option() -> cloup.Option:
+    """Return the option for every trial, note and doubt."""
+    return cloup.Option(["-v", "--verbose"], is_flag=True, help="Print every trial, and all notes and doubts in full.")

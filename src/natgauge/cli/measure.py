@@ -13,7 +13,7 @@ import cloup
 
 from natgauge import procedures
 from natgauge.bench.question import inputs_of_part, place_inputs
-from natgauge.cli.generator import grouped, json_option, only_in, option, results_option
+from natgauge.cli.generator import grouped, json_option, only_in, option, results_option, verbose_option
 from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
 from natgauge.errors import UsageError
@@ -76,7 +76,7 @@ def options(procedure: Procedure[Any]) -> dict[str, list[click.Option]]:
     host_name = cloup.Option(
         ["--host-name"], is_flag=True, help="Store the host's name in the results folder, which may be published."
     )
-    return {**sections, "Output": [results_option(), host_name, json_option()]}
+    return {**sections, "Output": [results_option(), host_name, verbose_option(), json_option()]}
 
 
 class _Metric(cloup.Command):
@@ -111,8 +111,15 @@ def _having(written: str) -> list[tuple[Input, str]]:
 def _command_of(metric: str) -> click.Command:
     procedure = procedures.get(metric)
 
-    def measure_one(dut: str, results: Path, host_name: bool, as_json: bool, **choices: Any) -> None:
-        _measure(metric, dut, results, host_name=host_name, as_json=as_json, choices=choices)
+    def measure_one(dut: str, results: Path, host_name: bool, verbose: bool, as_json: bool, **choices: Any) -> None:
+        from natgauge.bench.question import ask
+        from natgauge.cli.progress import ProgressDisplay
+        from natgauge.measurements.measure import answer
+
+        question = ask(metric, dut, choices)
+        with ProgressDisplay(verbose=verbose) as display:
+            answered = answer(question, display, results=results, host_name=host_name)
+        show(answered, verbose=verbose, as_json=as_json)
 
     return _Metric(
         metric,
@@ -175,22 +182,12 @@ def command() -> None:
     """Measure METRIC of one gateway.
 
     Progress is printed on standard error, the result on standard output. A results folder stores every trial.
+    With -v every trial, note and doubt is printed, too.
     `natgauge measure METRIC --help` shows the settings of a metric.
     """
 
 
-def _measure(metric: str, dut: str, results: Path, *, host_name: bool, as_json: bool, choices: dict[str, Any]) -> None:
-    from natgauge.bench.question import ask
-    from natgauge.cli.progress import ProgressDisplay
-    from natgauge.measurements.measure import answer
-
-    question = ask(metric, dut, choices)
-    with ProgressDisplay() as display:
-        answered = answer(question, display, results=results, host_name=host_name)
-    show(answered, as_json=as_json)
-
-
-def show(answered: Answer, *, as_json: bool) -> None:
+def show(answered: Answer, *, verbose: bool = False, as_json: bool = False) -> None:
     """Print an answer: one JSON object, or words and where the evidence lies."""
     if as_json:
         import json
@@ -199,6 +196,7 @@ def show(answered: Answer, *, as_json: bool) -> None:
         return
     from natgauge.records.measurement import Result
     from natgauge.reports.text import verdict
+    from natgauge.tables import columns
 
-    click.echo(verdict(Result.from_document(answered.document)))
+    click.echo(verdict(Result.from_document(answered.document), brief=not verbose, width=columns()))
     click.echo(f"  Evidence: {answered.folder}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Final, Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
@@ -24,12 +24,18 @@ _REFRESHES_PER_SECOND: Final = 8
 
 
 class ProgressDisplay:
-    """A `Observer` that prints progress. Use it as a context manager around the measurement."""
+    """A `Observer` that prints progress. Use it as a context manager around the measurement.
 
-    def __init__(self, console: Console | None = None) -> None:
+    On a terminal one line changes while the measurement runs, below a line with the part of the work, and disappears
+    at the end; with `verbose` each trial is a line above them. Elsewhere each part and each trial is a plain line.
+    """
+
+    def __init__(self, console: Console | None = None, *, verbose: bool = False) -> None:
         self._console = console if console is not None else Console(stderr=True, highlight=False, soft_wrap=True)
+        self._lines = verbose or not self._console.is_terminal
         self._live: Live | None = None
         self._now: Event | None = None
+        self._stage = ""
         self._stages: list[str] = []
         # Verdict on the period before: of many periods only those with another one are lines.
         self._period = Verdict.PASS
@@ -51,26 +57,30 @@ class ProgressDisplay:
 
         Without a terminal it is printed with the first trial, so that a refused question prints only its error.
         """
+        self._stage = text
         if self._live is not None:
-            self._live.update(Text(text))
+            self._live.update(_cut(text))
         elif self._now is not None:
             self._console.print(Text(text))
         else:
             self._stages.append(text)
 
+    def interim(self, text: str) -> None:
+        """Print an interim result; on a terminal it is the live line, unless every trial is a line."""
+        if self._live is not None and not self._lines:
+            self._live.update(_cut(text))
+        else:
+            self._console.print(Text(text))
+
     def running(self, progress: Progress) -> None:
         """Show the trial's progress on the live line."""
-        phase = progress.phase.replace("phase", "phase ")
-        self._show(
-            f"{phase} {progress.seconds:.1f} s: sent {progress.made_frames:,} of {progress.intended_frames:,}, "
-            f"received {progress.received_frames:,}"
-        )
+        self._show(f"{progress.seconds:.1f} s")
 
     def event(self, event: Event) -> None:
         """Update the live line when a trial starts; print a line when it ends."""
         while self._stages:
             self._console.print(Text(self._stages.pop(0)))
-        if self._now is None and event.most_seconds is not None:
+        if self._now is None and event.most_seconds is not None and self._lines:
             most = duration(event.most_seconds)
             self._console.print(
                 Text(f"{event.metric}: at most {most} from now on; it then ends with the results so far")
@@ -78,9 +88,9 @@ class ProgressDisplay:
         self._now = event
         if event.outcome is None:
             self._period = Verdict.PASS
-            self._show("starting")
-        elif event.period and event.outcome.verdict is self._period:
-            self._show(self._period)
+            self._show("")
+        elif (event.period and event.outcome.verdict is self._period) or not self._lines:
+            self._show(event.outcome.verdict)
         else:
             self._period = event.outcome.verdict
             self._console.print(_line(event, event.outcome))
@@ -89,10 +99,19 @@ class ProgressDisplay:
         if self._live is None or self._now is None:
             return
         event = self._now
-        left = "" if event.seconds_left is None else f"about {duration(event.seconds_left)} left"
+        left = "" if event.seconds_left is None else f"{duration(event.seconds_left)} left"
         most = "" if event.most_seconds_left is None else f"at most {duration(event.most_seconds_left)}"
-        parts = (f"{_number(event)} {describe(event.plan)}", where, _searched(event.bounds), left, most)
-        self._live.update(Text("; ".join(part for part in parts if part)))
+        measured = f"{event.metric} {event.repetition}/{event.repetitions}: {_load(event.plan)}"
+        trial = f"trial {event.trial}" if not event.period else f"period {event.period}"
+        # The end of the line is cut on a narrow terminal.
+        parts = (measured, _searched(event.bounds), left or most, trial, where)
+        line = _cut(", ".join(part for part in parts if part))
+        self._live.update(Group(_cut(self._stage), line) if self._stage else line)
+
+
+def _cut(text: str) -> Text:
+    """A line that a narrow terminal cuts instead of wrapping it."""
+    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def _number(event: Event) -> str:
@@ -121,12 +140,16 @@ def _searched(bounds: Bounds) -> str:
 
 def describe(plan: TrialPlan) -> str:
     """Describe a trial in a few words."""
+    return _load(plan) if plan.phase2 is None else f"{_load(plan)} for {plan.phase2.seconds:g} s"
+
+
+def _load(plan: TrialPlan) -> str:
     if plan.phase2 is None:
         return f"{plan.connections:,} connections at {plan.phase1_rate:,.0f}/s"
     rates = (plan.phase2.initiator_rate, plan.phase2.responder_rate)
     active = sum(rate > 0 for rate in rates)
     which = "each way" if active == 2 else ("up" if rates[0] > 0 else "down")
-    return f"{max(rates):,.0f} frames/s {which} for {plan.phase2.seconds:g} s"
+    return f"{max(rates):,.0f} frames/s {which}"
 
 
 def _figures(outcome: TrialOutcome) -> str:

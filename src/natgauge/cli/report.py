@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import cloup
@@ -15,6 +15,7 @@ from natgauge.cli.names import AGAINST, PUBLISHED
 
 if TYPE_CHECKING:
     from natgauge.reports.find_results import StoredResults
+    from natgauge.reports.sheet import Sheet
 
 #: Form of a table -> the module of `natgauge.reports` that makes it.
 _FORMS: Final[Mapping[str, str]] = {
@@ -173,39 +174,59 @@ def _refuse(
 
 def _measured(collected: StoredResults, form: str, against: str | None, published: tuple[str, ...]) -> str:
     """The table of all results of measurements."""
-    from natgauge.reports import draft, matrix
+    from natgauge.reports import matrix
     from natgauge.reports import pivot as turned
+    from natgauge.reports import sheet as sheets
+    from natgauge.reports.answers import answers
     from natgauge.reports.published import beside
 
     theirs = beside(published, collected.results)
-    view = importlib.import_module(f"natgauge.reports.{_FORMS[form]}")
-    if against is None:
-        ours = view.table(collected.results)
+    if against is None and form != "text":
+        ours = _view(form).table(collected.results)
+    elif against is None:
+        ours = _rendered(form, sheets.sheet(collected.results))
+    elif against == "metrics":
+        ours = _rendered(form, matrix.sheet(collected.results))
     else:
-        if against == "metrics":
-            sheet = matrix.sheet(collected.results)
-        else:
-            sheet = turned.sheet(collected.results, against, narrow=form == "draft")
-        ours = draft.plain(sheet) if form == "draft" else view.render(sheet)
+        ours = _rendered(form, turned.sheet(collected.results, against, narrow=form == "draft"))
+    if form == "text":
+        said = "\n".join(sentence.text for sentence in answers(collected.results))
+        ours = f"{said}\n\n{ours}"
     return f"Measured here:\n{ours}\n\n{theirs}" if theirs else str(ours)
+
+
+def _rendered(form: str, shown: Sheet) -> str:
+    """Return a sheet in a form; text is as wide as the terminal, drafts have no frames."""
+    from natgauge.reports import draft, text
+    from natgauge.tables import columns
+
+    if form == "text":
+        return text.render(shown, columns())
+    return draft.plain(shown) if form == "draft" else str(_view(form).render(shown))
+
+
+def _view(form: str) -> Any:
+    return importlib.import_module(f"natgauge.reports.{_FORMS[form]}")
 
 
 def _shaped(collected: StoredResults, form: str, name: str, *, beside: bool) -> str:
     """The results of measurements in the shape of a published table."""
-    from natgauge.reports import draft, like
+    from natgauge.reports import like
 
-    shown = like.sheet(name, collected.results, beside=beside)
-    if form == "draft":
-        return draft.plain(shown)
-    return str(importlib.import_module(f"natgauge.reports.{_FORMS[form]}").render(shown))
+    return _rendered(form, like.sheet(name, collected.results, beside=beside))
 
 
 def _compared(collected: StoredResults, form: str) -> str:
     """A table for each comparison; CSV has one for all."""
     from natgauge.reports import comparison
+    from natgauge.reports.answers import of_comparison
 
     if form == "csv":
         return comparison.csv_table(collected.records)
-    view = importlib.import_module(f"natgauge.reports.{_FORMS[form]}")
-    render = view.plain if form == "draft" else view.render
-    return "\n\n".join(render(comparison.sheet(record)) for record in collected.records)
+    tables = [_rendered(form, comparison.sheet(record)) for record in collected.records]
+    if form == "text":
+        tables = [
+            "\n".join([*(sentence.text for sentence in of_comparison(record)), "", table])
+            for record, table in zip(collected.records, tables, strict=True)
+        ]
+    return "\n\n".join(tables)

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import cloup
 
 if TYPE_CHECKING:
     from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
+
+#: The most values of a measurement that are printed one by one.
+_MOST_VALUES: Final = 3
 
 
 @cloup.command("status", short_help="Show the progress of a campaign.")
@@ -35,7 +40,7 @@ def command(folder: Path, as_json: bool) -> None:
 def lines(campaign_status: CampaignStatus) -> list[str]:
     """The status of a campaign, in words."""
     from natgauge.cli.progress import duration
-    from natgauge.tables import aligned
+    from natgauge.tables import aligned, columns
 
     done = sum(measurement.done for measurement in campaign_status.measurements)
     left = sum(measurement.left for measurement in campaign_status.measurements)
@@ -55,7 +60,11 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
         (f"{measurement.cell} {measurement.measurement}", _measurement(measurement))
         for measurement in campaign_status.measurements
     ]
-    text.extend(f"  {line}" for line in aligned(rows))
+    table = [f"  {line}" for line in aligned(rows)]
+    if max(map(len, table)) > columns():
+        # Long names of gateways: what was measured follows in a line of its own.
+        table = [f"{'  ' * (1 + at)}{cell}" for row in rows for at, cell in enumerate(row)]
+    text.extend(table)
     causes = Counter(measurement.broken for measurement in campaign_status.measurements if measurement.broken)
     text.extend(f"  broken ({count} measurements): {cause}" for cause, count in causes.items())
     return text
@@ -77,8 +86,16 @@ def _now(now: Any) -> str:
 def _measurement(measurement: MeasurementStatus) -> str:
     if measurement.broken and not measurement.done:
         return "broken"
-    values = ", ".join(f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in measurement.values)
-    parts = [f"{values} {measurement.unit}"] if values else []
+    parts = [f"{_values(measurement.values)} {measurement.unit}"] if measurement.values else []
     parts += [f"{measurement.cut_off} cut off by their time"] if measurement.cut_off else []
     text = f": {'; '.join(parts)}" if parts else ""
     return f"{'broken, ' if measurement.broken else ''}{measurement.done} of {measurement.most_repetitions}{text}"
+
+
+def _values(values: Sequence[float]) -> str:
+    """Up to three values; of more, their median and range."""
+    from natgauge.reports.rows import number
+
+    if len(values) <= _MOST_VALUES:
+        return ", ".join(map(number, values))
+    return f"{number(statistics.median(values))} ({number(min(values))} to {number(max(values))})"

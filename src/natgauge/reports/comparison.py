@@ -10,6 +10,7 @@ from typing import Final
 
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
+from natgauge.reports.answers import of_comparison
 from natgauge.reports.sheet import Sheet, SheetRow
 
 #: What the costs of each method are.
@@ -27,6 +28,7 @@ def text(record: ComparisonRecord) -> str:
 
 
 def _sentences(record: ComparisonRecord) -> Iterator[str]:
+    yield from (sentence.text for sentence in of_comparison(record))
     yield f"Costs compared with {record.baseline.label}, as {_COSTS[record.by]}:"
     for estimate in record.estimates:
         costs = _costs(estimate.nanoseconds, estimate.ratio_to_forwarding)
@@ -40,8 +42,6 @@ def _sentences(record: ComparisonRecord) -> Iterator[str]:
         yield f"  {cost.quantity}: {costs}{tester}"
     yield from (f"  Note: {note}" for note in record.notes)
     yield from (f"  Doubt: {doubt}" for doubt in doubts(record))
-    if record.fail_above is not None:
-        yield f"Answer: {answer(record)}"
     yield from (f"  {rates}" for rates in _rates(record))
     yield f"  {_length(record)}. Evidence: {record.results}"
 

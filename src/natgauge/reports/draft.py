@@ -41,21 +41,31 @@ def render(shown: Sheet) -> str:
     return _pieces(shown, parts, lambda first, last: _framed(shown.lines, first, last, label))
 
 
-def plain(shown: Sheet) -> str:
-    """Return tables of a sheet without frames, so that more columns fit."""
+def plain(shown: Sheet, width: int = WIDTH, indent: int = _INDENT) -> str:
+    """Return tables of a sheet without frames, so that more columns fit.
+
+    Args:
+        shown: the sheet.
+        width: most characters of a line, at least 50.
+        indent: blanks before each line of a table.
+    """
     widths = _widths(shown.lines)
     label = _label(shown)
-    room = WIDTH - _INDENT - sum(width + _APART for width in widths)
+    room = width - indent - sum(column + _APART for column in widths)
     if room >= min(label, _LEAST_LABEL):
         label = min(label, room)
         parts = [(0, len(widths))]
     else:
         label = min(label, _LABEL)
-        parts = _parts(widths, WIDTH - _INDENT - label, _APART)
-    return _pieces(shown, parts, lambda first, last: _unframed(shown.lines, first, last, label))
+        parts = _parts(widths, width - indent - label, _APART)
+    return _pieces(
+        shown, parts, lambda first, last: _unframed(shown.lines, slice(first, last), label, width, indent), width=width
+    )
 
 
-def _pieces(shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int, int], Iterator[str]]) -> str:
+def _pieces(
+    shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int, int], Iterator[str]], width: int = WIDTH
+) -> str:
     """Return a table for each part, with its column numbers where there are several, then the sentences below."""
     text: list[str] = []
     for first, last in parts:
@@ -64,22 +74,22 @@ def _pieces(shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int
             text.append(f"{columns} of {shown.columns}:")
         text += [*piece(first, last), ""]
     for sentence in shown.below:
-        text += textwrap.wrap(sentence, WIDTH)
+        text += textwrap.wrap(sentence, width)
     return "\n".join(text).rstrip("\n")
 
 
-def _unframed(lines: Sequence[SheetRow], first: int, last: int, label: int) -> Iterator[str]:
-    widths = _widths(lines)[first:last]
+def _unframed(lines: Sequence[SheetRow], part: slice, label: int, width: int, indent: int) -> Iterator[str]:
+    widths = _widths(lines)[part]
     for line in lines:
         if not line.cells:
             yield ""
-            yield from textwrap.wrap(line.heading, WIDTH - _INDENT, initial_indent=" " * _INDENT)
+            yield from textwrap.wrap(line.heading, width - indent, initial_indent=" " * indent)
             continue
         heads = textwrap.wrap(line.heading, label, subsequent_indent=" ")
-        cells = [textwrap.wrap(cell, width) for cell, width in zip(line.cells[first:last], widths, strict=True)]
+        cells = [textwrap.wrap(cell, column) for cell, column in zip(line.cells[part], widths, strict=True)]
         for number in range(max(len(heads), *map(len, cells))):
-            parts = [f"{_at(cell, number):>{width + _APART}}" for cell, width in zip(cells, widths, strict=True)]
-            yield f"{'':{_INDENT}}{_at(heads, number):<{label}}{''.join(parts)}".rstrip()
+            parts = [f"{_at(cell, number):>{column + _APART}}" for cell, column in zip(cells, widths, strict=True)]
+            yield f"{'':{indent}}{_at(heads, number):<{label}}{''.join(parts)}".rstrip()
 
 
 def _label(shown: Sheet) -> int:

@@ -8,29 +8,26 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.measurer import Verdict
-from natgauge.notes import count_of
+from natgauge.notes import NoteWord, count_of
 from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
+from natgauge.reports import draft
+from natgauge.reports.answers import GRADE_TITLES, Doubted, answers, doubted
 from natgauge.reports.find_results import read_summary
 from natgauge.reports.rows import (
     CACHES,
-    IN_ALL,
-    UNIT_IN_ALL,
     Cell,
-    doubt_words,
     filling,
     number,
     printed,
     ranged,
-    unit_of,
     unit_of_frames,
     whole,
 )
-from natgauge.reports.sheet import Sheet, findings, sheet
+from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.table_memory import LEAST_CONNECTIONS
 from natgauge.tables import aligned
 from natgauge.words import LimitedBy
@@ -55,52 +52,83 @@ _OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")
 #: One load or step of a series.
 SeriesRow = Mapping[str, Cell]
 
+_INDENT: Final = "    "
 #: The most rows of a series that are shown; the results folder has all.
 _MOST_ROWS: Final = 24
+#: Subjects of notes that say something of the device; the others repeat the settings and the method.
+_ON_DEVICE: Final[frozenset[NoteWord]] = frozenset({"device", "throughput", "own delay"})
 #: Metrics that fill the connection tracking table; for others the memory of a connection is no answer.
 _FILLING: Final = frozenset({"connection-rate", "validated-connection-rate", "table-capacity", "tear-down-rate"})
 #: Ends of names of columns for one direction, which are not shown; the worse direction has its own column.
 _DIRECTIONS: Final = ("_from_initiator", "_from_responder")
 
 
-def verdict(result: Result) -> str:
-    """Return the result as text: value, uncertainty, and limit."""
-    lines = [headline(result), *(f"  {sentence}" for sentence in sentences(result))]
-    if result.doubts:
-        lines.append(f"  Doubts: {doubt_words(result)}.")
-    lines += [f"  Finding: {text}." for text in findings(result)]
-    lines += [f"  Note: {note}." for note in notes_of(result)]
-    return "\n".join([*lines, *_series(result)])
+def verdict(result: Result, *, brief: bool = False, width: int | None = None) -> str:
+    """Return the result as text: the answer in the first line, then limit, doubts by grade, and conditions.
 
-
-def headline(result: Result) -> str:
-    """Return device, metric and median; for a throughput also the rate of all directions together.
-
-    "at most" precedes a time or cost that something other than the device made larger.
+    Args:
+        result: the result.
+        brief: whether to name doubts that could not change the answer by their words alone, and to leave out
+            the trials and the notes that say the same of every measurement with these settings.
+        width: most characters of a line of a series, as for `render`.
     """
-    bound = "at most " if better(result.metric) == "lower" and bounds(result)[0] < result.median else ""
-    line = f"{result.dut}: {result.metric} {bound}{number(result.median)} {unit_of(result)}"
-    if IN_ALL in result.figures:
-        line += f", {number(result.figures[IN_ALL].median)} {UNIT_IN_ALL}"
-    return f"{line} ({FUNCTIONAL})" if result.functional else line
+    first, *others = (sentence.text for sentence in answers([result]))
+    lines = [f"{first} ({FUNCTIONAL})" if result.functional else first, *(f"  {text}" for text in others)]
+    lines += [f"  {line}" for line in doubt_lines([result], brief=brief)]
+    lines += [f"  {sentence}" for sentence in (_certainty(result, spread=False), *_facts(result))]
+    lines += [] if brief else [f"  Trials: {_trials(result.trials)}."]
+    lines += [f"  Note: {note}." for note in notes_of(result, brief=brief)]
+    return "\n".join([*lines, *_series(result, width)])
+
+
+def doubt_lines(results: Sequence[Result], *, brief: bool = False) -> list[str]:
+    """Return the doubts of results by grade, those that could change the answer first; each word once.
+
+    Args:
+        results: the results.
+        brief: whether only doubts that could change the answer have their text, and others only their word.
+    """
+    lines = []
+    for grade, every in doubted(results).items():
+        title = GRADE_TITLES[grade]
+        if brief and grade != "answer":
+            words = ", ".join(f"{each.doubt.word}{_share(each, results)}" for each in every)
+            lines += [f"{title}: {words}."] if words else []
+        else:
+            lines += [f"{title}: {_doubt(each, results)}" for each in every]
+    return lines
+
+
+def _doubt(found: Doubted, results: Sequence[Result]) -> str:
+    """A doubt's word and text, how many of several results have it, and what to do."""
+    text = f"{found.doubt.word}{_share(found, results)}: {found.doubt.text}."
+    return f"{text} {found.remedy}".rstrip()
+
+
+def _share(found: Doubted, results: Sequence[Result]) -> str:
+    return f" ({len(found.results)} of {len(results)} results)" if len(results) > 1 else ""
 
 
 def sentences(result: Result) -> list[str]:
     """Return sentences on uncertainty, conditions, limit, and outcomes of the trials."""
-    return [
-        _certainty(result),
-        *_latency(result),
-        *_deletions(result),
-        *_memory(result),
-        _conditions(result),
-        *_link(result),
-        f"Limited by {_LIMITS[result.limited_by]}.",
-        f"Trials: {_trials(result.trials)}.",
-    ]
+    limit = f"Limited by {_LIMITS[result.limited_by]}."
+    return [_certainty(result), *_facts(result), limit, f"Trials: {_trials(result.trials)}."]
 
 
-def notes_of(result: Result) -> list[str]:
-    """Return the notes; several contradictions become one line."""
+def _facts(result: Result) -> list[str]:
+    """Figures beyond the value, and the conditions of the measurement."""
+    return [*_latency(result), *_deletions(result), *_memory(result), _conditions(result), *_link(result)]
+
+
+def notes_of(result: Result, *, brief: bool = False) -> list[str]:
+    """Return the notes; several contradictions become one line.
+
+    Args:
+        result: the result.
+        brief: whether only notes on the device are returned.
+    """
+    if brief:
+        return [str(note) for note in result.notes if note.word in _ON_DEVICE]
     contradictions = count_of(result.notes, "contradictions")
     if contradictions < 2:
         return list(map(str, result.notes))
@@ -111,7 +139,7 @@ def notes_of(result: Result) -> list[str]:
     return [*(str(note) for note in result.notes if note.word != "contradictions"), text]
 
 
-def _series(result: Result) -> list[str]:
+def _series(result: Result, width: int | None) -> list[str]:
     """Return the table of a series: by load, or that of the repetition whose value is nearest to the median."""
     values = result.values
     loads = by_load(result) if len(values) > 1 else None
@@ -131,7 +159,8 @@ def _series(result: Result) -> list[str]:
     step = -(-len(series) // _MOST_ROWS)
     each = "" if step == 1 else f"; one in {step} of {len(series):,} rows, and the last"
     shown = series[::step] if (len(series) - 1) % step == 0 else [*series[::step], series[-1]]
-    return [f"  Series{which}{each}{rates_of(series, result)}:", *(f"    {line}" for line in _series_lines(shown))]
+    lines = _series_lines(shown, None if width is None else width - len(_INDENT))
+    return [f"  Series{which}{each}{rates_of(series, result)}:", *(f"{_INDENT}{line}".rstrip() for line in lines)]
 
 
 def rates_of(series: Sequence[SeriesRow], result: Result) -> str:
@@ -140,12 +169,15 @@ def rates_of(series: Sequence[SeriesRow], result: Result) -> str:
     return f" (rates: {unit_of_frames(result)})" if over_loads else ""
 
 
-def _series_lines(series: Sequence[SeriesRow]) -> list[str]:
+def _series_lines(series: Sequence[SeriesRow], width: int | None) -> list[str]:
     """Return aligned lines with a column for each name, in the order of first appearance."""
     names = series_names(series)
     heads = [name.replace("_", " ") for name in names]
     cells = [heads, *([series_cell(row.get(name)) for name in names] for row in series)]
-    return aligned(cells, right=range(len(names)))
+    lines = aligned(cells, right=range(len(names)))
+    if width is None or _widest(lines) <= width:
+        return lines
+    return render(Sheet(tuple(SheetRow(row[0], tuple(row[1:])) for row in cells), ()), width).splitlines()
 
 
 def series_names(series: Sequence[SeriesRow]) -> list[str]:
@@ -164,18 +196,18 @@ def spread_of(result: Result) -> float | None:
     return furthest / result.median if result.median else None
 
 
-def _certainty(result: Result) -> str:
+def _certainty(result: Result, *, spread: bool = True) -> str:
+    """The number of repetitions and the error of the search; `spread`: also the range of the repetitions."""
     count = len(result.repetitions)
-    if count == 1:
-        spread = "One repetition"
-    else:
-        spread = f"Median of {count} repetitions, {number(result.minimum)} to {number(result.maximum)}"
-        if (furthest := spread_of(result)) is not None:
-            spread += f" (±{furthest:.1%})"
+    text = "One repetition" if count == 1 else f"Median of {count} repetitions"
+    if count > 1:
+        text += f", {number(result.minimum)} to {number(result.maximum)}" if spread else ""
+        furthest = spread_of(result)
+        text += "" if furthest is None else f" (±{furthest:.1%})"
     if not {"error", "capacity_error"} & result.parameters.settings.keys():
-        return f"{spread}."
+        return f"{text}."
     certainty = "no rate failed" if result.error is None else f"error of the search {number(result.error)}"
-    return f"{spread}; {certainty}."
+    return f"{text}; {certainty}."
 
 
 def _latency(result: Result) -> Iterator[str]:
@@ -269,20 +301,48 @@ def _trials(trials: Mapping[Verdict, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in trials.items() if count) or "none"
 
 
-def table(results: Sequence[Result]) -> str:
+def table(results: Sequence[Result], width: int | None = None) -> str:
     """Return a column per result, with the rows of RFC 9693 section 6; rows without any value are left out.
 
     Doubts, and reasons why results are not compared, are below the table.
 
+    Args:
+        results: the results.
+        width: most characters of a line of the table, as for `render`.
+
     Raises:
         UsageError: there are no results.
     """
-    return render(sheet(results))
+    return render(sheet(results), width)
 
 
-def render(shown: Sheet) -> str:
-    """Return a sheet as text."""
-    rows = [(line.heading, *line.cells) for line in shown.lines if line.cells]
-    printed = iter(aligned(rows, right=range(1, shown.columns + 1)))
-    lines = [next(printed) if line.cells else f"\n{line.heading}" for line in shown.lines]
-    return "\n".join([*lines, *shown.below])
+def render(shown: Sheet, width: int | None = None) -> str:
+    """Return a sheet as text.
+
+    Args:
+        shown: the sheet.
+        width: most characters of a line of the table: a table that is wider is turned, so that its columns are its
+            rows; if that is too wide, too, its columns are in several tables, and long words are broken. None = any.
+    """
+    tables = [_whole(shown.lines)]
+    if width is not None and _widest(tables[0]) > width:
+        tables += [_whole(_turned(shown.lines))] if all(line.cells for line in shown.lines) else []
+        if _widest(tables[-1]) > width:
+            return draft.plain(shown, width, indent=0)
+    return "\n".join([*tables[-1], *shown.below])
+
+
+def _whole(rows: Sequence[SheetRow]) -> list[str]:
+    """Return the lines of a table; rows without cells are headings."""
+    columns = len(rows[0].cells)
+    printed = iter(aligned([(row.heading, *row.cells) for row in rows if row.cells], right=range(1, columns + 1)))
+    return [next(printed) if row.cells else f"\n{row.heading}" for row in rows]
+
+
+def _turned(rows: Sequence[SheetRow]) -> list[SheetRow]:
+    turned = zip(*((row.heading, *row.cells) for row in rows), strict=True)
+    return [SheetRow(column[0], column[1:]) for column in turned]
+
+
+def _widest(lines: Sequence[str]) -> int:
+    return max(len(line) for text in lines for line in text.split("\n"))
