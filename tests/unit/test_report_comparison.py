@@ -63,7 +63,7 @@ def test_a_folder_holds_measurements_and_comparisons(tmp_path: Path, capsys: pyt
     Store(tmp_path / "c").write_plan({})
     assert run(["report", str(tmp_path)]) == 0
     shown = capsys.readouterr()
-    assert shown.out.index("throughput") < shown.out.index(f"{BASELINE} (baseline)")
+    assert shown.out.index("throughput") < shown.out.index("(baseline)")
     assert f"{tmp_path / 'c'}: left out" in shown.err
     assert run(["report", "--format", "csv", str(tmp_path)]) == 2
     assert "measurements and comparisons, which have different columns" in capsys.readouterr().err
@@ -152,12 +152,12 @@ def test_an_open_ratio_says_what_limited_it() -> None:
 
 @pytest.mark.parametrize(
     ("above", "decided", "said"),
-    [(True, True, "more than 3.0%"), (False, True, "not more than 3.0%"), (False, False, "undecided whether more")],
+    [(True, True, "more than 3"), (False, True, "not more than 3"), (False, False, "undecided whether more")],
 )
 def test_what_fail_above_asked_is_the_headline_of_the_comment(above: bool, decided: bool, said: str) -> None:  # noqa: FBT001
     record = compared(fail_above=0.03, above=above, decided=decided)
     assert comparison.comment(record).startswith(f"### natgauge: {said}")
-    assert f"Answer: {said}" in comparison.text(record)
+    assert said in comparison.text(record).splitlines()[0]
 
 
 # The page

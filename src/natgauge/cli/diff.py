@@ -72,5 +72,7 @@ def command(
 
         click.echo(json.dumps(both_kinds.document(difference), allow_nan=False))
     else:
-        click.echo(both_kinds.text(difference))
+        from natgauge.tables import columns
+
+        click.echo(both_kinds.text(difference, columns()))
     context.exit(difference.exit_status)

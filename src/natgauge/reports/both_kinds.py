@@ -50,13 +50,13 @@ def difference(
     return RunDifference(results, ratios)
 
 
-def text(difference: RunDifference) -> str:
-    """Return the lines for results, then the lines for comparisons."""
+def text(difference: RunDifference, width: int | None = None) -> str:
+    """Return the lines for results, then the lines for comparisons; `width`: most characters of a line of a table."""
     parts = []
     if difference.results is not None:
-        parts.append(of_results.text(difference.results))
+        parts.append(of_results.text(difference.results, width))
     if difference.ratios is not None:
-        parts.append(of_ratios.text(difference.ratios))
+        parts.append(of_ratios.text(difference.ratios, width))
     return "\n\n".join(parts)
 
 

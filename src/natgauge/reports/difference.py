@@ -17,8 +17,8 @@ from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters, describe
 from natgauge.reports.rows import doubt_words, number, unit_of
+from natgauge.reports.text import fitted
 from natgauge.statistics.interval import CONFIDENCE
-from natgauge.tables import aligned
 
 DIFF_SCHEMA: Final = "natgauge-diff-1"
 
@@ -217,11 +217,16 @@ def _word(pair: Pair, *, risen: bool) -> Outcome:
     return "better" if risen == (wanted == "higher") else "worse"
 
 
-def text(diff: Diff) -> str:
-    """Return a line per metric, the varied parameters, then the reasons against a conclusion."""
+def text(diff: Diff, width: int | None = None) -> str:
+    """Return a line per metric, the varied parameters, then the reasons against a conclusion.
+
+    Args:
+        diff: the difference.
+        width: most characters of a line of the table; None = any.
+    """
     head = ("metric", "device", "first", "second", "unit", "second/first", f"interval {CONFIDENCE:.0%}", "")
     rows = [head, *(_row(line) for line in diff.lines)]
-    lines = aligned(rows, right=(2, 3, 5, 6))
+    lines = fitted(rows, right=(2, 3, 5, 6), width=width)
     for at, line in enumerate(diff.lines, start=1):
         lines += [f"Line {at}: {sentence}." for sentence in _said(line)]
     for where, missing in (("first", diff.only_first), ("second", diff.only_second)):

@@ -56,7 +56,7 @@ def plain(shown: Sheet, width: int = WIDTH, indent: int = _INDENT) -> str:
         label = min(label, room)
         parts = [(0, len(widths))]
     else:
-        label = min(label, _LABEL)
+        label = min(label, width // 3)
         parts = _parts(widths, width - indent - label, _APART)
     return _pieces(
         shown, parts, lambda first, last: _unframed(shown.lines, slice(first, last), label, width, indent), width=width

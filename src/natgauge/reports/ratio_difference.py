@@ -14,8 +14,8 @@ from natgauge.errors import UsageError
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.reports.comparison import number
 from natgauge.reports.difference import ALIKE, UNKNOWN, WORSE, Outcome, Reason, check_names
+from natgauge.reports.text import fitted
 from natgauge.statistics.interval import MedianEstimate
-from natgauge.tables import aligned
 
 _HEAD: Final = ("gateway", "of", "first", "second", "second/first", "interval", "")
 #: The two comparisons were made at different times.
@@ -138,9 +138,14 @@ def _open(change: RatioChange) -> str:
     return "; ".join(texts)
 
 
-def text(difference: RatioDifference) -> str:
-    """Return a line for each gateway and quantity, then the reasons against each conclusion."""
-    lines = aligned([_HEAD, *(_row(line) for line in difference.lines)], right=(2, 3, 4, 5))
+def text(difference: RatioDifference, width: int | None = None) -> str:
+    """Return a line for each gateway and quantity, then the reasons against each conclusion.
+
+    Args:
+        difference: the difference.
+        width: most characters of a line of the table; None = any.
+    """
+    lines = fitted([_HEAD, *(_row(line) for line in difference.lines)], right=(2, 3, 4, 5), width=width)
     for at, line in enumerate(difference.lines, start=1):
         lines += [f"Line {at}: {line.outcome}: {line.why}."] if line.why else []
         lines += [f"Line {at}: differs as asked: {difference}." for difference in line.change.about]

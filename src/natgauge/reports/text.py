@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from pydantic import JsonValue
@@ -174,10 +174,7 @@ def _series_lines(series: Sequence[SeriesRow], width: int | None) -> list[str]:
     names = series_names(series)
     heads = [name.replace("_", " ") for name in names]
     cells = [heads, *([series_cell(row.get(name)) for name in names] for row in series)]
-    lines = aligned(cells, right=range(len(names)))
-    if width is None or _widest(lines) <= width:
-        return lines
-    return render(Sheet(tuple(SheetRow(row[0], tuple(row[1:])) for row in cells), ()), width).splitlines()
+    return fitted(cells, right=range(len(names)), width=width)
 
 
 def series_names(series: Sequence[SeriesRow]) -> list[str]:
@@ -330,6 +327,20 @@ def render(shown: Sheet, width: int | None = None) -> str:
         if _widest(tables[-1]) > width:
             return draft.plain(shown, width, indent=0)
     return "\n".join([*tables[-1], *shown.below])
+
+
+def fitted(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), width: int | None = None) -> list[str]:
+    """Return the lines of a table of at most `width` characters, if need be as several tables with the first column.
+
+    Args:
+        rows: all with the same number of cells; the first is the head.
+        right: numbers of the columns, from 0, whose cells are aligned to the right where the table is whole.
+        width: most characters of a line; None = any.
+    """
+    lines = aligned(rows, right=right)
+    if width is None or _widest(lines) <= width:
+        return lines
+    return draft.plain(Sheet(tuple(SheetRow(row[0], tuple(row[1:])) for row in rows), ()), width, 0).splitlines()
 
 
 def _whole(rows: Sequence[SheetRow]) -> list[str]:
