@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader of a tutorial does: saves files and types commands, one after the other."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from natgauge.cli import run
+
+PAGES: Final = sorted((Path(__file__).parents[2] / "docs").glob("tutorial-*.md"))
+_FENCE: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SAVED: Final = re.compile(r"[Ss]ave (?:it|this plan) as `([\w.-]+)`")
+#: Exit statuses of a comparison: no gateway costs more, one does, the time ended first. Others end with 0.
+_COMPARED: Final = {0, 10, 11}
+
+
+def steps(page: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each file that a reader saves, and each command with an empty name."""
+    text, before = page.read_text(), 0
+    for block in _FENCE.finditer(text):
+        if block[1] == "sh":
+            yield from (("", line) for line in block[2].splitlines())
+        else:
+            (name,) = _SAVED.findall(text[before : block.start()])
+            yield name, block[2]
+        before = block.end()
+
+
+def follow(page: Path, capsys: pytest.CaptureFixture[str], chosen: Callable[[list[str]], bool]) -> int:
+    """Do the steps of a tutorial in the current folder, and return the number of commands that were run.
+
+    Args:
+        page: the tutorial.
+        capsys: catches what the commands print.
+        chosen: whether to run a command, from its words without `natgauge`.
+    """
+    commands = 0
+    for name, text in steps(page):
+        if name:
+            Path(name).write_text(text)
+            continue
+        program, *words = shlex.split(text)
+        assert program == "natgauge"
+        to = words[-1] if ">" in words else None
+        words = words[:-2] if to else words
+        if not chosen(words):
+            continue
+        capsys.readouterr()
+        status = run(words)
+        shown = capsys.readouterr()
+        assert status in (_COMPARED if words[0] == "compare" else {0}), f"{text}: {shown.err}"
+        assert shown.out
+        if to is not None:
+            Path(to).write_text(shown.out)
+        commands += 1
+    return commands
