@@ -8,7 +8,7 @@ tests use simulated gateways.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -295,6 +295,7 @@ class TrialOutcome:
         command_failures: failed tries of commands to the device in this trial; >= 0.
         device_stalled_seconds: sum of the stalls of the device's cores since phase 2 began; >= 0.
         core_work: work of each core of the devices during the trial; empty = not known.
+        dropped: frames dropped during the trial by place, which begins with the device's name; 0 where none were.
         octets_per_connection: memory of a connection in the kernel of the device's machine, by its growth during the
             trial; None = not known.
         raised_timeout: UDP time-out of the device in s, where natgauge raised it for this trial or an earlier one;
@@ -319,6 +320,7 @@ class TrialOutcome:
     command_failures: int = 0
     device_stalled_seconds: float = 0.0
     core_work: WorkByCore = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
     octets_per_connection: float | None = None
     raised_timeout: int | None = None
     limited_by: str | None = None

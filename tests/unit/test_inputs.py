@@ -193,6 +193,10 @@ VALUES: tuple[tuple[type[types.InputType], st.SearchStrategy[Any]], ...] = (
     (types.Share, st.floats(0.01, 1)),
     (types.Shares, st.lists(st.floats(0.001, 1), min_size=1, max_size=4, unique=True)),
     (types.CoreList, st.lists(st.integers(0, 4096), min_size=1, max_size=5, unique=True)),
+    (
+        types.DeviceCoreList,
+        st.sampled_from([(0, 2), {"ce": (2, 3), "pe": (4,)}, "ce=2-3,pe=4", 1]),
+    ),
     (types.RepetitionCount, st.integers(1, 1000) | st.just("auto")),
     (types.ErrorOfSearch, st.floats(1e-6, 0.5) | st.floats(1, 1e6) | st.sampled_from(["1%", "1000"])),
     (types.Text, TEXTS),

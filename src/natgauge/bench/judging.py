@@ -92,6 +92,7 @@ def judged(  # noqa: PLR0913 - what decides in addition to the raw trial, each b
         excused_by_direction=dict(judgement.excused_by_direction),
         device_stalled_seconds=device_stalled_seconds(result),
         core_work=raw.core_work,
+        dropped=raw.dropped,
         octets_per_connection=raw.octets_per_connection,
         limited_by=judgement.limited_by,
         failed_phase=judgement.failed_phase,

@@ -16,7 +16,7 @@ from natgauge.errors import UsageError, did_you_mean
 from natgauge.host.cpus import usable_cpus
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import Input
-from natgauge.inputs.types import CoreList, Text
+from natgauge.inputs.types import CoreList, DeviceCoreList, Text
 from natgauge.labs import kinds
 from natgauge.procedures import get, procedures
 
@@ -106,7 +106,9 @@ def checked(key: Input, value: object) -> object:
         key.type.take("", value)
     except UsageError as error:
         raise UsageError(str(error).removeprefix(": ")) from None
-    return str(value) if isinstance(key.type, Text | CoreList) else value
+    if isinstance(key.type, DeviceCoreList) and isinstance(value, Mapping):
+        return key.type.write(key.type.take("", value))
+    return str(value) if isinstance(key.type, Text | CoreList | DeviceCoreList) else value
 
 
 def with_cores(choices: Mapping[str, Any]) -> dict[str, Any]:

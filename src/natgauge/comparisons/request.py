@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Final, Literal, cast
@@ -17,7 +17,7 @@ from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range, share_in, whole
 from natgauge.inputs.input import Input, check_all, described
 from natgauge.inputs.question import Cell, LabOptions, Question
-from natgauge.inputs.types import Text
+from natgauge.inputs.types import Text, by_device
 from natgauge.labs import kinds
 from natgauge.labs.contract import Kind
 from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
@@ -282,12 +282,26 @@ def gateway_inputs() -> dict[str, Input]:
 
 def _read(name: str, shared: Mapping[str, object]) -> ComparedGateway:
     matched = _SETTINGS.fullmatch(name)
-    own: dict[str, object] = {}
-    for part in _NEXT_SETTING.split(matched["settings"]) if matched else ():
-        setting, _, text = part.partition("=")
-        own[setting] = _value(name, setting, text)
+    own = {setting: _value(name, setting, text) for setting, text in _settings(matched["settings"] if matched else "")}
     recipe = load(matched["dut"] if matched else name)
     return ComparedGateway(name, recipe, ask(_METRIC, recipe.origin, {**shared, **own}))
+
+
+def _settings(text: str) -> Iterable[tuple[str, str]]:
+    """Yield the names and texts of settings; "cores=ce=2,pe=3" is one setting, because none is called "pe"."""
+    settings: list[str] = []
+    for part in _NEXT_SETTING.split(text) if text else ():
+        if (
+            settings
+            and part.partition("=")[0] not in gateway_inputs()
+            and by_device("", settings[-1].partition("=")[2])
+        ):
+            settings[-1] += f",{part}"
+        else:
+            settings.append(part)
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        yield name, value
 
 
 def _value(name: str, setting: str, text: str) -> object:

@@ -84,7 +84,8 @@ class MeasureKeywords(TypedDict, total=False):
     udp_timeout: int | None
     emptying: str | None
     placement: Literal["shared", "isolated"] | None
-    cores: str | int | Sequence[int] | None
+    cores: str | int | Sequence[int] | dict[str, str] | None
+    cores_each: int | None
     sender_cores: str | int | Sequence[int] | None
     server_cores: str | int | Sequence[int] | None
     ring: int | None
@@ -144,7 +145,8 @@ class CompareKeywords(TypedDict, total=False):
     hash_size: int | None
     udp_timeout: int | None
     emptying: str | None
-    cores: str | int | Sequence[int] | None
+    cores: str | int | Sequence[int] | dict[str, str] | None
+    cores_each: int | None
     sender_cores: str | int | Sequence[int] | None
     server_cores: str | int | Sequence[int] | None
     ring: int | None

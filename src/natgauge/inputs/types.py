@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal, Self
@@ -18,6 +18,9 @@ from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range, positive
 
 _CORES_PART: Final = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
+#: Begins the value of one device of a chain, as "ce=".
+_DEVICE_VALUE: Final = re.compile(r"([a-z0-9]{1,16})=(.*)")
+_NEXT_DEVICE: Final = re.compile(r",(?=[a-z0-9]{1,16}=)")
 #: Names that a shell may complete, by what they are of.
 Names = Literal["kinds", "labs"]
 
@@ -322,6 +325,63 @@ def parse_cores(text: str, spoken_name: str = "cores") -> tuple[int, ...]:
 def format_cores(cores: Iterable[int]) -> str:
     """Write cores as a plain list with commas, e.g. "0,2,3"."""
     return ",".join(str(core) for core in cores)
+
+
+@dataclass(frozen=True)
+class DeviceCoreList(InputType):
+    """Cores of all devices together, "0,2-3", or of each device of a chain by its name, "ce=2-3,pe=4,5"."""
+
+    metavar: str = "CORES"
+    annotation: str = "str | int | Sequence[int] | dict[str, str]"
+
+    def read(self, name: str, text: str) -> CoreChoice:
+        """Return the cores in ascending order, or the cores of each device by its name."""
+        named = by_device(name, text)
+        if named is None:
+            return parse_cores(text, spoken_name=name)
+        return {device: parse_cores(cores, spoken_name=f"{name} of {device}") for device, cores in named.items()}
+
+    def take(self, name: str, value: object) -> CoreChoice:
+        """The cores, from a text, a number, a sequence of numbers, or any of these for each device by its name."""
+        if isinstance(value, Mapping):
+            cores = {device: CoreList().take(f"{name} of {device}", each) for device, each in value.items()}
+            return self.read(name, self.write(cores))
+        return self.read(name, value) if isinstance(value, str) else CoreList().take(name, value)
+
+    def write(self, value: Any) -> str:
+        """Return the cores as a list with commas, or such a list for each device: "ce=2,3,pe=4"."""
+        if not isinstance(value, Mapping):
+            return format_cores(value)
+        return ",".join(f"{device}={format_cores(cores)}" for device, cores in value.items())
+
+
+#: Cores of all devices together, or of each device of a chain by its name.
+CoreChoice = tuple[int, ...] | Mapping[str, tuple[int, ...]]
+
+
+def cores_in(cores: CoreChoice | None) -> tuple[int, ...]:
+    """Return every core of a choice once, ascending; empty without a choice."""
+    if isinstance(cores, Mapping):
+        return tuple(sorted({core for each in cores.values() for core in each}))
+    return cores or ()
+
+
+def by_device(name: str, text: str) -> dict[str, str] | None:
+    """Read a value for each device of a chain, "ce=A,pe=B", by the device's name; None where the text names no device.
+
+    Raises:
+        UsageError: a device is named twice, or has no value.
+    """
+    if _DEVICE_VALUE.match(text.strip()) is None:
+        return None
+    values: dict[str, str] = {}
+    for part in _NEXT_DEVICE.split(text.strip()):
+        device, _, value = part.partition("=")
+        if device in values or not value.strip():
+            fault = "is named twice; name it once" if device in values else "has no value; write one after the ="
+            raise UsageError(f'{name} "{text}": device {device} {fault}')
+        values[device] = value.strip()
+    return values
 
 
 @dataclass(frozen=True)

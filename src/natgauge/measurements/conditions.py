@@ -11,7 +11,7 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import Recipe, digest
-from natgauge.labs.contract import DeviceCores
+from natgauge.labs.contract import DeviceCores, Lab
 from natgauge.labs.wire.media import theoretical_maximum
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import GROUPS, Parameters
@@ -89,6 +89,11 @@ class Conditions:
     device: DeviceSettings | None
 
 
+def chain_of(lab: Lab) -> dict[str, Any]:
+    """Return the parameter of a chain: the names of its devices, where natgauge runs several."""
+    return {"chain": [device.name for device in lab.devices]} if len(lab.devices) > 1 else {}
+
+
 def record(conditions: Conditions) -> Parameters:
     """Return all parameters that decide the figures (RFC 9693 section 6), defaults filled in."""
     return Parameters.grouped(
@@ -129,6 +134,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
                 "placement": lab.placement,
                 "emulated": lab.emulated,
                 **lab.parameters(),
+                **chain_of(lab),
                 "sender_cores": len(lab.sender_cpus),
                 "sender_cpus": lab.sender_cpus,
                 "device_cores": lab.device_cores.count,

@@ -20,7 +20,7 @@ from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.keywords import MeasureKeywords
 from natgauge.inputs.question import Question
-from natgauge.measurements.conditions import Conditions, record, with_conduct, with_receiver, with_server
+from natgauge.measurements.conditions import Conditions, chain_of, record, with_conduct, with_receiver, with_server
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters, joined
@@ -140,6 +140,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             chosen={
                 "command": command(question),
                 **lab.parameters(),
+                **chain_of(lab),
                 **_server(ready),
                 **({} if lab.devices else bench.cell.device.named()),
                 **({"lab_stays": True} if lab.is_reused else {}),

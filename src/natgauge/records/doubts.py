@@ -236,13 +236,25 @@ def _queues(measured: MeasurementResult, parameters: Parameters) -> Iterator[Not
 
 
 def _turns(parameters: Parameters) -> Iterator[Note]:
-    """`shared` placement means work in the sender's context; a process has one of its own."""
+    """`shared` placement means work in the sender's context; a process has one of its own.
+
+    In `isolated` placement only a chain whose devices have cores of their own may have a core of the sender.
+    """
     if parameters.get("placement") == "shared" and parameters.get("own_processes"):
         text = (
             "the device's own processes took turns with the tester on one core, half of which is the tester's: the "
             "rate is lower than the device's own, and turns look like stalls; measure it in placement isolated"
         )
         yield Note("taking turns", text)
+    devices, senders = parameters.get("cpus_of_devices"), parameters.get("sender_cpus")
+    if isinstance(devices, dict) and isinstance(senders, list):
+        with_sender = [name for name, cpus in devices.items() if isinstance(cpus, list) and set(cpus) & set(senders)]
+        if with_sender:
+            text = (
+                f"{' and '.join(with_sender)} took turns with the tester on a core: the rate is lower than the "
+                "device's own, and turns look like stalls; name sender cores that no device has"
+            )
+            yield Note("taking turns", text)
 
 
 def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:

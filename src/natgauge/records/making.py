@@ -11,6 +11,7 @@ from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, Summary, summarize
 from natgauge.records import doubts
+from natgauge.records.chain_notes import chain_notes
 from natgauge.records.measurement import (
     FRAME_RATES,
     SHARE_OF_LINK,
@@ -59,7 +60,12 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         figures=figures,
         repetitions=tuple(_repetition(measurement) for measurement in measured.measurements),
         parameters=parameters,
-        notes=(*measured.notes, *_remarks(parameters), *_unknown_core_work(measured, parameters)),
+        notes=(
+            *measured.notes,
+            *_remarks(parameters),
+            *_unknown_core_work(measured, parameters),
+            *chain_notes(measured.unit, figures, parameters),
+        ),
         results=folder,
     )
 

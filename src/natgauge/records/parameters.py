@@ -111,6 +111,8 @@ _FACTS: Final = (
     # The list of cores is reported; only their number moves a figure, because the idlest core changes from run to run.
     Description("sender_cores", "sender cores", group="place"),
     Description("device_cores", "device cores", group="place"),
+    Description("cores_of_devices", "division of the cores among the devices", group="place"),
+    _shown_only("cpus_of_devices", "CPUs of each device", "place"),
     Description(
         "tester_highest_phase1_rate", "tester's highest rate of phase 1", "frames/s", "place", exceptions=_BELOW_TESTER
     ),
@@ -149,6 +151,8 @@ _FACTS: Final = (
     # A trial with the time-out of before would have ended as one that outlasts it.
     _shown_only(RAISED_TIMEOUT, "UDP timeout, raised for long trials", "device", "s"),
     Description("dut", "device", group="device"),
+    # Follow from the recipe.
+    _shown_only("chain", "devices of the chain", "device"),
     Description("kind", "kind of device", group="device"),
     Description("recipe_digest", "recipe digest", group="device"),
     Description("responder_family", "Responder's family", group="device"),

@@ -22,6 +22,7 @@ from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived
 from natgauge.errors import UsageError
 from natgauge.procedures.cost import OWN, RATIO, TESTER
 from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
+from natgauge.procedures.kit.result.lost_at import limiting_device
 from natgauge.procedures.kit.result.results import VALUES_FOR_PERCENTILES
 from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
@@ -307,6 +308,12 @@ def _memory() -> Iterator[_Described]:
         yield _Described(f"connections that fill the {level} cache", read, text=number, measured=True)
 
 
+def _limiting_device(result: Result) -> str | None:
+    """Return the name of the device that limited a chain; None = not known, or a single device."""
+    limit = limiting_device({name: figure.median for name, figure in result.figures.items()})
+    return None if limit is None else limit[0]
+
+
 _FIXED: Final = (
     _Described("device", lambda result: result.dut),
     _Described("metric", lambda result: result.metric),
@@ -358,6 +365,7 @@ _FIXED: Final = (
     _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_decimals(3), measured=True),
     *_memory(),
     _Described("limited by", lambda result: result.limited_by, measured=True),
+    _Described("limiting device", _limiting_device, measured=True),
     _Described("core imbalance", _figure(CORE_IMBALANCE), "busiest / mean", text=_decimals(2), measured=True),
     _Described("idle cores of the device", _figure(IDLE_CORES), text=_decimals(0), measured=True),
     _Described(

@@ -263,8 +263,12 @@ def _conditions(result: Result) -> str:
     if "frame_size" in parameters:
         side = str(parameters.get("frame_side")).capitalize()
         parts.append(f"{parameters['frame_size']}-octet frames on the {side}'s side")
-    cpus = parameters.get("device_cpus")
-    if isinstance(cpus, list) and cpus:
+    cpus, by_device = parameters.get("device_cpus"), parameters.get("cpus_of_devices")
+    if isinstance(by_device, dict):
+        parts += [
+            f"{device} on CPU {', '.join(map(str, own))}" for device, own in by_device.items() if isinstance(own, list)
+        ]
+    elif isinstance(cpus, list) and cpus:
         parts.append(f"device on CPU {', '.join(map(str, cpus))}")
     parts.append(f"placement {result.placement}")
     return ", ".join(parts) + "."

@@ -23,7 +23,7 @@ from natgauge.campaigns.plan import Plan
 from natgauge.errors import UsageError
 from natgauge.host.cpus import core_groups
 from natgauge.inputs.question import Cell, LabOptions
-from natgauge.inputs.types import format_cores
+from natgauge.inputs.types import cores_in, format_cores
 from natgauge.labs.common.locks import Lock, check_name
 from natgauge.labs.common.register import kept_settings
 from natgauge.labs.contract import Lab
@@ -118,7 +118,9 @@ def needs(plan: Plan, point: PlannedCell) -> Resources:
     lab = Bench(point.cell).lab
     choices = {**plan.lab, **point.values}
     places = ("cores", "sender_cores", "server_cores")
-    lists = {name: getattr(point.cell.kind_options, name, None) or () for name in places}
+    lists = {name: cores_in(getattr(point.cell.kind_options, name, None)) for name in places}
+    if getattr(point.cell.kind_options, "cores_each", None) is not None:
+        lists["cores"] = lab.device_cpus
     least = len({core for cores in lists.values() for core in cores})
     # A set of cores that the plan leaves open takes one core.
     if lab.placement == "isolated":

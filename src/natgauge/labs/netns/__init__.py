@@ -3,17 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from natgauge.errors import UsageError
 from natgauge.host.cpus import check_cpus, usable_cpus
+from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
-from natgauge.inputs.types import CoreList, format_cores
+from natgauge.inputs.types import CoreChoice, CoreList, DeviceCoreList, cores_in, format_cores
 from natgauge.labs.contract import Kind, LabNeeds
 
 if TYPE_CHECKING:
     from natgauge.labs.netns.lab import NetnsLab
+
+#: No machine has this many cores.
+_MOST_CORES = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,8 +27,11 @@ class NetnsOptions:
     """Options of the lab; None = the lab's choice.
 
     Attributes:
-        placement: "shared" or "isolated"; None = "shared", but "isolated" for devices with processes of their own.
-        cores: cores of the device. In `shared` placement the sender uses them, too.
+        placement: "shared" or "isolated"; None = "shared", but "isolated" for devices with processes of their own, and
+            where the devices of a chain get cores of their own.
+        cores: cores of the device, or of each device of a chain by its name. In `shared` placement the sender uses
+            them, too.
+        cores_each: number of cores of each device, which no other device uses, 1 to 4096.
         sender_cores: cores of the tester's senders.
         server_cores: cores of a real server behind the device; a core of the device only if the user names it.
         ring: number of frames that can wait in front of each core of an isolated device.
@@ -36,14 +45,23 @@ class NetnsOptions:
             default="shared; isolated for devices with processes",
         ),
     )
-    cores: tuple[int, ...] | None = field(
+    cores: CoreChoice | None = field(
         default=None,
         metadata=described(
-            "Cores of the device, e.g. 0,2-3",
-            type=CoreList(),
+            "Cores of the device, e.g. 0,2-3, or of each device of a chain, e.g. ce=2-3,pe=4-5",
+            type=DeviceCoreList(),
             label="device CPUs",
             parameter="device_cpus",
             moves_figures=False,
+        ),
+    )
+    cores_each: int | None = field(
+        default=None,
+        metadata=described(
+            "Number of cores that each device of a chain has for itself",
+            check=partial(in_range, lowest=1, highest=_MOST_CORES),
+            label="cores of each device",
+            default="the devices share the cores",
         ),
     )
     sender_cores: tuple[int, ...] | None = field(
@@ -89,6 +107,7 @@ def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
         _refuse_other(kept, options, need)
         kept.hosts = max(kept.hosts, need.hosts)
         return kept
+    cores_of = _cores_by_device(options, need)
     senders, devices = choose_cores(options, need)
     return NetnsLab(
         name,
@@ -98,6 +117,7 @@ def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
         placement=_placement(options, need),
         sender_cpus=senders,
         device_cpus=devices,
+        cores_of=cores_of,
         server_cpus=options.server_cores,
         ring=DEFAULT_RING if options.ring is None else options.ring,
         hosts=need.hosts,
@@ -111,7 +131,41 @@ def _placement(options: NetnsOptions, need: LabNeeds) -> Literal["shared", "isol
     """A process in user space does not run in the sender's context: on its core the two would push each other aside."""
     if options.placement is not None:
         return options.placement
+    if options.cores_each is not None or isinstance(options.cores, Mapping):
+        return "isolated"
     return "isolated" if need.own_processes and len(usable_cpus()) > 1 else "shared"
+
+
+def _cores_by_device(options: NetnsOptions, need: LabNeeds) -> Mapping[str, tuple[int, ...]] | None:
+    """Return the cores of each device by its name; None where all devices share the cores.
+
+    Raises:
+        UsageError: the placement or the machine has no such cores, or two options choose them.
+    """
+    chosen, each = options.cores, options.cores_each
+    if each is None and not isinstance(chosen, Mapping):
+        return None
+    what = "cores each" if each is not None else "cores by device"
+    if options.placement == "shared":
+        raise UsageError(
+            f"{what}: in the shared placement all devices work on the sender's core; leave them out, or choose "
+            "placement isolated"
+        )
+    if each is None:
+        return chosen if isinstance(chosen, Mapping) else None
+    if chosen is not None:
+        raise UsageError("cores each: cores names the cores, too; leave one out")
+    senders = options.sender_cores or ()
+    free = [cpu for cpu in usable_cpus() if cpu not in senders]
+    needed, count = each * len(need.devices), len(need.devices)
+    if needed + (not senders) > len(free):
+        tester = "" if senders else " and 1 of the tester"
+        raise UsageError(
+            f"cores each: {each} for each of {count} devices{tester} are {needed + (not senders)} cores, this machine "
+            f"has {len(free)}{' beside those of the tester' if senders else ''}; use fewer"
+        )
+    own = free[-needed:]
+    return {device: tuple(own[at * each : (at + 1) * each]) for at, device in enumerate(need.devices)}
 
 
 def choose_cores(options: NetnsOptions, need: LabNeeds) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
@@ -120,7 +174,8 @@ def choose_cores(options: NetnsOptions, need: LabNeeds) -> tuple[tuple[int, ...]
     Raises:
         UsageError: a list is malformed, or a core cannot be used.
     """
-    senders, devices = options.sender_cores, options.cores
+    by_device = _cores_by_device(options, need)
+    senders, devices = options.sender_cores, cores_in(options.cores if by_device is None else by_device) or None
     if _placement(options, need) == "shared":
         return (senders if senders is not None else devices), devices
     if senders is None and devices is not None:
@@ -134,7 +189,8 @@ def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None
     """Refuse options that an existing lab cannot satisfy."""
     options_of: tuple[tuple[str, Any, Any], ...] = (
         ("placement", options.placement, kept.placement),
-        ("cores", options.cores, kept.device_cpus),
+        ("cores", None if options.cores is None else cores_in(options.cores), kept.device_cpus),
+        ("cores by device", _cores_by_device(options, need), kept.cores_of),
         ("sender cores", options.sender_cores, kept.sender_cpus),
         ("server cores", options.server_cores, kept.server_cpus),
         ("ring", options.ring, kept.ring),
@@ -152,6 +208,8 @@ def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None
 
 
 def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return DeviceCoreList().write(value)
     if isinstance(value, tuple):
         return format_cores(value) if all(isinstance(item, int) for item in value) else " to ".join(value)
     return str(value)

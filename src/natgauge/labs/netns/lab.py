@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -16,7 +17,7 @@ from natgauge.host import programs
 from natgauge.host.caches import caches_of
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.host.this_machine import ThisMachine
-from natgauge.inputs.types import format_cores
+from natgauge.inputs.types import cores_in, format_cores
 from natgauge.labs.common.addresses import (
     BACKGROUND_INSIDE,
     BACKGROUND_OUTSIDE,
@@ -68,6 +69,8 @@ GRACE_SECONDS: Final = 0.3
 _NATIVE: Final = (BACKGROUND_INSIDE.device, BACKGROUND_OUTSIDE.device)
 _DEVICE_NAME = re.compile(r"[a-z0-9]{1,16}")
 _FRONT_SECONDS = 20.0
+#: Parameter of a chain whose devices have cores of their own, each the same number.
+EACH_ITS_OWN: Final = "each its own"
 _Figure = TypeVar("_Figure")
 
 
@@ -94,6 +97,7 @@ class NetnsLab(MadeLab):
         placement: Literal["shared", "isolated"] = "shared",
         sender_cpus: Sequence[int] | None = None,
         device_cpus: Sequence[int] | None = None,
+        cores_of: Mapping[str, Sequence[int]] | None = None,
         server_cpus: Sequence[int] | None = None,
         ring: int = DEFAULT_RING,
         hosts: int = 1,
@@ -111,6 +115,8 @@ class NetnsLab(MadeLab):
             placement: "shared" or "isolated".
             sender_cpus: cores of the tester's senders; default: the first usable one.
             device_cpus: cores of the devices. `shared`: the senders' (default). `isolated`: others (default: all).
+            cores_of: cores of each device by its name, in the isolated placement; they replace `device_cpus`. Only
+                here a device may have a core of named senders. None = each device works on all of `device_cpus`.
             server_cpus: cores of a real server behind the devices, none of them a sender's; default: cores that neither
                 senders nor devices have.
             ring: frames that wait in front of each core of an isolated device, 1 to 16384.
@@ -132,7 +138,12 @@ class NetnsLab(MadeLab):
         self.families: tuple[Family, Family] = (initiator_family, responder_family)
         self._names = _check_devices(devices)
         self.placement = placement
-        self.sender_cpus, self.device_cpus = _choose_cpus(placement, sender_cpus, device_cpus)
+        self.cores_of = None if cores_of is None else _check_cores_of(cores_of, self._names, placement)
+        if self.cores_of is not None:
+            device_cpus = cores_in(self.cores_of)
+        self.sender_cpus, self.device_cpus = _choose_cpus(
+            placement, sender_cpus, device_cpus, may_meet=cores_of is not None and sender_cpus is not None
+        )
         self._idle_core = idle_core and sender_cpus is None and device_cpus is None
         self._chosen_server_cpus = None if server_cpus is None else check_cpus(server_cpus, "server cores")
         self._refuse_server_cpus()
@@ -157,6 +168,7 @@ class NetnsLab(MadeLab):
             "placement": self.placement,
             "sender_cpus": list(self.sender_cpus),
             "device_cpus": list(self.device_cpus),
+            "cores_of": None if self.cores_of is None else {name: list(cpus) for name, cpus in self.cores_of.items()},
             "server_cpus": None if self._chosen_server_cpus is None else list(self._chosen_server_cpus),
             "ring": self.ring,
             "hosts": self.hosts,
@@ -173,8 +185,27 @@ class NetnsLab(MadeLab):
 
     @property
     def device_cores(self) -> DeviceCores:
-        """The devices' cores; all devices of a chain work on the same ones."""
-        return DeviceCores.of(self.device_cpus, caches_of(self.device_cpus))
+        """The devices' cores; the number is that of each device where each has as many cores of its own.
+
+        Of devices with cores of their own it is not known whose cores' caches hold the connections.
+        """
+        if self.cores_of is None:
+            return DeviceCores.of(self.device_cpus, caches_of(self.device_cpus))
+        each = len(self.device_cpus) // len(self._names) if self._are_alike else len(self.device_cpus)
+        return DeviceCores(each, self.device_cpus)
+
+    def _cores_of(self, device: str) -> tuple[int, ...]:
+        return self.device_cpus if self.cores_of is None else self.cores_of[device]
+
+    @property
+    def _are_alike(self) -> bool:
+        """Whether each device has cores of its own, and as many as each other device."""
+        numbers = [len(cpus) for cpus in (self.cores_of or {}).values()]
+        return sum(numbers) == len(self.device_cpus) and len({*numbers}) == 1
+
+    def _devices_on(self, cpu: int) -> str:
+        """Return the names of the devices that work on a core; empty where all devices share the cores."""
+        return " and ".join(name for name in self._names if cpu in (self.cores_of or {}).get(name, ()))
 
     @property
     def server_cpus(self) -> tuple[int, ...]:
@@ -210,8 +241,16 @@ class NetnsLab(MadeLab):
         )
 
     def parameters(self) -> Mapping[str, Any]:
-        """The ring, where there is one, and a NAT64 prefix that the user chose."""
-        return {**({"ring": self.ring} if self.placement == "isolated" else {}), **prefix_parameter(self.nat64_prefix)}
+        """The ring, where there is one, whose cores are whose, and a NAT64 prefix that the user chose."""
+        ring = {"ring": self.ring} if self.placement == "isolated" else {}
+        return {**ring, **self._division(), **prefix_parameter(self.nat64_prefix)}
+
+    def _division(self) -> Mapping[str, Any]:
+        """Return how the cores are divided among the devices; empty where they share all of them."""
+        if self.cores_of is None:
+            return {}
+        numbers = dict(Counter(map(self._devices_on, self.device_cpus)))
+        return {"cores_of_devices": EACH_ITS_OWN if self._are_alike else numbers, "cpus_of_devices": self.cores_of}
 
     def _plan(self) -> None:
         """Name all ends, ports and devices. Pure arithmetic: the same arguments give the same lab."""
@@ -261,7 +300,7 @@ class NetnsLab(MadeLab):
         environment = {
             "NG_NAME": f"{self.name}-{name}",
             "NG_WORK": str(directory_of(self.name) / name),
-            "NG_CPUS": format_cores(self.device_cpus),
+            "NG_CPUS": format_cores(self._cores_of(name)),
             "NG_INSIDE": INSIDE_INTERFACE,
             "NG_OUTSIDE": OUTSIDE_INTERFACE,
             "NG_NAT64_PREFIX": str(self.nat64_prefix),
@@ -289,7 +328,7 @@ class NetnsLab(MadeLab):
             _bind_queues(device)
         if self.placement == "isolated":
             for device, interface in self._cards():
-                arguments = ["--cpus", format_cores(self.device_cpus), "--ring", str(self.ring)]
+                arguments = ["--cpus", format_cores(self._cores_of(device.name)), "--ring", str(self.ring)]
                 _front("attach", device, interface, *arguments)
 
     def _raise_neighbour_limits(self) -> None:
@@ -321,14 +360,18 @@ class NetnsLab(MadeLab):
         Raises:
             BrokenError: the card's counters cannot be read.
         """
-        if self.placement != "isolated" or len(self.device_cpus) < 2:
+        if self.placement != "isolated" or all(len(self._cores_of(device.name)) < 2 for device in self._homes):
             return {}
         return total(self._ring_work(device, card) for device, card in self._cards())
 
     def _ring_work(self, device: NamespaceDevice, card: str) -> WorkByCore:
-        return _card(
-            device, card, lambda read: {counted["cpu"]: CoreWork(counted["redirected"]) for counted in read["per_cpu"]}
-        )
+        def work(read: Any) -> WorkByCore:
+            return {
+                counted["cpu"]: CoreWork(counted["redirected"], devices=self._devices_on(counted["cpu"]))
+                for counted in read["per_cpu"]
+            }
+
+        return _card(device, card, work)
 
     def _ring_drops(self, device: NamespaceDevice, card: str) -> int:
         return _card(device, card, lambda read: int(read["dropped"]))
@@ -348,10 +391,28 @@ def _check_devices(devices: Sequence[str]) -> tuple[str, ...]:
     return tuple(devices)
 
 
+def _check_cores_of(
+    cores_of: Mapping[str, Sequence[int]], names: Sequence[str], placement: str
+) -> Mapping[str, tuple[int, ...]]:
+    """Return the cores of each device, in the order of the chain.
+
+    Raises:
+        UsageError: a name is no device, a device has no cores, a core cannot be used, or the placement is shared.
+    """
+    devices = f"the chain has {', '.join(names)}" if len(names) > 1 else f"the only device is {names[0]}"
+    if unknown := sorted(cores_of.keys() - set(names)):
+        raise UsageError(f"device cores: {unknown[0]} is no device; {devices}")
+    if without := [name for name in names if name not in cores_of]:
+        raise UsageError(f"device cores: {without[0]} has none; {devices}, name the cores of each")
+    if placement != "isolated":
+        raise UsageError("device cores: devices have cores of their own only in placement isolated; choose it")
+    return {name: check_cpus(cores_of[name], f"cores of {name}") for name in names}
+
+
 def _choose_cpus(
-    placement: str, sender_cpus: Sequence[int] | None, device_cpus: Sequence[int] | None
+    placement: str, sender_cpus: Sequence[int] | None, device_cpus: Sequence[int] | None, *, may_meet: bool = False
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sender and device cores; `shared` means the same ones, `isolated` means different ones."""
+    """Sender and device cores; `shared` means the same ones, `isolated` means different ones unless they may meet."""
     if placement not in ("shared", "isolated"):
         raise UsageError(f'placement "{placement}": choose shared or isolated')
     senders = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
@@ -364,12 +425,12 @@ def _choose_cpus(
             )
         return senders, senders
     others = tuple(cpu for cpu in usable_cpus() if cpu not in senders)
-    if not others:
+    if not others and not may_meet:
         raise UsageError(
             f"sender cores {format_cores(senders)}: leave none for an isolated device; use fewer, or placement shared"
         )
     chosen = check_cpus(others if device_cpus is None else device_cpus, "device cores")
-    if both := set(chosen) & set(senders):
+    if (both := set(chosen) & set(senders)) and not may_meet:
         raise UsageError(
             f"device cores {format_cores(chosen)}: core {min(both)} is a sender's; "
             "in the isolated placement a device has cores of its own"

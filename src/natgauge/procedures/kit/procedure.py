@@ -18,6 +18,7 @@ from natgauge.procedures.kit.events import EventHandler, ignore
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
 from natgauge.procedures.kit.result.core_load import with_core_load
+from natgauge.procedures.kit.result.lost_at import with_lost_at
 from natgauge.procedures.kit.result.notes import command_failures_note, disturbed_note, zero_checksum_note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.result.table_octets import with_table_octets
@@ -251,7 +252,7 @@ class Procedure(Generic[SettingsT]):
 
 
 def _with_device_figures(repetition: Measurement) -> Measurement:
-    return with_table_octets(with_core_load(repetition))
+    return with_table_octets(with_lost_at(with_core_load(repetition)))
 
 
 def _with_notes(repetition: Measurement, notes: Iterable[Note]) -> Measurement:

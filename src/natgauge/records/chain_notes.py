@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notes on a chain of devices: whether they shared cores, and the device that limited the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from natgauge.notes import Note
+from natgauge.procedures.kit.result.lost_at import limiting_device
+from natgauge.records.measurement import FigureSummary
+from natgauge.records.parameters import Parameters
+
+
+def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Parameters) -> Iterator[Note]:
+    """Yield the notes; none for a single device.
+
+    Args:
+        unit: unit of the result.
+        figures: figures of the result.
+        parameters: all that was set.
+    """
+    chain = parameters.get("chain")
+    if not isinstance(chain, list):
+        return
+    names = [str(name) for name in chain]
+    if unit.endswith("/s") and parameters.get("cores_of_devices") is None:
+        rates = " + ".join(f"1/{name}" for name in names)
+        text = (
+            f"the devices {_listed(names)} shared their cores: the rate is 1 / ({rates}), where a name is the rate of "
+            "that device alone; of devices with cores of their own it is the smallest of these rates"
+        )
+        yield Note("device", text)
+    if limit := limiting_device({name: figure.median for name, figure in figures.items()}):
+        device, share = limit
+        text = f"the device {device} limited the chain: it dropped {share:.0f} % of the frames lost in deciding trials"
+        yield Note("device", text, value=share)
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
