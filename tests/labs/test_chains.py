@@ -35,7 +35,7 @@ UDP = 17
 #: Kinds whose inner frames are IPv4 in IPv6, and the outer addresses of both ends (RFC 6333, RFC 7597 section 6, the
 #: lwAFTR's binding table).
 BR = "2001:db8:ffff::1"
-MAP_ADDRESS = "2001:db8:0:104:0:c612:1:1"
+MAP_ADDRESS = "2001:db8:0:108:0:c612:1:1"
 TUNNELS = {
     "ds-lite": ("2001:2:0:d5::b4", "2001:2:0:d5::af"),
     "map-e": (MAP_ADDRESS, BR),
@@ -44,7 +44,7 @@ TUNNELS = {
 #: Where translators have the Initiator in IPv6.
 INNER_SOURCES = {"464xlat": "2001:2:0:c::/64", "map-t": f"{MAP_ADDRESS}/128"}
 #: The first subscriber's ports: PSID 1 of 6 bits, for PSID 0 has the system's.
-FIRST_SET = range(1024, 2048)
+FIRST_SET = range(2048, 4096)
 
 
 @dataclass

@@ -37,20 +37,20 @@ _OUTER: Final = struct.pack("!I", 6 << 28)
 
 
 def share_of(number: int) -> tuple[IPv4Address, int]:
-    """A subscriber's address and PSID: 63 sets of 1024 ports on each address, the first set is the system's."""
-    return IPv4Address("198.18.0.1") + number // 63, 1 + number % 63
+    """A subscriber's address and PSID: 31 sets of 2048 ports on each address, the first set is the system's."""
+    return IPv4Address("198.18.0.1") + number // 31, 1 + number % 31
 
 
 def own_port(number: int, psid: int) -> int:
-    """One of a set's ports, another one for neighbours: a is 0 and m is 10 in RFC 7597 section 5.1."""
-    return psid * 1024 + number % 1024
+    """One of a set's ports, another one for neighbours: a is 0 and m is 11 in RFC 7597 section 5.1."""
+    return psid * 2048 + number % 2048
 
 
 def map_address(number: int) -> IPv6Address:
-    """By RFC 7597 sections 5.2 and 6 for the rule 2001:db8::/40, 198.18.0.0/16, 22 EA bits: 62 bits, 2 of subnet 0."""
+    """By RFC 7597 sections 5.2 and 6 for the rule 2001:db8::/40, 198.18.0.0/16, 21 EA bits: 61 bits, 3 of subnet 0."""
     address, psid = share_of(number)
-    embedded = (int(address) & 0xFFFF) << 6 | psid
-    prefix = int(IPv6Address("2001:db8::")) | embedded << 66
+    embedded = (int(address) & 0xFFFF) << 5 | psid
+    prefix = int(IPv6Address("2001:db8::")) | embedded << 67
     return IPv6Address(prefix | int(address) << 16 | psid)
 
 
@@ -169,7 +169,7 @@ def test_each_subscriber_has_its_own_ports_and_no_others(name: str, subscribers:
     assert {cause: number for cause, number in relay.faults().items() if number} == {}
     # The next one's set, from each of a thousand edges all over the sets.
     strangers = range(0, subscribers, subscribers // 1000)
-    edges.send([technology.up(k, own_port(k, 1 + share_of(k)[1] % 63)) for k in strangers])
+    edges.send([technology.up(k, own_port(k, 1 + share_of(k)[1] % 31)) for k in strangers])
     assert responder.receive(1, seconds=0.5) == []
     faults = {cause: number for cause, number in relay.faults().items() if number}
     assert sum(faults.values()) == len(strangers)

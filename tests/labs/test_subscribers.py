@@ -36,10 +36,10 @@ SERVER = OUTSIDE["ipv4"].host(0)
 
 
 def right_set(source: IPv4Address) -> tuple[IPv4Address, range]:
-    """Address and ports of the subscriber at a source, counted by hand: 63 sets of 1024 ports on each address."""
+    """Address and ports of the subscriber at a source, counted by hand: 31 sets of 2048 ports on each address."""
     number = int(source) - int(INSIDE["ipv4"].host(0))
-    first = 1024 * (1 + number % 63)
-    return IPv4Address("198.18.0.1") + number // 63, range(first, first + 1024)
+    first = 2048 * (1 + number % 31)
+    return IPv4Address("198.18.0.1") + number // 31, range(first, first + 2048)
 
 
 class Stand:
@@ -90,7 +90,7 @@ def stack() -> Iterator[ExitStack]:
 @pytest.mark.parametrize("name", KINDS)
 def test_a_thousand_subscribers_keep_to_their_ports_and_get_their_answers(name: str, stack: ExitStack) -> None:
     stand = Stand(load(name), SUBSCRIBERS, 3 * SUBSCRIBERS, stack)
-    # The same source port of all, which only one of 63 can keep.
+    # The same source port of all, which only one of 31 can keep.
     sent = [
         Datagram(INSIDE["ipv4"].host(k), port, SERVER, 7, b"%05d %05d" % (k, port))
         for port in (3000, 3001)

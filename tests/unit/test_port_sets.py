@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.test_plan import NAT44, NAT64, refusal
 
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
 from natgauge.bench.traffic import hosts_of, make_plan, with_pool
 from natgauge.duts.port_sets import PortSets
 from natgauge.duts.recipe import load
@@ -87,7 +89,7 @@ def test_only_kinds_that_share_addresses_have_port_sets(tmp_path: Path) -> None:
         match="port_sets and kind lw4o6 or map-e or map-t or map-t-br or map-e-br or lwaftr or aftr come together",
     ):
         load(path)
-    path.write_text(text.replace('[port_sets]\nnetwork = "198.18.0.0/16"\npsid_length = 6\n', ""))
+    path.write_text(text.replace('[port_sets]\nnetwork = "198.18.0.0/16"\npsid_length = 5\n', ""))
     with pytest.raises(UsageError, match="come together"):
         load(path)
 
@@ -235,3 +237,73 @@ def test_a_rule_whose_addresses_are_too_long_is_refused(tmp_path: Path) -> None:
 
 def test_a_device_without_subscribers_is_asked_for_none() -> None:
     assert "none of this device are known; leave it out" in refusal(TrafficOptions(subscribers=2), NAT44)
+
+
+@pytest.mark.parametrize(
+    ("choices", "ports", "customer"),
+    [
+        # By RFC 7597 section 5.2: 40 bits of the rule, 16 of the address, then the PSID of subscriber 0.
+        ({}, "2048 ports (PSID length 5, offset 0)", ("2001:db8:0:108:0:c612:1:1", "2001:db8:0:108::/61")),
+        (
+            {"psid_length": 6},
+            "1024 ports (PSID length 6, offset 0)",
+            ("2001:db8:0:104:0:c612:1:1", "2001:db8:0:104::/62"),
+        ),
+        (
+            {"psid_length": 5, "psid_offset": 6},
+            "2016 ports (PSID length 5, offset 6)",
+            ("2001:db8:0:100:0:c612:1:0", "2001:db8:0:100::/61"),
+        ),
+        (
+            {"psid_offset": 6},
+            "2016 ports (PSID length 5, offset 6)",
+            ("2001:db8:0:100:0:c612:1:0", "2001:db8:0:100::/61"),
+        ),
+    ],
+)
+def test_the_user_chooses_the_length_and_the_offset_of_the_psid(
+    choices: dict[str, int], ports: str, customer: tuple[str, str]
+) -> None:
+    for dut in ("map-t", "map-e", "map-t-tayga"):
+        sets = Bench(ask("throughput", dut, choices).cell).address_plan.port_sets
+        assert sets is not None
+        assert str(sets) == ports
+        variables = sets.environment(1)
+        assert (variables["NG_CUSTOMER_ADDRESS6"], variables["NG_CUSTOMER_PREFIX6"]) == customer
+
+
+@pytest.mark.parametrize(
+    ("dut", "choices", "said"),
+    [
+        ("map-t", {"psid_length": 11, "psid_offset": 6}, "psid_length 11 and psid_offset 6 are more than the 16 bits"),
+        ("map-t", {"psid_length": 11, "psid_offset": 6}, "no port is left for a set"),
+        ("map-e", {"psid_length": 0}, "psid_length 0: has no set for anybody"),
+        ("map-t", {"psid_length": 9}, "25 embedded address bits after it make more than 64"),
+        ("lw4o6", {"psid_length": 17}, "psid length: 17 is outside of 0 to 16"),
+        ("lw4o6", {"psid_offset": 16}, "psid offset: 16 is outside of 0 to 15"),
+        ("nftables-nat44", {"psid_length": 5}, "PSID length: 5 asked for, but the port sets of nftables-nat44"),
+        ("map-t-br-tayga", {"psid_length": 5}, "the devices know only sets of 64512 ports"),
+    ],
+)
+def test_port_sets_that_cannot_be_are_refused_in_one_line(dut: str, choices: dict[str, int], said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Bench(ask("throughput", dut, choices).cell)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_binding_has_no_rule_and_so_any_length() -> None:
+    sets = Bench(ask("throughput", "lw4o6", {"psid_length": 12}).cell).address_plan.port_sets
+    assert sets is not None
+    assert sets.ports == 16
+    assert "NG_CUSTOMER_ADDRESS6" not in sets.environment(1)
+
+
+def test_an_external_chain_has_no_port_sets_that_are_known() -> None:
+    place = {
+        "lab": "wire", "initiator_port": "ngnone0", "initiator_gateway": "10.0.0.1", "responder_port": "ngnone1",
+        "responder_gateway": "198.19.0.1",
+    }  # fmt: skip
+    assert Bench(ask("throughput", "map-t", place).cell).address_plan.port_sets is None
+    with pytest.raises(UsageError, match="are not known here, or it has none; leave it out"):
+        Bench(ask("throughput", "map-t", {**place, "psid_length": 5}).cell)

@@ -203,7 +203,7 @@ def test_every_input_of_traffic_and_device_that_moves_figures_is_recorded() -> N
     # Nobody chooses the others of a device that is not ours.
     wire = {"lab": "wire", **LAB_OPTIONS["wire"], "table_size": 1 << 20}
     assert moving(inputs) - recorded(RECIPE.name, wire) == {
-        "subscribers", "hash_size", "udp_timeout", "emptying",
+        "subscribers", "hash_size", "udp_timeout", "emptying", "psid_length", "psid_offset",
     }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from natgauge.bench.grace import checked, grace_of
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder, SliceRounds
 from natgauge.bench.observer import Observer, Silent, Unread
 from natgauge.bench.planned import Planned
+from natgauge.bench.psid import chosen_sets, refuse_sets
 from natgauge.bench.requests import TrialConstants, refuse_stateless
 from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of
 from natgauge.bench.timeable import reasons_not_timed
@@ -124,8 +125,10 @@ class Bench:
         self.recipe: Recipe = load(cell.dut)
         self.lab: Lab = self._planned_lab() if lab is None else lab
         addresses = address_plan(self.lab.ground, self.recipe)
+        addresses = replace(addresses, port_sets=chosen_sets(self.recipe, cell.device))
         if not self.lab.devices and not self.recipe.half:
             # A recipe does not state the port sets of an external device, but the rule of one half.
+            refuse_sets(self.recipe, cell.device)
             addresses = replace(addresses, port_sets=None)
         self.traffic = make_plan(cell.traffic, addresses)
         self.address_plan = with_pool(addresses, self.traffic)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from natgauge import procedures
+from natgauge.bench.subscribers import needs
 from natgauge.errors import UsageError
 from natgauge.inputs.input import Group, Input, inputs_of
 from natgauge.inputs.question import RANGES, Cell, DeviceOptions, LabOptions, Question, TrafficOptions
@@ -101,18 +102,31 @@ def words(question: Question) -> list[str]:
 def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:
     """Return the metric's own defaults of the traffic.
 
-    The number of connections is among them only where the user chose no range and the device has no port sets.
+    The number of connections is among them only where the user chose no range and no port set is too small for them.
 
     Raises:
-        UsageError: there is no such metric, or no such device.
+        UsageError: there is no such metric, or no such device, or the user's port sets cannot be.
     """
-    # What may be asked is known without what reads recipes.
-    from natgauge.duts.recipe import load  # noqa: PLC0415
-
     wanted = dict(procedures.get(metric).traffic)
-    if wanted and (any(name in chosen for name in RANGES) or load(dut).port_sets is not None):
+    if wanted and (any(name in chosen for name in RANGES) or not _sets_hold(wanted.get("connections"), dut, chosen)):
         wanted.pop("connections", None)
     return wanted
+
+
+def _sets_hold(connections: object, dut: str | Path, chosen: Mapping[str, object]) -> bool:
+    """Whether the port sets of the device, if it has any, hold these connections towards one remote endpoint."""
+    # What may be asked is known without what reads recipes.
+    from natgauge.bench.psid import chosen_sets  # noqa: PLC0415
+    from natgauge.duts.recipe import load  # noqa: PLC0415
+
+    recipe = load(dut)
+    if recipe.port_sets is None or not isinstance(connections, int):
+        return True
+    of_device = {input_.name: input_ for input_ in inputs_of_part("device") if input_.name in chosen}
+    sets = chosen_sets(recipe, DeviceOptions(**{name: key.take(chosen[name]) for name, key in of_device.items()}))
+    subscribers = chosen.get("subscribers", 1)
+    needed = connections if not isinstance(subscribers, int) else needs(connections, max(1, subscribers), 1)
+    return sets is not None and not recipe.half and needed <= sets.ports
 
 
 def _of_kind(lab: str, chosen: Mapping[str, object]) -> object:

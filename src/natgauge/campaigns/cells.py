@@ -236,6 +236,8 @@ def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any])
 def _has(recipe: Recipe, name: str) -> bool:
     if name == "emptying":
         return recipe.stateful
+    if name in ("psid_length", "psid_offset"):
+        return recipe.port_sets is not None and not recipe.port_sets.fixed
     knob = recipe.knobs.named().get(name)
     return knob is not None and knob.settable
 

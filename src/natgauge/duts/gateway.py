@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from string import Template
 from typing import Final, Literal, NoReturn, Self
 
 from natgauge.duts.device_knobs import DeviceKnobs, How
@@ -455,7 +456,8 @@ class Gateway:
         )
         values = {f"NG_{name.upper()}": value for name, value in self._values.items()}
         sets = demand.port_sets.environment(demand.source_addresses) if demand and demand.port_sets else {}
-        return {**self.recipe.environment, **sets, **{name: str(value) for name, value in {**ranges, **values}.items()}}
+        own = {name: Template(text).safe_substitute(sets) for name, text in self.recipe.environment.items()}
+        return {**own, **sets, **{name: str(value) for name, value in {**ranges, **values}.items()}}
 
     def _empty_seconds(self) -> float:
         connections = self._demand.connections if self._demand else 0

@@ -26,6 +26,7 @@ class PortSets(RecipeTable):
         psid_length: bits of a port that identify its set, "k", 0 to 16.
         psid_offset: bits of a port before these, "a", 0 to 15.
         most_subscribers: most subscribers that the devices serve; None = the number of sets.
+        fixed: whether the devices know no sets of other lengths.
         rule_prefix: rule IPv6 prefix of MAP, followed by the embedded address bits (RFC 7597 section 5).
         relay: IPv6 address of the BR, lwAFTR or AFTR, to which subscribers tunnel IPv4.
     """
@@ -34,6 +35,7 @@ class PortSets(RecipeTable):
     psid_length: Annotated[int, Field(ge=0, le=16)]
     psid_offset: Annotated[int, Field(ge=0, le=15)] = 0
     most_subscribers: Number | None = None
+    fixed: bool = False
     rule_prefix: str = "2001:db8::/40"
     relay: str = "2001:db8:ffff::1"  # as in the examples of RFC 7597 appendix A
 
@@ -41,7 +43,8 @@ class PortSets(RecipeTable):
     def _consistent(self) -> Self:
         if self.psid_length + self.psid_offset > _PORT_BITS:
             raise ValueError(
-                f"psid_length {self.psid_length} and psid_offset {self.psid_offset} are more than the 16 bits of a port"
+                f"psid_length {self.psid_length} and psid_offset {self.psid_offset} are more than the 16 bits of a "
+                "port: no port is left for a set"
             )
         try:
             network = self.addresses
@@ -60,6 +63,21 @@ class PortSets(RecipeTable):
         except ValueError:
             raise ValueError(f"relay {self.relay}: is no IPv6 address; write for example 2001:db8:ffff::1") from None
         return self
+
+    def chosen(self, length: int | None, offset: int | None) -> Self:
+        """Return these sets with another length or offset of the PSID; None = as they are.
+
+        Raises:
+            ValueError: they leave no port or no set, or the devices know no other sets.
+        """
+        if (length, offset) in ((None, None), (self.psid_length, self.psid_offset)):
+            return self
+        if self.fixed:
+            raise ValueError(f"the devices know only sets of {self}; leave both out")
+        wanted = {"psid_length": length, "psid_offset": offset}
+        return type(self)(
+            **{**self.model_dump(), **{name: value for name, value in wanted.items() if value is not None}}
+        )
 
     @property
     def addresses(self) -> ipaddress.IPv4Network:
@@ -137,6 +155,18 @@ class PortSets(RecipeTable):
             "NG_PSID_FIRST": str(self.first),
             "NG_RULE_PREFIX6": self.rule_prefix,
             "NG_RELAY6": self.relay,
+            **self._of_first_customer(),
+        }
+
+    def _of_first_customer(self) -> dict[str, str]:
+        """Return the MAP address and the end-user prefix of subscriber 0 (RFC 7597 sections 5 and 6)."""
+        length = self.prefix.prefixlen + self.embedded_bits
+        if length > _PREFIX_BITS:
+            return {}
+        address = self.map_address(0)
+        return {
+            "NG_CUSTOMER_ADDRESS6": str(address),
+            "NG_CUSTOMER_PREFIX6": str(ipaddress.IPv6Network((address, length), strict=False)),
         }
 
     def __str__(self) -> str:

@@ -82,6 +82,8 @@ class MeasureKeywords(TypedDict, total=False):
     table_size: int | None
     hash_size: int | None
     udp_timeout: int | None
+    psid_length: int | None
+    psid_offset: int | None
     emptying: str | None
     placement: Literal["shared", "isolated"] | None
     cores: str | int | Sequence[int] | dict[str, str] | None
@@ -144,6 +146,8 @@ class CompareKeywords(TypedDict, total=False):
     table_size: int | None
     hash_size: int | None
     udp_timeout: int | None
+    psid_length: int | None
+    psid_offset: int | None
     emptying: str | None
     cores: str | int | Sequence[int] | dict[str, str] | None
     cores_each: int | None

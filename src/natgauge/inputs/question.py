@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
 from natgauge.words import Order, Side
@@ -142,6 +144,8 @@ class DeviceOptions:
         table_size: connections.
         hash_size: buckets.
         udp_timeout: seconds.
+        psid_length: bits of a port that identify the port set of a subscriber, 0 to 16 (RFC 7597 section 5.1).
+        psid_offset: bits of a port before these, 0 to 15.
         emptying: name of the way in which the table is emptied before each trial: of the recipe, or "restart".
     """
 
@@ -159,7 +163,26 @@ class DeviceOptions:
         default=None,
         metadata=described("UDP timeout of the device", "s", default="longer than any trial", label="UDP timeout"),
     )
-
+    psid_length: int | None = field(
+        default=None,
+        metadata=described(
+            "Bits of a port that identify a subscriber's port set (MAP, lw4o6): 5 = 2048 ports",
+            "bits",
+            partial(in_range, lowest=0, highest=16),
+            label="PSID length",
+            default="that of the recipe",
+        ),
+    )
+    psid_offset: int | None = field(
+        default=None,
+        metadata=described(
+            "Bits of a port before the PSID; if there are any, ports whose first bits are all 0 belong to no set",
+            "bits",
+            partial(in_range, lowest=0, highest=15),
+            label="PSID offset",
+            default="that of the recipe",
+        ),
+    )
     emptying: str | None = field(
         default=None,
         metadata=described(

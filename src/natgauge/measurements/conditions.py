@@ -10,6 +10,7 @@ from typing import Any, Final
 from natgauge.bench.bench import Bench
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.duts.device_settings import DeviceSettings
+from natgauge.duts.port_sets import PortSets
 from natgauge.duts.recipe import Recipe, digest
 from natgauge.labs.contract import DeviceCores, Lab
 from natgauge.labs.wire.media import theoretical_maximum
@@ -69,6 +70,7 @@ class Conditions:
         rates: the tester's own highest rates, frames/s.
         machine: facts from `natgauge.host.machine.facts`.
         device: version and knobs of the device; None for an external device.
+        port_sets: port sets of its subscribers; None = it has none, or they are not known.
     """
 
     settings: TrialSettings
@@ -87,6 +89,7 @@ class Conditions:
     rates: HighestRates
     machine: Mapping[str, object]
     device: DeviceSettings | None
+    port_sets: PortSets | None = None
 
 
 def chain_of(lab: Lab) -> dict[str, Any]:
@@ -100,7 +103,7 @@ def record(conditions: Conditions) -> Parameters:
         settings=plain(conditions.settings.parameters()),
         traffic=plain(_traffic(conditions)),
         place=plain(_place(conditions)),
-        device=plain(_device(conditions.recipe, conditions.device)),
+        device=plain(_device(conditions.recipe, conditions.device, conditions.port_sets)),
     )
 
 
@@ -142,7 +145,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
                 **moving_facts(facts),
             }
         ),
-        device=plain(_device(bench.recipe, device)),
+        device=plain(_device(bench.recipe, device, addresses.port_sets)),
     )
 
 
@@ -252,7 +255,7 @@ def _rates(rates: HighestRates) -> dict[str, Any]:
     return {"tester_highest_phase1_rate": None, "tester_highest_phase2_rate": None, **known}
 
 
-def _device(recipe: Recipe, device: DeviceSettings | None) -> dict[str, Any]:
+def _device(recipe: Recipe, device: DeviceSettings | None, sets: PortSets | None) -> dict[str, Any]:
     known = {} if device is None else {**device.knobs, "version": device.version}
     if device is not None and device.emptying is not None:
         known["emptying"] = device.emptying
@@ -263,5 +266,6 @@ def _device(recipe: Recipe, device: DeviceSettings | None) -> dict[str, Any]:
         # The name may belong to another recipe later.
         "recipe_digest": digest(recipe)[:_DIGEST_DIGITS],
         **({"own_processes": True} if recipe.own_processes else {}),
+        **({} if sets is None else {"psid_length": sets.psid_length, "psid_offset": sets.psid_offset}),
         **known,
     }

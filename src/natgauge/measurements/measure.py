@@ -154,6 +154,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             rates=ready.rates,
             machine=facts,
             device=ready.device,
+            port_sets=addresses.port_sets,
         )
     )
 

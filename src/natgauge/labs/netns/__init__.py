@@ -61,6 +61,8 @@ class NetnsOptions:
             "Number of cores that each device of a chain has for itself",
             check=partial(in_range, lowest=1, highest=_MOST_CORES),
             label="cores of each device",
+            # Recorded as `device_cores` and `cores_of_devices`, as cores that are named are.
+            moves_figures=False,
             default="the devices share the cores",
         ),
     )
