@@ -27,6 +27,8 @@ ReadingOrder = Literal["pseudorandom", "increasing", "once"]
 
 #: Cores that run the device: the sender's core, its own cores, or another machine.
 Placement = Literal["shared", "isolated", "external"]
+#: Division of the cores among the devices of a chain: each has cores of its own, and as many as each other device.
+EACH_ITS_OWN: Final = "each its own"
 
 #: The far side that answers queries if there is no real server.
 TESTER: Final = "tester"

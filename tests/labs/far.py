@@ -24,7 +24,7 @@ from natgauge.labs.common.locks import RUN
 
 SSHD = "/usr/sbin/sshd"
 #: Names of labs on it.
-LABS = ("sshlab", "sshkill", "second", "sshbsd")
+LABS = ("sshlab", "sshkill", "second", "sshbsd", "sshpair")
 PORT = 22022
 _SECONDS = 10.0
 #: Of a test function. The module before it may keep the machine for as long again, and that is no fault of the test.
@@ -56,10 +56,7 @@ class FarMachine:
 
     def interfaces(self) -> set[str]:
         """Names of what is in its own namespace."""
-        listed = subprocess.run(
-            ["ip", "-n", self.name, "-o", "link"], check=True, capture_output=True, text=True
-        ).stdout.splitlines()
-        return {line.split(":")[1].strip().partition("@")[0] for line in listed}
+        return _interfaces(self.name)
 
     def cut(self) -> None:
         """Lose every connection to it, and let none be made any more."""
@@ -88,6 +85,11 @@ class FarMachine:
         strays = [f"namespace {name}" for name in namespaces.names() if name.startswith("natgauge-")]
         strays += [str(path) for path in Path("/var/run").glob("natgauge-device*")]
         return strays + [f"no {name}" for name in ("far0", "far1") if name not in self.interfaces()]
+
+
+def _interfaces(netns: str) -> set[str]:
+    listed = subprocess.run(["ip", "-n", netns, "-o", "link"], check=True, capture_output=True, text=True).stdout
+    return {line.split(":")[1].strip().partition("@")[0] for line in listed.splitlines()}
 
 
 @contextmanager
@@ -155,6 +157,77 @@ def _far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
                 process.wait()
         namespaces.delete([tester, far])
         forget()
+
+
+@dataclass
+class FarPair:
+    """Two machines in a row, each reached by ssh and nothing else; the second has a /run of its own.
+
+    Attributes:
+        names: of their namespaces, from the Initiator to the Responder.
+        run: the second one's /run.
+        chosen: what a user gives for them and the devices "ce" and "pe", as keywords of `natgauge.measure`.
+    """
+
+    names: tuple[str, str]
+    run: Path
+    chosen: dict[str, Any]
+
+    def left(self) -> list[str]:
+        """What a lab left there: namespaces, files, interfaces that are gone."""
+        strays = [f"namespace {name}" for name in namespaces.names() if name.startswith("natgauge-")]
+        strays += [str(path) for folder in (Path("/var/run"), self.run) for path in folder.glob("natgauge-device*")]
+        return strays + [f"{name}: {sorted(seen)}" for name in self.names if (seen := _interfaces(name)) != _OF_PAIR]
+
+
+_OF_PAIR = {"lo", "far0", "far1"}
+
+
+@contextmanager
+def far_pair(name: str, folder: Path) -> Iterator[FarPair]:
+    """Machines <name>-one and <name>-two with interfaces far0 and far1; the ports of the tester are port0 and port1."""
+    one, two, tester = f"{name}-one", f"{name}-two", f"{name}-here"
+    run = folder / "run"
+    processes: list[subprocess.Popen[bytes]] = []
+    with (Path(tempfile.gettempdir()) / "natgauge-far-machine.lock").open("w") as lock:
+        _take(lock)
+        try:
+            for netns in (one, two, tester):
+                namespaces.create(netns)
+                namespaces.inside(netns, lambda: prepare_namespace(forwards=False))
+            rows = (
+                ((tester, "port0"), (one, "far0")),
+                ((one, "far1"), (two, "far0")),
+                ((two, "far1"), (tester, "port1")),
+            )
+            for at, ((left, before), (right, after)) in enumerate(rows):
+                ends = (End(left, before, f"02:00:00:00:0{at}:01"), End(right, after, f"02:00:00:00:0{at}:02"))
+                make(VethCable(ends, 100 + at))
+            _keys(folder)
+            (run / "sshd").mkdir(parents=True)
+            for netns, first in ((one, ""), (two, f"mount --bind {run} /run; ")):
+                holder = ["ip", "netns", "exec", netns, "sh", "-c", f"{first}exec sleep infinity"]
+                processes.append(subprocess.Popen(holder, start_new_session=True))
+                processes.append(_serve(netns, processes[-1], folder))
+            chosen = {
+                "lab": "ssh",
+                "ssh_host": "ce=far,pe=far",
+                "ssh_config": str(folder / "config"),
+                "ssh_netns": f"ce={one},pe={two}",
+                "device_inside": "far0",
+                "device_outside": "far1",
+                "initiator_port": "port0",
+                "initiator_netns": tester,
+                "responder_port": "port1",
+                "responder_netns": tester,
+            }
+            yield FarPair((one, two), run, chosen)
+        finally:
+            for process in processes[::-1]:
+                process.kill()
+                process.wait()
+            namespaces.delete([tester, two, one])
+            forget()
 
 
 @contextmanager

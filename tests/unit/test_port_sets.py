@@ -281,6 +281,7 @@ def test_the_user_chooses_the_length_and_the_offset_of_the_psid(
         ("map-t", {"psid_length": 9}, "25 embedded address bits after it make more than 64"),
         ("lw4o6", {"psid_length": 17}, "psid length: 17 is outside of 0 to 16"),
         ("lw4o6", {"psid_offset": 16}, "psid offset: 16 is outside of 0 to 15"),
+        ("lw4o6", {"psid_offset": 7}, "psid_offset 7: sets would have ports below 1024"),
         ("nftables-nat44", {"psid_length": 5}, "PSID length: 5 asked for, but the port sets of nftables-nat44"),
         ("map-t-br-tayga", {"psid_length": 5}, "the devices know only sets of 64512 ports"),
     ],

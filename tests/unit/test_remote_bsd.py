@@ -14,10 +14,10 @@ from natgauge.labs.contract import CommandResult
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh import bsd
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
-from natgauge.labs.ssh.lab import ways
 from natgauge.labs.ssh.layout import Layout, layout
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import SshHost
+from natgauge.labs.ssh.segment import ways
 from natgauge.words import Family
 
 OPENBSD = r"""

@@ -14,6 +14,8 @@ from natgauge.duts.recipe_model import Number, RecipeTable
 #: Ports below are the system's (RFC 6335 section 6): no subscriber is given a set that has any (RFC 7596 section 5.1).
 FIRST_PORT: Final = 1024
 _PORT_BITS: Final = 16
+#: With so many bits the first range, which belongs to no set, is that of the ports below `FIRST_PORT`.
+_MOST_OFFSET: Final = 6
 #: Bits of an IPv6 address before its interface identifier.
 _PREFIX_BITS: Final = 64
 
@@ -74,6 +76,11 @@ class PortSets(RecipeTable):
             return self
         if self.fixed:
             raise ValueError(f"the devices know only sets of {self}; leave both out")
+        if (offset or 0) > _MOST_OFFSET:
+            raise ValueError(
+                f"psid_offset {offset}: sets would have ports below {FIRST_PORT} (RFC 7597 section 5.1); use 0 to "
+                f"{_MOST_OFFSET}"
+            )
         wanted = {"psid_length": length, "psid_offset": offset}
         return type(self)(
             **{**self.model_dump(), **{name: value for name, value in wanted.items() if value is not None}}

@@ -37,7 +37,7 @@ from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
 from natgauge.labs.contract import Addresses, DeviceCores, Ground, Link, Port
-from natgauge.words import FAMILIES, Family, Interface
+from natgauge.words import EACH_ITS_OWN, FAMILIES, Family, Interface
 
 #: The device's interfaces, in its namespace.
 INSIDE_INTERFACE: Final = "inside"
@@ -69,8 +69,6 @@ GRACE_SECONDS: Final = 0.3
 _NATIVE: Final = (BACKGROUND_INSIDE.device, BACKGROUND_OUTSIDE.device)
 _DEVICE_NAME = re.compile(r"[a-z0-9]{1,16}")
 _FRONT_SECONDS = 20.0
-#: Parameter of a chain whose devices have cores of their own, each the same number.
-EACH_ITS_OWN: Final = "each its own"
 _Figure = TypeVar("_Figure")
 
 

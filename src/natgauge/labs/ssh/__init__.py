@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--lab ssh`: two ports of this machine, and between them devices on another one, reached over OpenSSH."""
+"""`--lab ssh`: two ports of this machine, and between them devices on other ones, reached over OpenSSH."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.input import described
-from natgauge.inputs.types import Text
+from natgauge.inputs.types import Text, by_device
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import Kind, LabNeeds
 
 if TYPE_CHECKING:
     from natgauge.labs.ssh.lab import RemoteLab
+    from natgauge.labs.ssh.segment import ChosenMachine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,19 +25,21 @@ class SshOptions(PortOptions):
     """Options of the lab: the machine, and its two interfaces. They are cabled to the two ports of `PortOptions`.
 
     Attributes:
-        ssh_host: destination for `ssh`; the login must be root.
+        ssh_host: destination for `ssh`, or one for each device of a chain by its name; the login must be root.
         ssh_config: the user's own ssh_config; None = the default of `ssh`.
         ssh_netns: local namespace from which the machine is reached; None = the caller's own.
-        device_inside: the machine's interface towards the Initiator.
+        device_inside: the machine's interface towards the Initiator. This and the next options may have one value for
+            each device of a chain, too; of neighbouring devices on one machine, only the outer interfaces count.
         device_outside: the machine's interface towards the Responder.
-        boot_command: shell command on the tester's host that boots the machine with $NG_CORES processors.
-        tune_device: queues, flow hash and governor of the machine are set for measuring, and restored afterwards.
+        boot_command: shell command on the tester's host that boots all machines with $NG_CORES processors each.
+        tune_device: queues, flow hash and governor of the machines are set for measuring, and restored afterwards.
     """
 
     ssh_host: str | None = field(
         default=None,
         metadata=described(
-            "Machine of the device, in ssh syntax: root@HOST or ssh://root@HOST:PORT",
+            "Machine of the device, in ssh syntax: root@HOST or ssh://root@HOST:PORT; of a chain also "
+            "ce=root@HOST,pe=root@HOST",
             type=Text("HOST"),
             moves_figures=False,
         ),
@@ -88,7 +92,6 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
     """
     # What may be chosen is known without what looks at ports and machines.
     from natgauge.labs.ssh.lab import RemoteLab  # noqa: PLC0415
-    from natgauge.labs.ssh.openssh import SshHost  # noqa: PLC0415
 
     named = {
         "ssh_host": options.ssh_host,
@@ -107,8 +110,7 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
     return RemoteLab(
         name,
         need,
-        host=SshHost(texts["ssh_host"], options.ssh_config, options.ssh_netns).checked(),
-        interfaces=(texts["device_inside"], texts["device_outside"]),
+        machines=_machines(options, need.devices),
         ports=((texts["initiator_port"], options.initiator_netns), (texts["responder_port"], options.responder_netns)),
         sender_cpus=options.sender_cores,
         allow_addresses=options.allow_addresses,
@@ -118,23 +120,80 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
     )
 
 
+def _machines(options: SshOptions, devices: Sequence[str]) -> list[ChosenMachine]:
+    """Return the machines from the Initiator to the Responder; neighbouring devices on one host share the machine.
+
+    Raises:
+        UsageError: a device is unknown or has no host, a value is missing, or a host has devices that are apart.
+    """
+    from natgauge.labs.ssh.openssh import SshHost  # noqa: PLC0415
+    from natgauge.labs.ssh.segment import ChosenMachine  # noqa: PLC0415
+
+    hosts = _by_device("ssh host", options.ssh_host, devices)
+    networks = _by_device("ssh netns", options.ssh_netns, devices)
+    inside = _by_device("device inside", options.device_inside, devices)
+    outside = _by_device("device outside", options.device_outside, devices)
+    known = [(hosts[device] or "", networks[device]) for device in devices]
+    groups = [list(group) for _, group in groupby(range(len(devices)), lambda at: known[at])]
+    machines = []
+    for group in groups:
+        destination, network = known[group[0]]
+        if known.count((destination, network)) != len(group):
+            raise UsageError(
+                f"ssh host: {destination} has the device {devices[group[0]]} and others that are no neighbours of it; "
+                "give neighbouring devices of the chain to one machine"
+            )
+        host = SshHost(destination, options.ssh_config, network).checked()
+        interfaces = (inside[devices[group[0]]] or "", outside[devices[group[-1]]] or "")
+        machines.append(ChosenMachine(host, interfaces, len(group)))
+    return machines
+
+
+def _by_device(name: str, text: str | None, devices: Sequence[str]) -> dict[str, str | None]:
+    """Return the value of each device: its own, "ce=A,pe=B", or the same for all.
+
+    Raises:
+        UsageError: a device is unknown, or has no value.
+    """
+    named = None if text is None else by_device(name, text)
+    if named is None:
+        return dict.fromkeys(devices, text)
+    which = f"the chain has {', '.join(devices)}" if len(devices) > 1 else f"the only device is {devices[0]}"
+    if unknown := sorted(named.keys() - set(devices)):
+        raise UsageError(f"{name}: {unknown[0]} is no device; {which}")
+    if without := [device for device in devices if device not in named]:
+        raise UsageError(f"{name}: {without[0]} has none; {which}, name one for each")
+    return {device: named[device] for device in devices}
+
+
 def undo(directory: Path, settings: Mapping[str, Any], items: Sequence[Mapping[str, str]]) -> list[str]:
-    """Undo on the other machine what a lab recorded; see `natgauge.labs.contract.Kind`.
+    """Undo on the other machines what a lab recorded; see `natgauge.labs.contract.Kind`.
 
     Raises:
         BrokenError: one of the items could not be undone; all others were tried.
-        HostError: the machine cannot be reached.
+        HostError: a machine cannot be reached.
     """
-    from natgauge.labs.ssh.openssh import CONTROL, SshHost, end_orphans  # noqa: PLC0415
+    from natgauge.labs.ssh.openssh import SshHost, control_of, end_orphans  # noqa: PLC0415
     from natgauge.labs.ssh.remote import give_back  # noqa: PLC0415
 
-    end_orphans(directory / CONTROL)
-    ours = give_back(SshHost(**settings["host"]), settings["token"], [item["undo"] for item in items])
-    return [item["says"] for item in items] if ours else []
+    done: list[str] = []
+    errors: list[NatgaugeError] = []
+    for at, host in enumerate(settings["hosts"]):
+        of_host = [item for item in items if item["at"] == str(at)]
+        end_orphans(control_of(directory, at))
+        try:
+            ours = give_back(SshHost(**host), settings["token"], [item["undo"] for item in of_host])
+        except (BrokenError, HostError) as error:
+            errors.append(error)
+        else:
+            done += [item["says"] for item in of_host] if ours else []
+    if errors:
+        raise errors[0]
+    return done
 
 
 KIND = Kind(
-    summary="devices on another machine, reached over OpenSSH",
+    summary="devices on other machines, reached over OpenSSH",
     options=SshOptions,
     plan=plan,
     cores_option="device_cores",

@@ -94,6 +94,16 @@ class SshHost:
         return self.destination
 
 
+def control_of(directory: Path, at: int) -> Path:
+    """Return the path of the socket of the connection to machine `at`, from 0, of a lab.
+
+    Args:
+        directory: the lab's folder.
+        at: index of the machine.
+    """
+    return directory / (CONTROL if at == 0 else f"{CONTROL}{at}")
+
+
 def run_once(host: SshHost, script: str, seconds: float) -> CommandResult:
     """Run a script on a machine over a connection of its own.
 

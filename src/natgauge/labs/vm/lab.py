@@ -15,6 +15,7 @@ from natgauge.labs.common.register import Register
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.ssh.lab import RemoteLab
 from natgauge.labs.ssh.openssh import SshHost
+from natgauge.labs.ssh.segment import ChosenMachine
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import Accelerator, Guest, Shape
 
@@ -54,8 +55,7 @@ class GuestLab(RemoteLab):
         super().__init__(
             name,
             need,
-            host=SshHost("guest", str(folder / "ssh_config"), self._tester),
-            interfaces=_INTERFACES,
+            machines=[ChosenMachine(SshHost("guest", str(folder / "ssh_config"), self._tester), _INTERFACES)],
             ports=((_TAPS[0], self._tester), (_TAPS[1], self._tester)),
             sender_cpus=sender_cpus,
         )
@@ -101,7 +101,8 @@ class GuestLab(RemoteLab):
         """
         if self._shape.cores > 1:
             queues = " ".join(f"/sys/class/net/{name}/queues/rx-*/rps_cpus" for name in _INTERFACES)
-            self._remote.ask(f"for queue in {queues}; do echo {mask_of(self._shape.cores)} > $queue || exit 1; done")
+            (segment,) = self._segments
+            segment.remote.ask(f"for queue in {queues}; do echo {mask_of(self._shape.cores)} > $queue || exit 1; done")
 
     def down(self) -> list[str]:
         """End the guest, and give back what it needed; nothing happens when nothing is up.
@@ -117,7 +118,7 @@ class GuestLab(RemoteLab):
             guest.end()
         return super().down()
 
-    def _remember(self, undo: str, says: str) -> None:
+    def _remember(self, at: int, undo: str, says: str) -> None:
         """The guest ends with the lab, and all that was made in it."""
 
 

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One machine of the `ssh` lab, with the neighbouring devices of the chain that work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from natgauge.core_work import CoreWork, WorkByCore
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.inputs.types import format_cores
+from natgauge.labs.common.links import VethCable, neighbour_limits, read_drops
+from natgauge.labs.contract import Device
+from natgauge.labs.ssh import bsd, facts, tuning, work
+from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
+from natgauge.labs.ssh.layout import Layout, layout, private_directory
+from natgauge.labs.ssh.machine import Remember, RemoteDevice, RemoteMachine
+from natgauge.labs.ssh.openssh import SshHost
+from natgauge.labs.ssh.remote import Remote
+from natgauge.labs.ssh.tuning import Snapshot
+from natgauge.words import Family
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenMachine:
+    """A machine as the user names it.
+
+    Attributes:
+        host: the machine.
+        interfaces: its interfaces towards the Initiator and the Responder.
+        devices: number of devices on it, which are neighbours in the chain; None = all.
+    """
+
+    host: SshHost
+    interfaces: tuple[str, str]
+    devices: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Inspection and changes of a machine of one operating system.
+
+    Attributes:
+        script: shell text that prints facts about the machine and these interfaces.
+        read: parses the output of the script.
+        make: shell text that makes the devices.
+        undo: shell text that undoes them, also where they are incomplete.
+    """
+
+    script: Callable[[Sequence[str]], str]
+    read: Callable[[str], RemoteFacts]
+    make: Callable[[Layout, RemoteFacts], str]
+    undo: Callable[[Layout, RemoteFacts], str]
+
+
+_LINUX: Final = Ways(facts.script, facts.read, Layout.make, Layout.undo)
+_BSD: Final = Ways(bsd.script, bsd.read, bsd.make, bsd.undo)
+
+
+def ways(system: str) -> Ways:
+    """Return the ways for a system by its `uname -s`; an unknown system is inspected like Linux, and refused then."""
+    return _BSD if system.endswith("BSD") else _LINUX
+
+
+@dataclass(slots=True)
+class Segment:
+    """A machine, locked by the lab, and its devices.
+
+    Attributes:
+        remote: the machine.
+        layout: its devices and interfaces.
+        homes: its devices, from the Initiator to the Responder.
+        machine: memory and global settings of the machine.
+        remember: records how to undo a change of it.
+        facts: facts of the machine; None = not known yet.
+        settings: settings that decide which core works on a frame, by the name of the parameter.
+        remarks: settings that the machine refused.
+    """
+
+    remote: Remote
+    layout: Layout
+    homes: tuple[RemoteDevice, ...]
+    machine: RemoteMachine
+    remember: Remember
+    facts: RemoteFacts | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    _ways: Ways = _LINUX
+
+    @classmethod
+    def of(  # noqa: PLR0913 - one argument per part, all by keyword
+        cls,
+        *,
+        lab: str,
+        token: str,
+        control: Path,
+        chosen: ChosenMachine,
+        devices: Sequence[Device],
+        cables: Sequence[VethCable],
+        remember: Remember,
+    ) -> Segment:
+        """Plan the devices of a machine; nothing is sent.
+
+        Args:
+            lab: name of the lab.
+            token: of the lab, see `Remote`.
+            control: path of the connection's socket, see `Remote`.
+            chosen: the machine.
+            devices: devices of a lab of namespaces, whose names and environment they get.
+            cables: cables of that lab, before, between and behind these devices.
+            remember: records how to undo a change of the machine.
+        """
+        remote = Remote(chosen.host, token, control)
+        machine = RemoteMachine(remote, remember)
+        laid = layout(lab, [device.name for device in devices], cables, chosen.interfaces)
+        homes = tuple(
+            RemoteDevice(
+                device.name,
+                inside.netns,
+                inside.interface,
+                outside.interface,
+                {
+                    **device.environment,
+                    "NG_WORK": private_directory(device.name),
+                    "NG_INSIDE": inside.interface,
+                    "NG_OUTSIDE": outside.interface,
+                },
+                remote,
+                machine,
+            )
+            for device, (inside, outside) in zip(devices, laid.ends, strict=True)
+        )
+        return cls(remote, laid, homes, machine, remember)
+
+    @property
+    def host(self) -> SshHost:
+        """The machine."""
+        return self.remote.host
+
+    @property
+    def name(self) -> str:
+        """Names of its devices, joined."""
+        return " and ".join(self.layout.names)
+
+    @property
+    def cores(self) -> int:
+        """Number of processors that are online; 0 = not known."""
+        return 0 if self.facts is None else len(self.facts.cpus)
+
+    def take(self) -> None:
+        """Take the machine before it is changed.
+
+        Raises:
+            HostError: it cannot be reached or is in use.
+        """
+        self.remember(":", f"let go of {self.host}")
+        self.remote.take()
+
+    def look(self) -> RemoteFacts:
+        """Read the facts of the machine.
+
+        Raises:
+            BrokenError: it cannot be looked at.
+            HostError: it cannot be reached.
+        """
+        self._ways = ways(self.remote.ask("uname -s").strip())
+        return self._ways.read(self.remote.ask(self._ways.script(self.layout.interfaces)))
+
+    def other_processors(self, wanted: int | None) -> str:
+        """Return why the machine is not back with the wanted processors; empty when it is."""
+        # A connection from before the reboot would only be noticed as lost after a while.
+        self.remote.close()
+        try:
+            online = len(self.look().cpus)
+        except (BrokenError, HostError) as error:
+            return str(error)
+        return "" if online == wanted else f"it has {online} processors online, not {wanted}"
+
+    def lay(self, mtu: int, cores: int | None, *, tunes: bool) -> None:
+        """Look at the machine, take it, and make its devices.
+
+        Args:
+            mtu: MTU of the tester's ports, in octets.
+            cores: number of processors that must be online; None = any number.
+            tunes: whether queues, flow hash and governor are set for measuring.
+
+        Raises:
+            BrokenError: it does not answer.
+            HostError: it cannot be used, or is in use.
+            UsageError: an interface, the number of processors or the system is not as asked for.
+        """
+        laid = self.layout
+        found = self.look()
+        refuse_unfit(found, f"ssh host {self.host}", laid.interfaces, mtu, laid.names)
+        self._refuse_other_cores(found, cores)
+        self.facts = found
+        self.machine.system = found.system
+        for home in self.homes:
+            home.environment = {**home.environment, "NG_CPUS": format_cores(found.cpus or (0,))}
+            if not found.namespaces:
+                home.netns = None
+        self._read_settings(found, tunes=tunes)
+        self.remember(self._ways.undo(laid, found), f"gave back {' and '.join(laid.interfaces)} of {self.host}")
+        self._make(found)
+        self.remote.forgotten = lambda: self._make_again(found, tunes=tunes)
+
+    def _refuse_other_cores(self, found: RemoteFacts, wanted: int | None) -> None:
+        if wanted not in (None, len(found.cpus)):
+            number = f"{len(found.cpus)} online" if found.cpus else "a number that it does not report"
+            raise UsageError(
+                f"device cores: {wanted} asked for, ssh host {self.host} has {number}; leave it out, or "
+                "give --boot-command, which boots that machine with $NG_CORES processors"
+            )
+
+    def _make_again(self, found: RemoteFacts, *, tunes: bool) -> None:
+        """Make the devices on a machine that was rebooted."""
+        self._read_settings(found, tunes=tunes)
+        self._make(found)
+
+    def _read_settings(self, found: RemoteFacts, *, tunes: bool) -> None:
+        """Read the settings of the machine that decide which core works on a frame; set them before, if asked for.
+
+        Raises:
+            HostError: the machine cannot be reached or is in use.
+            UsageError: its settings cannot be set.
+        """
+        if found.system != "Linux":
+            if tunes:
+                raise UsageError(
+                    f"tune device: ssh host {self.host} runs {found.system}; only Linux is tuned, leave it out"
+                )
+            return
+        interfaces = self.layout.interfaces
+        snapshot = Snapshot.read(self.remote.ask(tuning.script(interfaces)))
+        if tunes:
+            self.remarks = tuple(self._tune(snapshot))
+            snapshot = Snapshot.read(self.remote.ask(tuning.script(interfaces)))
+        self.settings = snapshot.values(interfaces)
+
+    def _tune(self, snapshot: Snapshot) -> Iterator[str]:
+        """Set what is not set for measuring; yield what the machine refused."""
+        self.take()
+        for change in snapshot.changes(self.layout.interfaces):
+            self.remember(change.undo, f"restored {change.what} on {self.host}")
+            result = self.remote.run(change.set, 60.0)
+            if result.status:
+                yield f"{change.what} could not be set on {self.host}: {result.said or f'exit status {result.status}'}"
+
+    def _make(self, found: RemoteFacts) -> None:
+        self.remote.take()
+        directories = " ".join(private_directory(name) for name in self.layout.names)
+        result = self.remote.run(f"mkdir -p {directories}\n{self._ways.make(self.layout, found)}", 60.0)
+        if result.status:
+            raise HostError(f"ssh host {self.host}: the devices cannot be made there ({result.said})")
+
+    def raise_neighbour_limits(self, families: Sequence[Family], hosts: int) -> None:
+        """Raise the limits of a Linux machine's neighbour tables to the tester's number of addresses.
+
+        Raises:
+            HostError: a limit cannot be set.
+        """
+        if self.machine.system != "Linux":
+            return
+        for path, least in neighbour_limits(families, hosts):
+            setting = self.machine.setting("neighbour limit", [path], None)
+            if setting.available() and setting.read() < least:
+                setting.write(least)
+
+    def dropped(self) -> dict[str, int]:
+        """Return the frames dropped so far at the devices' interfaces, while the machine answers."""
+        figures: dict[str, int] = {}
+        for home in self.homes:
+            # A machine that is gone shows when its device is asked.
+            with suppress(BrokenError, ValueError):
+                drops = read_drops(home.run("cat /proc/net/dev", timeout=20.0).stdout)
+                for interface, side in ((home.inside, "inside"), (home.outside, "outside")):
+                    if interface in drops:
+                        figures[f"{home.name} {side} received"] = drops[interface].received
+                        figures[f"{home.name} {side} sent"] = drops[interface].sent
+        return figures
+
+    def core_work(self) -> WorkByCore:
+        """Work so far of each processor of a Linux machine with several; empty for others.
+
+        Raises:
+            BrokenError: the machine's counts cannot be read.
+            HostError: the machine cannot be reached.
+        """
+        if self.facts is None or self.facts.system != "Linux" or self.cores < 2:
+            return {}
+        answer = self.remote.run(work.SCRIPT, 20.0)
+        try:
+            return work.read(answer.stdout, self.facts.cpus)
+        except ValueError as error:
+            raise BrokenError(
+                f"ssh host {self.host}: its counts of frames cannot be read ({answer.said or error})"
+            ) from error
+
+
+def numbered_apart(every: Sequence[tuple[str, WorkByCore]]) -> dict[int, CoreWork]:
+    """Return the work of the cores of several machines, each with its devices.
+
+    The number of a core of machine k, from 0, is k * `_MACHINE` + its own number.
+    """
+    return {
+        at * _MACHINE + core: CoreWork(of_core.frames, of_core.busy_seconds, name)
+        for at, (name, work_of) in enumerate(every)
+        for core, of_core in work_of.items()
+    }
+
+
+#: More cores than any machine has.
+_MACHINE: Final = 10_000
