@@ -11,6 +11,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.bench.question import ask, words
+from natgauge.comparisons.lengths import length_notes
 from natgauge.comparisons.request import read_gateways
 from natgauge.core_work import CoreWork, idle_cores, imbalance, since
 from natgauge.errors import UsageError
@@ -24,11 +25,16 @@ from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.lost_at import LOST_PERCENT_AT
 from natgauge.records import doubts
+from natgauge.records.chain_notes import chain_notes
 from natgauge.records.making import make
-from natgauge.records.measurement import Result
+from natgauge.records.measurement import FigureSummary, Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.rows import rows
 
+FIGURE = {
+    "median": 781.2, "p1": 781.2, "p99": 781.2, "minimum": 781.2, "maximum": 781.2, "mean": 781.2,
+    "standard_deviation": None, "count": 1,
+}  # fmt: skip
 CHAIN = LabNeeds(families=("ipv4", "ipv4"), devices=("ce", "pe"))
 
 
@@ -217,3 +223,25 @@ def test_devices_on_the_same_cores_say_that_their_times_add_up() -> None:
     assert shared(cores_of_devices="each its own") == []
     alone = result_of(Losing(places={"dut inside card ring": 1.0}), chain=None)
     assert not [name for name in alone.figures if name.startswith(LOST_PERCENT_AT)]
+
+
+def test_the_cost_of_a_chain_names_the_hop_of_plain_forwarding() -> None:
+    figures = {"up_forwarding_ns": FigureSummary.model_validate(FIGURE), "up_ns": FigureSummary.model_validate(FIGURE)}
+    parameters = Parameters.grouped(place={"placement": "shared"}, device={"chain": ["ce", "pe"]})
+    (note,) = chain_notes("x forwarding", figures, parameters)
+    assert "2 devices in a row (ce and pe)" in note.text
+    assert "only forwards takes up 781 ns a frame" in note.text
+    assert not list(chain_notes("x forwarding", figures, Parameters()))
+
+
+@pytest.mark.parametrize(
+    ("devices", "said"),
+    [
+        ({"nat": 1, "other": 1}, None),
+        ({"map-t": 2, "map-e": 2}, "every figure is of 2 devices in a row: each of them is a hop (plain forwarding"),
+        ({"map-t": 2, "ds-lite": 3}, "the chains have unequal numbers of devices (map-t 2, ds-lite 3)"),
+    ],
+)
+def test_a_comparison_of_chains_names_the_hop(devices: Mapping[str, int], said: str | None) -> None:
+    notes = length_notes(devices, {"up": 781.0})
+    assert [note.text.startswith(said or "") and "up 781 ns" in note.text for note in notes] == [True] * bool(said)

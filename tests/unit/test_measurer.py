@@ -272,8 +272,8 @@ def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
     meter.place = lab
     assert meter.measure(TrialPlan(1000, 500.0)).core_work == {0: CoreWork(100, 0.5), 3: CoreWork(300, 0.0)}
     assert recorder.trials[0]["core_work"] == {
-        "0": {"frames": 100, "busy_seconds": 0.5},
-        "3": {"frames": 300, "busy_seconds": 0.0},
+        "0": {"frames": 100, "busy_seconds": 0.5, "devices": ""},
+        "3": {"frames": 300, "busy_seconds": 0.0, "devices": ""},
     }
 
 

@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from natgauge.notes import Note
+from natgauge.procedures.cost import FORWARDING
 from natgauge.procedures.kit.result.lost_at import limiting_device
 from natgauge.records.measurement import FigureSummary
 from natgauge.records.parameters import Parameters
+
+#: End of the names of figures of procedure `cost`: work of plain forwarding for the same frames.
+_FORWARDING: Final = f"_{FORWARDING}"
 
 
 def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Parameters) -> Iterator[Note]:
@@ -28,6 +33,17 @@ def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Par
         text = (
             f"the devices {_listed(names)} shared their cores: the rate is 1 / ({rates}), where a name is the rate of "
             "that device alone; of devices with cores of their own it is the smallest of these rates"
+        )
+        yield Note("device", text)
+    hops = [
+        f"{name.removesuffix(_FORWARDING).replace('_', ' ')} {figure.median:,.0f} ns"
+        for name, figure in figures.items()
+        if name.endswith(_FORWARDING)
+    ]
+    if hops:
+        text = (
+            f"the cost is that of {len(names)} devices in a row ({_listed(names)}), and each is a hop; the hop of one "
+            f"device that only forwards takes {', '.join(hops)} a frame"
         )
         yield Note("device", text)
     if limit := limiting_device({name: figure.median for name, figure in figures.items()}):
