@@ -28,7 +28,7 @@ def chosen_sets(recipe: Recipe, options: DeviceOptions) -> PortSets | None:
         return None
     try:
         chosen = sets.chosen(options.psid_length, options.psid_offset)
-        if chosen is not sets and recipe.kind.startswith("map-"):
+        if chosen is not sets and (recipe.half or recipe.kind.startswith("map-")):
             chosen.refuse_long_rule()
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
