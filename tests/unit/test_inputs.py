@@ -207,6 +207,8 @@ def values_of(one: Input) -> st.SearchStrategy[Any]:
     """Values of an input that its check accepts; a flag that is off by default is on."""
     if one.name == "quantities":
         return st.sampled_from(["new", "up,down", "both"])
+    if one.name.startswith("psid_"):
+        return st.integers(0, 15)
     if one.type.words:
         return st.sampled_from(one.type.words)
     if isinstance(one.type, types.Flag):
