@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from natgauge import procedures
+from natgauge.audits.request import AuditOptions, traffic_inputs
 from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.comparisons import request
 from natgauge.inputs.input import Input, inputs_of
@@ -16,7 +17,7 @@ from natgauge.inputs.types import Flag
 _ROOT: Final = Path(__file__).parents[1]
 _HEAD: Final = '''\
 # SPDX-License-Identifier: Apache-2.0
-"""Keywords of `natgauge.measure` and `natgauge.compare`, for type checkers and editors.
+"""Keywords of `natgauge.measure`, `natgauge.compare` and `natgauge.audit`, for type checkers and editors.
 
 Made of the descriptions of inputs by `python -m tools.described`; a test holds that it is up to date.
 """
@@ -31,8 +32,9 @@ from typing import Literal, TypedDict
 _PAGE: Final = """\
 # Inputs
 
-All inputs of `natgauge measure` and `natgauge compare`. The same names are options of the command line (with `-` for
-`_`), keys of plans and keywords of Python. `python -m tools.described` makes this page of the descriptions in the code.
+All inputs of `natgauge measure`, `natgauge compare` and `natgauge audit`. The same names are options of the command
+line (with `-` for `_`), keys of plans and keywords of Python. `python -m tools.described` makes this page of the
+descriptions in the code.
 
 A share is written `1%` or `0.01`. A list of cores is written `0,2-3`. Times are in seconds. A flag has no value on the
 command line, and is true or false elsewhere. `natgauge measure METRIC --help` shows the defaults of a metric.
@@ -57,6 +59,7 @@ def page() -> str:
          + [(one, labs[name]) for name, (one, _) in place_inputs().items()]),
         ("Device", "", [(one, "") for one in inputs_of_part("device")]),
         ("Comparison", "", [(one, "") for one in inputs_of(request.CompareOptions)]),
+        ("Audit", "", [(one, "") for one in inputs_of(AuditOptions)]),
     ]  # fmt: skip
     return "\n".join([_PAGE, *(_table(title, last, rows) for title, last, rows in tables)])
 
@@ -90,6 +93,16 @@ def keywords() -> str:
             "CompareKeywords",
             "Options of `natgauge compare`; None = not chosen.",
             [*inputs_of(request.CompareOptions), *request.gateway_inputs().values()],
+        ),
+        _typed_dict(
+            "AuditKeywords",
+            "Options of `natgauge audit`; None = not chosen.",
+            [
+                *inputs_of(AuditOptions),
+                *traffic_inputs(),
+                *(one for part in ("lab", "device") for one in inputs_of_part(part)),
+                *place,
+            ],
         ),
     ]
     return "\n\n".join([_HEAD, *classes])

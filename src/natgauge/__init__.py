@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """natgauge measures NAT gateways the way RFC 9693 and RFC 8219 prescribe.
 
-`measure` measures one gateway, `compare` compares the cost of gateways, `selftest` measures the tester itself, and
-`doctor` reports what this host can measure. The recipes of `natgauge.duts` describe the gateways. Errors are
-`natgauge.errors.NatgaugeError`s.
+`measure` measures one gateway, `compare` compares the cost of gateways, `audit` examines what a gateway does,
+`selftest` measures the tester itself, and `doctor` reports what this host can measure. The recipes of `natgauge.duts`
+describe the gateways. Errors are `natgauge.errors.NatgaugeError`s.
 
 Names are loaded when they are first used, so `import natgauge` costs next to nothing.
 """
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from natgauge.version import VERSION
 
 if TYPE_CHECKING:
+    from natgauge.audits.audit import Audited, audit
     from natgauge.comparisons.compare import Compared, compare
     from natgauge.measurements.measure import Answer, measure
     from natgauge.tester.doctor import examine as doctor
@@ -24,13 +25,26 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 
-__all__ = ["Answer", "Compared", "SelfTest", "__version__", "compare", "doctor", "measure", "selftest"]
+__all__ = [
+    "Answer",
+    "Audited",
+    "Compared",
+    "SelfTest",
+    "__version__",
+    "audit",
+    "compare",
+    "doctor",
+    "measure",
+    "selftest",
+]
 
 #: Public name -> the module that has it, and its name there.
 _LAZY: Final = {
     "Answer": ("natgauge.measurements.measure", "Answer"),
+    "Audited": ("natgauge.audits.audit", "Audited"),
     "Compared": ("natgauge.comparisons.compare", "Compared"),
     "SelfTest": ("natgauge.tester.selftest", "SelfTest"),
+    "audit": ("natgauge.audits.audit", "audit"),
     "compare": ("natgauge.comparisons.compare", "compare"),
     "doctor": ("natgauge.tester.doctor", "examine"),
     "measure": ("natgauge.measurements.measure", "measure"),

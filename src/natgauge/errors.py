@@ -51,6 +51,7 @@ EXIT_STATUSES: Final = (
     ExitStatus(5, "a result cannot be compared or decided", ("diff",)),
     ExitStatus(10, "a gateway costs more than --fail-above", ("compare",)),
     ExitStatus(11, "undecided after --most-seconds", ("compare",)),
+    ExitStatus(12, "a gateway fails a requirement of --fail-on", ("audit",)),
     ExitStatus(129, "ended by SIGHUP; everything is undone"),
     ExitStatus(130, "ended by Ctrl-C; everything is undone"),
     ExitStatus(143, "ended by SIGTERM; everything is undone"),

@@ -50,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "procedures", "table_memory", "tester", "trial_evidence", "trials", "verdicts", "words",
     },
     "measurements": {"bench", "duts", "host", "inputs", "labs", "procedures", "records", "tester", "words"},
+    "audits": {"bench", "duts", "errors", "host", "inputs", "labs", "records", "words"},
     "campaigns": {
         "bench", "duts", "errors", "host", "inputs", "labs", "measurements", "measurer", "notes", "paired",
         "procedures", "records", "toml_text", "version", "words",

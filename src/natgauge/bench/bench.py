@@ -286,6 +286,19 @@ class Bench:
         self.device, self._fitted, self._slice_rounds, self._far_side = None, None, None, None
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
+    def start(self, demand: DeviceDemand) -> DeviceSettings | None:
+        """Start the device for callers that send their own frames; None for an external device.
+
+        Args:
+            demand: demand on the device.
+
+        Raises:
+            BrokenError: the device does not become ready.
+            HostError: a program is missing, or a global setting cannot be made.
+            UsageError: a setting that the user chose is out of range.
+        """
+        return self._fit(demand)
+
     def ready(self, planned: Planned, recorder: Recorder, *, prove: bool = True) -> Ready:
         """Prepare a procedure: start the device, or adapt its limits, and prove that it forwards.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -59,8 +60,25 @@ def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question
     Raises:
         UsageError: the lab is unknown, or has no such option.
     """
+    chosen = {name: value for name, value in choices.items() if value is not None}
+    cell, left = cell_of(dut, {**_own_traffic(metric, dut, chosen), **chosen})
+    procedure = procedures.get(metric)
+    settings = _without_off(procedure.taken(left), {input_.name: input_ for input_ in procedure.own_inputs()})
+    background = settings.get("foreground_share", 1.0) != 1.0
+    return Question(metric=metric, cell=replace(cell, background=background), settings=MappingProxyType(settings))
+
+
+def cell_of(dut: str | Path, choices: Mapping[str, object]) -> tuple[Cell, dict[str, object]]:
+    """Make a cell of names and values; returns the choices that are none of a cell's, too.
+
+    Args:
+        dut: a recipe's name, or the path of a recipe file.
+        choices: options of traffic, lab and device, and others; None = not chosen.
+
+    Raises:
+        UsageError: the lab is unknown, or has no such option.
+    """
     left = {name: value for name, value in choices.items() if value is not None}
-    left = {**_own_traffic(metric, dut, left), **left}
     parts: dict[str, Any] = {}
     for part, (kind, _) in CELL_PARTS.items():
         parts[part] = kind(
@@ -71,12 +89,7 @@ def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question
             }
         )
     chosen = {name: left.pop(name) for name in place_inputs() if name in left}
-    kind_options = _of_kind(parts["lab"].lab, chosen)
-    procedure = procedures.get(metric)
-    settings = _without_off(procedure.taken(left), {input_.name: input_ for input_ in procedure.own_inputs()})
-    background = settings.get("foreground_share", 1.0) != 1.0
-    cell = Cell(dut=dut, kind_options=kind_options, background=background, **parts)
-    return Question(metric=metric, cell=cell, settings=MappingProxyType(settings))
+    return Cell(dut=dut, kind_options=_of_kind(parts["lab"].lab, chosen), **parts), left
 
 
 def command(question: Question) -> str:

@@ -43,17 +43,25 @@ def settings(procedure: Procedure[Any]) -> list[Input]:
 
 def common() -> list[Input]:
     """Return inputs of every metric; inputs of only some labs name these labs."""
-    inputs = [input_ for part in ("traffic", "lab") for input_ in inputs_of_part(part)]
+    return [*inputs_of_part("traffic"), *_place(), *inputs_of_part("device")]
+
+
+def place_options() -> list[click.Option]:
+    """Return options of every kind of lab; those of only some labs name these labs."""
+    return [option(input_) for input_ in _place()]
+
+
+def _place() -> list[Input]:
     labs = ", ".join(f"{name} ({kind.summary})" for name, kind in kinds.kinds().items())
     inputs = [
         dataclasses.replace(input_, help=f"{input_.help}: {labs}") if input_.name == "lab" else input_
-        for input_ in inputs
+        for input_ in inputs_of_part("lab")
     ]
     number = len(kinds.kinds())
     inputs += [
         input_ if len(having) == number else only_in(input_, having) for input_, having in place_inputs().values()
     ]
-    return [*inputs, *inputs_of_part("device")]
+    return inputs
 
 
 def options(procedure: Procedure[Any]) -> dict[str, list[click.Option]]:

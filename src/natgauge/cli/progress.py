@@ -72,6 +72,10 @@ class ProgressDisplay:
         else:
             self._console.print(Text(text))
 
+    def line(self, text: str) -> None:
+        """Print a line that stays."""
+        self._console.print(Text(text))
+
     def running(self, progress: Progress) -> None:
         """Show the trial's progress on the live line."""
         self._show(f"{progress.seconds:.1f} s")

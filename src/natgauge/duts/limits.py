@@ -48,6 +48,7 @@ class DeviceDemand:
         sharing: number of gateways that run in parallel, each with `connections` connections, whose entries share the
             buckets of one table.
         port_sets: how the source addresses, each a subscriber, share outside addresses; None where they do not.
+        as_found: whether the gateway keeps its own limits and time-outs, because its behaviour is examined.
     """
 
     connections: int
@@ -60,6 +61,7 @@ class DeviceDemand:
     fills_table: bool = False
     sharing: int = 1
     port_sets: PortSets | None = None
+    as_found: bool = False
 
     @property
     def needed_seconds(self) -> float:
@@ -85,6 +87,8 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
     """
     for name, value in wishes.named().items():
         _check_wish(recipe, name, value)
+    if demand.as_found:
+        return wishes.named()
     chosen = {
         "table_size": demand.connections + max(SPARE_CONNECTIONS, demand.connections // 16),
         "hash_size": 1 << (demand.connections * demand.sharing - 1).bit_length(),

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from natgauge.records.audit import AuditRecord
 from natgauge.records.campaign import CampaignRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.records.record import Record
 
-RECORDS: Final[tuple[type[Record], ...]] = (Result, ComparisonRecord, CampaignRecord)
+RECORDS: Final[tuple[type[Record], ...]] = (Result, ComparisonRecord, CampaignRecord, AuditRecord)
 #: The section of a docstring that describes the fields.
 _FIELDS: Final = "\n\nAttributes:\n"
 

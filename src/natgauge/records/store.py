@@ -43,6 +43,9 @@ ENVIRONMENT = "environment.json"
 TRIALS = "trials.jsonl"
 #: Of a comparison, when it has ended.
 COMPARISON = "comparison.json"
+#: Of an audit, when it has ended, and the folder of the frames that decided each verdict.
+AUDIT = "audit.json"
+EVIDENCE = "evidence"
 #: Written where a measurement ended with an error after its first trial; the traceback only where natgauge is at fault.
 FAILURE = "failure.json"
 TRACEBACK = "traceback.txt"
@@ -149,6 +152,24 @@ class Store:
     def write_comparison(self, comparison: Mapping[str, object]) -> None:
         """Keep what a comparison printed at its end."""
         self._write(COMPARISON, comparison)
+
+    def write_audit(self, audit: Mapping[str, object]) -> None:
+        """Keep what an audit printed at its end."""
+        self._write(AUDIT, audit)
+
+    def write_frames(self, name: str, capture: bytes) -> str:
+        """Write a capture of frames that decided a verdict, and return its path in the folder.
+
+        Raises:
+            UsageError: it cannot be written.
+        """
+        path = self.folder / EVIDENCE / name
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(capture)
+        except OSError as error:
+            raise UsageError(f"results: cannot write {path}: {error.strerror}") from error
+        return f"{EVIDENCE}/{name}"
 
     @contextmanager
     def evidence(self) -> Iterator[None]:

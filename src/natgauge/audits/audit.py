@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audit one gateway: a lab with the started device, the examinations, and the record with its evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Unpack, cast
+
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.network import AuditSide, Network
+from natgauge.audits.kit.pcapng import pcapng
+from natgauge.audits.kit.requirement import Requirement
+from natgauge.audits.kit.sockets import PacketSockets
+from natgauge.audits.kit.timers import TIMERS, plan, watch
+from natgauge.audits.request import AuditOptions, audit_request
+from natgauge.audits.requirements import requirements
+from natgauge.audits.runner import Examined, classes, examine
+from natgauge.bench.bench import Bench, check_host
+from natgauge.bench.observer import Observer, Silent
+from natgauge.duts.limits import DeviceDemand
+from natgauge.duts.recipe import Recipe, as_played, digest
+from natgauge.errors import UsageError
+from natgauge.host import machine
+from natgauge.inputs.keywords import AuditKeywords
+from natgauge.labs.contract import Addresses, Link, Port
+from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
+from natgauge.records.store import RESULTS, Store
+from natgauge.words import Side
+
+#: Exit status of an audit whose gateway fails a requirement of `fail_on`.
+FAILED: Final = 12
+#: Addresses of the tester on each side where the lab's networks are natgauge's own.
+_HOSTS: Final = 3
+#: The limits of the device stay as they are, so the number of connections decides nothing.
+_AS_FOUND: Final = DeviceDemand(connections=1, phase1_seconds=0.0, as_found=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """An audit.
+
+    Attributes:
+        record: its record.
+        exit_status: 0, or 12 if the gateway fails a requirement of `fail_on`.
+        folder: the results folder.
+    """
+
+    record: AuditRecord
+    exit_status: int
+    folder: Path
+
+
+def audit(
+    dut: str | Path,
+    *,
+    results: str | Path = RESULTS,
+    observe: Observer | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+    **choices: Unpack[AuditKeywords],
+) -> Audited:
+    """Examine what one gateway does, requirement by requirement; all changes to the host are undone.
+
+    Args:
+        dut: name of a gateway's recipe, or the path of a recipe file.
+        results: folder in which the results folder is made.
+        observe: receives the stages of the work.
+        tell: receives facts that the user must know beforehand, such as the length of a wait.
+        choices: the options of `natgauge audit`, with "_" for "-".
+
+    Raises:
+        UsageError: the request is wrong.
+        HostError: this host cannot perform the audit.
+        BrokenError: the lab or the device failed.
+    """
+    request = audit_request(dut, {**choices})
+    observer = observe or Silent()
+    bench = Bench(request.cell, observer)
+    _refuse(bench.recipe)
+    check_host()
+    chosen = _chosen(request.options)
+    store = Store.create(Path(results), "audit", bench.recipe.name)
+    began = time.monotonic()
+    with store.evidence(), bench:
+        device = bench.start(_AS_FOUND)
+        store.write_recipe(as_played(bench.recipe), digest(bench.recipe))
+        store.write_environment({"machine": machine.facts(), "device": None if device is None else device.as_dict()})
+        with PacketSockets(bench.lab) as sockets:
+            examiner = examiner_of(bench, Network(sockets, _sides(bench)))
+            examiner.network.resolve()
+            _watch(examiner, chosen, request.options.wait, observer, tell)
+            audited = [_kept(one, store) for one in examine(examiner, chosen, observer.stage)]
+            found = {
+                transport: BehaviourClasses(**cast("Any", named)) for transport, named in classes(examiner).items()
+            }
+        record = AuditRecord(
+            gateway=bench.recipe.name,
+            title=bench.recipe.title,
+            profile=request.options.profile,
+            classes=found,
+            requirements=tuple(audited),
+            timeouts={name: (seen.alive, seen.dead) for name, seen in examiner.timers.items()},
+            wait_seconds=request.options.wait,
+            seconds=round(time.monotonic() - began, 3),
+            device=None if device is None else device.as_dict(),
+            parameters={
+                "lab_kind": request.cell.lab.lab,
+                "lab": bench.lab.name,
+                "placement": bench.lab.placement,
+                **bench.lab.parameters(),
+            },
+            results=str(store.folder),
+        )
+        store.write_audit(record.document())
+    failed = request.options.fail_on is not None and bool(record.failed(level=request.options.fail_on))
+    return Audited(record, FAILED if failed else 0, store.folder)
+
+
+def _watch(
+    examiner: Examiner, chosen: Sequence[Requirement], wait: float, observer: Observer, tell: Callable[[str], None]
+) -> None:
+    """Measure the time-outs that the requirements need, after saying how long it takes at most."""
+    needed = any(requirement.timers for requirement in chosen)
+    if not wait or not needed:
+        return
+    mappings, longest = plan(TIMERS, wait)
+    tell(
+        f"time-outs: {mappings} mappings of {len(TIMERS)} kinds are watched for at most {longest:.0f} s, or until all "
+        "of them have expired"
+    )
+    examiner.timers.update(watch(examiner, TIMERS, wait, observer.stage))
+
+
+def _refuse(recipe: Recipe) -> None:
+    """Refuse gateways whose behaviour the RFCs do not describe.
+
+    Raises:
+        UsageError: the gateway keeps no mappings, or the tester would have to be a part of it.
+    """
+    if not recipe.stateful:
+        raise UsageError(
+            f"{recipe.name}: keeps no mappings, so the requirements on NATs do not apply; choose a stateful gateway"
+        )
+    if recipe.half:
+        raise UsageError(
+            f"{recipe.name}: is one half of a gateway, whose other half the tester emulates; audit the whole chain"
+        )
+
+
+def _chosen(options: AuditOptions) -> Sequence[Requirement]:
+    return [one for one in requirements() if options.profile == "all" or options.profile in one.profiles]
+
+
+def examiner_of(bench: Bench, network: Network) -> Examiner:
+    """Return an examiner of a bench's gateway."""
+    prefix, pool = bench.address_plan.prefix, bench.address_plan.pool
+    return Examiner(
+        network,
+        prefix=None if prefix is None else prefix.network_address,
+        pool=None if pool is None else pool.count,
+    )
+
+
+def _sides(bench: Bench) -> dict[Side, AuditSide]:
+    """Return the tester's addresses on both sides.
+
+    In a lab of natgauge's own, the tester may use any address of its links; elsewhere those that the user named.
+    """
+    traffic, chosen, ground = bench.traffic, bench.cell.traffic, bench.lab.ground
+    sides: tuple[tuple[Side, Addresses, str | None, Link, Port], ...] = (
+        ("initiator", traffic.source_addresses, chosen.source_addresses, ground.inside, bench.lab.initiator),
+        ("responder", traffic.responder_addresses, chosen.destination_addresses, ground.outside, bench.lab.responder),
+    )
+    made: dict[Side, AuditSide] = {}
+    for side, addresses, text, link, port in sides:
+        number = _HOSTS if text is None and bench.lab.virtual else min(addresses.count, _HOSTS)
+        hosts = (addresses.first + index for index in range(number))
+        mac = None if port.gateway_mac is None else bytes.fromhex(port.gateway_mac.replace(":", ""))
+        made[side] = AuditSide(tuple(islice((one for one in hosts if one in link.network), _HOSTS)), link.device, mac)
+    return made
+
+
+def _kept(examined: Examined, store: Store) -> AuditedRequirement:
+    """Write the frames of a verdict, and return its record."""
+    requirement, finding = examined.requirement, examined.finding
+    file = None
+    if examined.frames:
+        file = store.write_frames(f"{requirement.key}-{examined.transport}.pcapng", pcapng(examined.frames))
+    return AuditedRequirement(
+        rfc=requirement.rfc,
+        requirement=requirement.name,
+        level=requirement.level,
+        text=requirement.text,
+        transport=examined.transport,
+        verdict=finding.verdict,
+        measured=finding.measured,
+        evidence=AuditEvidence(file=file, frames=tuple(frame.sentence for frame in examined.frames)),
+    )

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes of a gateway's behaviour (RFC 4787 sections 4 to 6): mapping, filtering, ports, hairpinning."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal
+
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import Endpoint, Flow, RemoteEndpoint, Transport, carries, opening, source_of
+from natgauge.audits.kit.network import Arrival
+from natgauge.audits.kit.undecided import NotSeenError
+
+Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
+PortClass = Literal["preserving", "overloading", "contiguous", "random"]
+HairpinClass = Literal["external source", "internal source", "none"]
+
+#: Flows whose outside ports tell how ports are assigned.
+PORT_FLOWS: Final = 64
+#: Share of equal steps from port to port from which on the ports are contiguous.
+_CONTIGUOUS_SHARE: Final = 0.8
+#: Share of kept ports from which on they are preserved.
+_PRESERVED_SHARE: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class MappingSeen:
+    """The mapping behaviour of a gateway.
+
+    Attributes:
+        kind: its class, while another inside host uses the same source port.
+        alone: its class while no other inside host does; None = not examined.
+        outside: outside endpoints that one inside endpoint had, by remote endpoint.
+    """
+
+    kind: Dependence
+    alone: Dependence | None
+    outside: tuple[tuple[RemoteEndpoint, Endpoint], ...]
+
+    @property
+    def words(self) -> str:
+        """The mappings as a sentence, without its full stop."""
+        seen = ", ".join(f"{outside} to {remote}" for remote, outside in self.outside)
+        same = "" if self.alone in (None, self.kind) else f"; without another host on the same port: {self.alone}"
+        return f"{self.kind}: one inside endpoint had {seen}{same}"
+
+
+def mapping(examiner: Examiner, transport: Transport) -> MappingSeen:
+    """Find the mapping class.
+
+    A gateway that keeps the source port looks endpoint-independent as long as nobody else uses the port. So a second
+    inside host takes the same port towards the other two remote endpoints in between.
+
+    Raises:
+        NotSeenError: a frame of the inside does not arrive, or the tester has one outside address only.
+    """
+    own = examiner.endpoint()
+    first, second = examiner.remote(0), examiner.remote(0)
+    third = examiner.remote(1, first.own.port)
+    remotes = (first, third) if transport == "icmp" else (first, second, third)
+    flows = [examiner.open(transport, own, first, "I1")]
+    alone: Dependence | None = None
+    if len(examiner.hosts("initiator")) > 1:
+        other = examiner.endpoint()
+        alone = _dependence([examiner.open(transport, other, remote) for remote in remotes])
+        neighbour = Endpoint(examiner.host(1), own.port)
+        for remote in remotes[1:]:
+            examiner.open(transport, neighbour, remote, "I2, on the same port,")
+    flows += [examiner.open(transport, own, remote, "I1") for remote in remotes[1:]]
+    return MappingSeen(_dependence(flows), alone, tuple((flow.remote, flow.mapped) for flow in flows))
+
+
+def _dependence(flows: Sequence[Flow]) -> Dependence:
+    mapped = [flow.mapped for flow in flows]
+    if len(set(mapped)) == 1:
+        return "endpoint-independent"
+    # Of ICMP there are two flows, to two addresses: a query has no destination port.
+    if len(mapped) == 2 or mapped[0] == mapped[1]:
+        return "address-dependent"
+    return "address and port-dependent"
+
+
+def filtering(examiner: Examiner, transport: Transport) -> Dependence:
+    """Find the filtering class: which outside endpoints reach an inside endpoint through its mapping.
+
+    Raises:
+        NotSeenError: a frame of the inside or a control frame does not arrive.
+    """
+    inside, remote = examiner.endpoint(), examiner.remote(0)
+    flow = examiner.established(transport, inside, remote, "I1")
+    others = (("S2", examiner.remote(1)), ("S1, another port", examiner.remote(0)))
+    third, port = (examiner.enters(transport, one.own, flow.mapped, inside, name) for name, one in others)
+    if third:
+        return "endpoint-independent"
+    return "address-dependent" if port else "address and port-dependent"
+
+
+@dataclass(frozen=True, slots=True)
+class PortsSeen:
+    """The port assignment of a gateway.
+
+    Attributes:
+        kind: its class.
+        pairs: inside and outside ports of flows, in order of opening.
+        overloads: whether two inside hosts had one outside endpoint at the same time.
+        entropy: bits of entropy of the outside ports' steps, of at most log2 of their number; None = preserved.
+    """
+
+    kind: PortClass
+    pairs: tuple[tuple[int, int], ...]
+    overloads: bool
+    entropy: float | None
+
+    @property
+    def kept(self) -> int:
+        """Number of flows whose outside port is the inside port."""
+        return sum(inside == outside for inside, outside in self.pairs)
+
+    @property
+    def words(self) -> str:
+        """The assignment as a sentence, without its full stop."""
+        least, most = min(port for _, port in self.pairs), max(port for _, port in self.pairs)
+        entropy = "" if self.entropy is None else f"; steps have {self.entropy:.1f} bits of entropy"
+        shared = "; two inside hosts shared one outside endpoint" if self.overloads else ""
+        return (
+            f"{self.kind}: {self.kept} of {len(self.pairs)} flows kept their port, outside ports {least} to {most}"
+            f"{entropy}{shared}"
+        )
+
+
+def ports(examiner: Examiner, transport: Transport) -> PortsSeen:
+    """Find the port assignment, from flows with source ports in no order and two hosts on one source port.
+
+    Raises:
+        NotSeenError: a frame of the inside does not arrive.
+    """
+    remote = examiner.remote(0)
+    # Far apart and out of order, so that contiguous outside ports are the gateway's own.
+    insides = [30_000 + 389 * (index * 37 % PORT_FLOWS) for index in range(PORT_FLOWS)]
+    pairs = tuple(
+        (port, examiner.open(transport, examiner.endpoint(port=port), remote, "I1").mapped.port) for port in insides
+    )
+    overloads = len(examiner.hosts("initiator")) > 1 and examiner.once(overloading, transport) is not None
+    kept = sum(inside == outside for inside, outside in pairs)
+    entropy = None
+    if kept >= _PRESERVED_SHARE * len(pairs):
+        kind: PortClass = "overloading" if overloads else "preserving"
+    else:
+        steps = Counter((after - before) % 65536 for (_, before), (_, after) in pairwise(pairs))
+        number = sum(steps.values())
+        entropy = -sum(count / number * math.log2(count / number) for count in steps.values())
+        contiguous = steps.most_common(1)[0][1] >= _CONTIGUOUS_SHARE * number
+        kind = "overloading" if overloads else "contiguous" if contiguous else "random"
+    return PortsSeen(kind, pairs, overloads, entropy)
+
+
+def overloading(examiner: Examiner, transport: Transport) -> Endpoint | None:
+    """Return an outside endpoint that two inside hosts had at the same time; None = they had different ones.
+
+    Both use the same source port, towards the same and towards different remote addresses.
+
+    Raises:
+        NotSeenError: a frame of the inside does not arrive, or the tester has too few addresses.
+    """
+    own, first, second = examiner.endpoint(), examiner.remote(0), examiner.remote(1)
+    other = Endpoint(examiner.host(1), own.port)
+    mine = examiner.open(transport, own, first, "I1").mapped
+    others = [examiner.open(transport, other, remote, "I2, on the same port,").mapped for remote in (second, first)]
+    return mine if mine in others else None
+
+
+def hairpinning(examiner: Examiner, transport: Transport) -> HairpinClass:
+    """Find whether an inside host reaches another one through its outside endpoint, and with which source.
+
+    Each of the two hosts sends to the outside endpoint of the other one: a gateway that filters delivers the second
+    frame only, after the first one opened its filter.
+
+    Raises:
+        NotSeenError: a frame of the inside or a control frame does not arrive, or there is one inside address only.
+    """
+    first = examiner.established(transport, examiner.endpoint(0), examiner.remote(0), "I1")
+    second = examiner.established(transport, examiner.endpoint(1), examiner.remote(0), "I2")
+    arrival = _hairpinned(examiner, second, first, "I2", "I1")
+    source = second
+    if arrival is None:
+        arrival, source = _hairpinned(examiner, first, second, "I1", "I2"), first
+    if arrival is None:
+        return "none"
+    seen = source_of(arrival.packet)
+    if seen is None:
+        raise NotSeenError("the hairpinned frame has no source port")
+    own = examiner.written(source.mapped)
+    return "external source" if seen.address == own.address else "internal source"
+
+
+def _hairpinned(examiner: Examiner, source: Flow, target: Flow, name: str, other: str) -> Arrival | None:
+    """Send from one inside endpoint to the outside endpoint of another one, and return the arrival."""
+    written = examiner.written(target.mapped)
+
+    def send(tag: bytes) -> None:
+        segment = opening(target.transport, source.inside, written, tag)
+        examiner.up(
+            source.inside, written, segment, f"{name} sends to {target.mapped}, the outside endpoint of {other}"
+        )
+
+    return examiner.delivered(
+        send,
+        "initiator",
+        lambda packet, tag: packet.destination == target.inside.address and carries(packet, target.transport, tag),
+        f"the gateway delivers it to {other} ({target.inside})",
+    )

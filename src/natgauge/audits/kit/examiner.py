@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an examination does with a gateway: open flows, send along them, try to enter, and see what arrives."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable, Iterable
+from ipaddress import IPv6Address
+from typing import Any, Final, TypeVar
+
+from natgauge.audits.kit.flows import (
+    Endpoint,
+    Flow,
+    RemoteEndpoint,
+    Transport,
+    along,
+    carries,
+    destination_of,
+    entering,
+    opening,
+    source_of,
+)
+from natgauge.audits.kit.network import Arrival, Network
+from natgauge.audits.kit.packets import (
+    ACK,
+    FIN,
+    RST,
+    SYN,
+    Packet,
+    Segment,
+    TcpSegment,
+    embedded,
+    make_packet,
+    read_segment,
+)
+from natgauge.audits.kit.pcapng import CapturedFrame
+from natgauge.audits.kit.undecided import NotSeenError
+from natgauge.words import Address, Side
+
+_T = TypeVar("_T")
+#: A frame that does not arrive is sent again, because the host may stand still or lose a frame.
+TRIES: Final = 3
+PATIENCE_SECONDS: Final = 1.0
+#: Wait for a frame after the control frames that were sent behind it have arrived.
+SETTLE_SECONDS: Final = 0.05
+#: First port of the inside; ports that no rule treats in a special way.
+_FIRST_PORT: Final = 20_000
+_LAST_PORT: Final = 60_000
+_FIRST_REMOTE_PORT: Final = 7_000
+_LAST_REMOTE_PORT: Final = 19_999
+
+
+class Examiner:
+    """Opens flows through the gateway and sees what arrives.
+
+    Attributes:
+        network: the tester's ports.
+        prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
+        timers: measured time-outs by name (see `natgauge.audits.kit.timers`).
+        pool: number of outside addresses; None = not known.
+    """
+
+    def __init__(self, network: Network, *, prefix: IPv6Address | None = None, pool: int | None = None) -> None:
+        self.network = network
+        self.prefix = prefix
+        self.pool = pool
+        self.timers: dict[str, Any] = {}
+        self._seen: dict[tuple[Callable[..., Any], tuple[Any, ...]], tuple[Any, range]] = {}
+        self._cited: set[int] = set()
+        self._begun = 0
+        start = random.Random(secrets.randbits(64)).randrange(0, 2000)  # noqa: S311 - no secret
+        self._port = _FIRST_PORT + start // 2 * 2
+        self._remote_port = _FIRST_REMOTE_PORT + start
+        self._control: Flow | None = None
+
+    def once(self, function: Callable[..., _T], *arguments: Any) -> _T:
+        """Return the function's value for this examiner and these arguments; it is called only once.
+
+        Raises:
+            NotSeenError: the function raised it.
+        """
+        key = (function, arguments)
+        if key not in self._seen:
+            first = len(self.network.frames)
+            value: Any
+            try:
+                value = function(self, *arguments)
+            except NotSeenError as error:
+                value = error
+            self._seen[key] = (value, range(first, len(self.network.frames)))
+        value, frames = self._seen[key]
+        self.cite(frames)
+        if isinstance(value, NotSeenError):
+            raise NotSeenError(*value.args)
+        seen: _T = value
+        return seen
+
+    # Evidence
+
+    def begin(self) -> None:
+        """Begin a verdict: frames from now on, and frames that are cited, are its evidence if they have a sentence."""
+        self._begun, self._cited = len(self.network.frames), set()
+
+    def cite(self, numbers: Iterable[int]) -> None:
+        """Add earlier frames to the evidence."""
+        self._cited.update(numbers)
+
+    def evidence(self) -> tuple[CapturedFrame, ...]:
+        """Return the frames that decided the verdict, in order."""
+        frames = self.network.frames
+        numbers = sorted(self._cited | set(range(self._begun, len(frames))))
+        return tuple(frames[number] for number in numbers if frames[number].sentence)
+
+    # Endpoints
+
+    def hosts(self, side: Side) -> tuple[Address, ...]:
+        """Return the tester's addresses on a side."""
+        return self.network.sides[side].hosts
+
+    def host(self, index: int = 0, side: Side = "initiator") -> Address:
+        """Return one of the tester's addresses.
+
+        Raises:
+            NotSeenError: the audit has fewer addresses on this side.
+        """
+        hosts = self.hosts(side)
+        if index >= len(hosts):
+            option = "--source-addresses" if side == "initiator" else "--destination-addresses"
+            raise NotSeenError(
+                f"needs {index + 1} addresses on the {side}'s side, the audit has {len(hosts)}; give more with {option}"
+            )
+        return hosts[index]
+
+    def endpoint(self, host: int = 0, port: int | None = None) -> Endpoint:
+        """Return an inside endpoint; without a port, one that was not used before and is even."""
+        if port is None:
+            self._port = self._port + 2 if self._port < _LAST_PORT else _FIRST_PORT
+            port = self._port
+        return Endpoint(self.host(host), port)
+
+    def remote(self, host: int = 0, port: int | None = None) -> RemoteEndpoint:
+        """Return an outside endpoint; without a port, one that was not used before."""
+        if port is None:
+            self._remote_port = self._remote_port + 1 if self._remote_port < _LAST_REMOTE_PORT else _FIRST_REMOTE_PORT
+            port = self._remote_port
+        own = Endpoint(self.host(host, "responder"), port)
+        return RemoteEndpoint(own, self.written(own))
+
+    def written(self, own: Endpoint) -> Endpoint:
+        """Return an outside endpoint as the inside writes it."""
+        return own if self.prefix is None else Endpoint(embedded(self.prefix, own.address), own.port)
+
+    def tag(self) -> bytes:
+        """Return 8 octets that no other frame of the audit carries."""
+        return secrets.token_bytes(8)
+
+    # Sending
+
+    def up(self, source: Endpoint, destination: Endpoint, segment: Segment, sentence: str = "") -> None:
+        """Send a segment from an inside endpoint to an address as the inside writes it."""
+        self.network.send("initiator", make_packet(source.address, destination.address, segment), sentence)
+
+    def down(self, source: Endpoint, destination: Endpoint, segment: Segment, sentence: str = "") -> None:
+        """Send a segment from an outside endpoint to an endpoint of the gateway."""
+        self.network.send("responder", make_packet(source.address, destination.address, segment), sentence)
+
+    @property
+    def mark(self) -> int:
+        """Number of arrivals so far."""
+        return len(self.network.arrivals)
+
+    # Flows
+
+    def open(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint, name: str = "") -> Flow:
+        """Send the first segment of a flow until it arrives at the outside.
+
+        Args:
+            transport: transport of the flow.
+            inside: inside endpoint.
+            remote: outside endpoint.
+            name: name of the inside host in the sentences; empty = the frames are no evidence.
+
+        Raises:
+            NotSeenError: it does not arrive.
+        """
+        for _ in range(TRIES):
+            tag, since = self.tag(), self.mark
+            sentence = f"{name} sends from {inside} to {remote}" if name else ""
+            self.up(inside, remote.written, opening(transport, inside, remote.written, tag), sentence)
+            arrival = self._at_outside(transport, remote, tag, since)
+            if arrival is None:
+                continue
+            mapped = source_of(arrival.packet)
+            if mapped is None:
+                continue
+            if name:
+                self.network.explain(arrival.number, f"the gateway sends it from {mapped} to {remote}")
+            number = int.from_bytes(tag[-4:], "big") + 1
+            seen = read_segment(arrival.packet)
+            up_seen = seen.sequence + 1 if isinstance(seen, TcpSegment) else 0
+            return Flow(transport, inside, remote, mapped, up_next=number, up_seen=up_seen)
+        raise NotSeenError(f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside")
+
+    def _at_outside(self, transport: Transport, remote: RemoteEndpoint, tag: bytes, since: int) -> Arrival | None:
+        def wanted(packet: Packet) -> bool:
+            if packet.destination != remote.own.address:
+                return False
+            if transport != "tcp":
+                return carries(packet, transport, tag)
+            # A gateway may change sequence numbers, so the endpoint decides.
+            segment = read_segment(packet)
+            return isinstance(segment, TcpSegment) and bool(segment.flags & SYN) and _at(packet, remote.own)
+
+        return self.network.wait("responder", wanted, PATIENCE_SECONDS, since=since)
+
+    def connect(self, inside: Endpoint, remote: RemoteEndpoint, name: str = "") -> Flow:
+        """Open a TCP connection with its three segments.
+
+        Raises:
+            NotSeenError: one of them does not arrive.
+        """
+        flow = self.open("tcp", inside, remote, name)
+        self.accept(flow, name)
+        self.finish_handshake(flow, name)
+        return flow
+
+    def accept(self, flow: Flow, name: str = "") -> None:
+        """Send the SYN and ACK of the outside host until the inside sees it.
+
+        Raises:
+            NotSeenError: it does not arrive.
+        """
+        number = int.from_bytes(self.tag()[-4:], "big") % 2**31
+        flow.down_next = number + 1
+        for _ in range(TRIES):
+            since = self.mark
+            segment = TcpSegment(flow.remote.own.port, flow.mapped.port, SYN | ACK, number, flow.up_seen)
+            self.down(flow.remote.own, flow.mapped, segment, f"{flow.remote} answers with SYN and ACK" if name else "")
+            arrival = self.at_inside(flow, since, flags=SYN | ACK)
+            if arrival is not None:
+                seen = read_segment(arrival.packet)
+                flow.down_seen = seen.sequence + 1 if isinstance(seen, TcpSegment) else 0
+                if name:
+                    self.network.explain(arrival.number, f"the gateway hands it to {flow.inside}")
+                return
+        raise NotSeenError(f"the SYN and ACK from {flow.remote} to {flow.mapped} did not arrive inside")
+
+    def finish_handshake(self, flow: Flow, name: str = "") -> None:
+        """Send the third segment of a handshake.
+
+        Raises:
+            NotSeenError: it does not arrive.
+        """
+        for _ in range(TRIES):
+            since = self.mark
+            segment = TcpSegment(flow.inside.port, flow.remote.written.port, ACK, flow.up_next, flow.down_seen)
+            self.up(flow.inside, flow.remote.written, segment, f"{name} finishes the handshake" if name else "")
+            if self.at_outside(flow, since, flags=ACK) is not None:
+                return
+        raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
+
+    def at_inside(self, flow: Flow, since: int, *, flags: int) -> Arrival | None:
+        """Return a TCP segment with these flags that arrived at the flow's inside endpoint."""
+        return self.network.wait(
+            "initiator",
+            lambda packet: _at(packet, flow.inside) and _flags(packet) == flags,
+            PATIENCE_SECONDS,
+            since=since,
+        )
+
+    def at_outside(self, flow: Flow, since: int, *, flags: int) -> Arrival | None:
+        """Return a TCP segment with these flags that arrived at the flow's outside endpoint."""
+        return self.network.wait(
+            "responder",
+            lambda packet: _at(packet, flow.remote.own) and _flags(packet) == flags,
+            PATIENCE_SECONDS,
+            since=since,
+        )
+
+    def sends(self, flow: Flow, flags: int, *, up: bool, name: str = "", back: int = 0) -> bool:
+        """Whether a TCP segment with these flags passes; its SYN or FIN takes one sequence number.
+
+        Args:
+            flow: a TCP flow.
+            flags: flags of the segment.
+            up: whether the inside host sends it.
+            name: the segment in the sentences; empty = the frames are no evidence.
+            back: 1 = its sequence number was used already, by a SYN without ACK.
+        """
+        for _ in range(TRIES):
+            since = self.mark
+            if up:
+                segment = TcpSegment(
+                    flow.inside.port, flow.remote.written.port, flags, flow.up_next - back, flow.down_seen
+                )
+                self.up(
+                    flow.inside,
+                    flow.remote.written,
+                    segment,
+                    f"{name}, from {flow.inside} to {flow.remote}" if name else "",
+                )
+                arrival = self.at_outside(flow, since, flags=flags)
+            else:
+                segment = TcpSegment(flow.remote.own.port, flow.mapped.port, flags, flow.down_next - back, flow.up_seen)
+                self.down(
+                    flow.remote.own,
+                    flow.mapped,
+                    segment,
+                    f"{name}, from {flow.remote} to {flow.mapped}" if name else "",
+                )
+                arrival = self.at_inside(flow, since, flags=flags)
+            if arrival is not None:
+                if name:
+                    self.network.explain(arrival.number, "the gateway delivers it")
+                if flags & (SYN | FIN) and not back:
+                    flow.up_next, flow.up_seen = flow.up_next + up, flow.up_seen + up
+                    flow.down_next, flow.down_seen = flow.down_next + (not up), flow.down_seen + (not up)
+                return True
+        return False
+
+    def established(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint, name: str = "") -> Flow:
+        """Open a flow over which both sides have sent, of TCP with its handshake.
+
+        Raises:
+            NotSeenError: a frame does not arrive.
+        """
+        if transport == "tcp":
+            return self.connect(inside, remote, name)
+        flow = self.open(transport, inside, remote, name)
+        if not self.passes(flow, up=False, name=name):
+            raise NotSeenError(f"the answer from {remote} to {flow.mapped} did not arrive inside")
+        return flow
+
+    def passes(self, flow: Flow, *, up: bool, name: str = "") -> bool:
+        """Whether a segment over an open flow arrives at its end; it is sent up to three times."""
+        for _ in range(TRIES):
+            tag, since = self.tag(), self.mark
+            segment = along(flow, tag, up=up)
+            if up:
+                self.up(flow.inside, flow.remote.written, segment, f"{flow.inside} sends to {flow.remote}" * bool(name))
+            else:
+                self.down(flow.remote.own, flow.mapped, segment, f"{flow.remote} sends to {flow.mapped}" * bool(name))
+            arrival = self.network.wait(
+                "responder" if up else "initiator",
+                lambda packet: carries(packet, flow.transport, tag),  # noqa: B023 - called in this turn
+                PATIENCE_SECONDS,
+                since=since,
+            )
+            if arrival is not None:
+                if name:
+                    self.network.explain(arrival.number, f"the gateway delivers it, from {source_of(arrival.packet)}")
+                return True
+        return False
+
+    # What may be dropped
+
+    def delivered(
+        self,
+        send: Callable[[bytes], None],
+        side: Side,
+        wanted: Callable[[Packet, bytes], bool],
+        sentence: str = "",
+    ) -> Arrival | None:
+        """Return the arrival of a frame that the gateway may drop; None = it was dropped twice.
+
+        Control frames follow it, so that a host that stands still is not taken for a gateway that drops.
+
+        Args:
+            send: sends the frame with this tag.
+            side: port at which it may arrive.
+            wanted: whether a packet is the one with the tag.
+            sentence: what the arrival is.
+
+        Raises:
+            NotSeenError: the control frames did not arrive.
+        """
+        for _ in range(2):
+            tag, since = self.tag(), self.mark
+            send(tag)
+            self.control()
+            arrival = self.network.wait(
+                side,
+                lambda packet: wanted(packet, tag),  # noqa: B023 - called in this turn
+                SETTLE_SECONDS,
+                since=since,
+                sentence=sentence,
+            )
+            if arrival is not None:
+                return arrival
+        return None
+
+    def enters(self, transport: Transport, source: Endpoint, target: Endpoint, inside: Endpoint, name: str) -> bool:
+        """Whether a frame from an outside endpoint to an endpoint of the gateway reaches the inside endpoint.
+
+        Raises:
+            NotSeenError: the control frames did not arrive.
+        """
+
+        def send(tag: bytes) -> None:
+            self.down(source, target, entering(transport, source, target, tag), f"{name} ({source}) sends to {target}")
+
+        arrived = self.delivered(
+            send,
+            "initiator",
+            lambda packet, tag: packet.destination == inside.address and carries(packet, transport, tag),
+            f"the gateway delivers it to {inside}",
+        )
+        return arrived is not None
+
+    def control(self) -> None:
+        """Send a UDP frame each way over a flow of its own, and wait until both have arrived.
+
+        Raises:
+            NotSeenError: they do not arrive.
+        """
+        if self._control is not None and self._round(self._control):
+            return
+        self._control = self.open("udp", self.endpoint(), self.remote())
+        if not self._round(self._control):
+            raise NotSeenError("control frames over an open UDP flow did not arrive")
+
+    def _round(self, flow: Flow) -> bool:
+        return self.passes(flow, up=True) and self.passes(flow, up=False)
+
+
+def _flags(packet: Packet) -> int:
+    segment = read_segment(packet)
+    return segment.flags & (SYN | ACK | RST | FIN) if isinstance(segment, TcpSegment) else -1
+
+
+def _at(packet: Packet, endpoint: Endpoint) -> bool:
+    """Whether a packet is for this endpoint."""
+    return packet.destination == endpoint.address and destination_of(packet) == endpoint

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IP packets of an audit, octet by octet: UDP, TCP, ICMP echo and ICMP errors over IPv4 and IPv6.
+
+An audit needs packets that common libraries refuse or mend: a UDP checksum of zero, quoted packets that are cut off,
+fragments in any order, wrong checksums inside of ICMP errors. Scapy can make them, but its licence (GPL-2.0-only) does
+not allow natgauge (Apache-2.0) to import it.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final
+
+from natgauge.words import Address
+
+TCP: Final = 6
+UDP: Final = 17
+ICMP: Final = 1
+ICMPV6: Final = 58
+_FRAGMENT_HEADER: Final = 44
+#: Headers before the upper-layer header that are skipped: hop-by-hop, routing, destination options.
+_SKIPPED: Final = frozenset({0, 43, 60})
+
+FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+
+#: Types of echo request and reply, by IP version (RFC 792, RFC 4443).
+_ECHO: Final = {4: (8, 0), 6: (128, 129)}
+#: ICMP types of errors, which quote a packet.
+_ERRORS: Final = {4: frozenset({3, 4, 5, 11, 12}), 6: frozenset({1, 2, 3, 4})}
+
+_MORE_FRAGMENTS: Final = 0x2000
+_DO_NOT_FRAGMENT: Final = 0x4000
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """One IP packet.
+
+    Attributes:
+        source: source address.
+        destination: destination address, of the same version.
+        protocol: number of the upper-layer protocol.
+        payload: octets behind the IP header (of IPv6: behind the fragment header, where there is one).
+        ttl: time to live, or hop limit.
+        identification: identification of the packet's fragments.
+        dont_fragment: IPv4's DF bit.
+        more_fragments: whether further fragments follow.
+        offset: octets of the original payload before this fragment's; a multiple of 8.
+        fragment_header: whether an IPv6 packet has a fragment header although it is whole (RFC 6946).
+        options: IPv4 options; a multiple of 4 octets.
+    """
+
+    source: Address
+    destination: Address
+    protocol: int
+    payload: bytes
+    ttl: int = 64
+    identification: int = 0
+    dont_fragment: bool = False
+    more_fragments: bool = False
+    offset: int = 0
+    fragment_header: bool = False
+    options: bytes = b""
+
+    @property
+    def is_fragment(self) -> bool:
+        """Whether it is a part of a packet."""
+        return self.more_fragments or self.offset > 0
+
+    def octets(self) -> bytes:
+        """Return the packet as it is sent."""
+        addresses = self.source.packed + self.destination.packed
+        if self.source.version == 6:
+            payload, following = self.payload, self.protocol
+            if self.is_fragment or self.fragment_header:
+                field = self.offset | int(self.more_fragments)
+                payload = struct.pack("!BBHI", following, 0, field, self.identification) + payload
+                following = _FRAGMENT_HEADER
+            return struct.pack("!IHBB", 6 << 28, len(payload), following, self.ttl) + addresses + payload
+        head_octets = 20 + len(self.options)
+        field = self.offset // 8
+        field |= _MORE_FRAGMENTS if self.more_fragments else 0
+        field |= _DO_NOT_FRAGMENT if self.dont_fragment else 0
+        head = struct.pack(
+            "!BBHHHBBH",
+            0x40 | head_octets // 4,
+            0,
+            head_octets + len(self.payload),
+            self.identification & 0xFFFF,
+            field,
+            self.ttl,
+            self.protocol,
+            0,
+        )
+        head += addresses + self.options
+        return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + self.payload
+
+    def cut(self, octets: int) -> tuple[Packet, ...]:
+        """Return the packet in fragments.
+
+        Args:
+            octets: payload of each fragment but the last one; a multiple of 8.
+        """
+        parts = range(0, len(self.payload), octets)
+        return tuple(
+            replace(
+                self,
+                payload=self.payload[start : start + octets],
+                offset=start,
+                more_fragments=start != parts[-1],
+                dont_fragment=False,
+            )
+            for start in parts
+        )
+
+
+def read_packet(octets: bytes) -> Packet | None:
+    """Read an IP packet, which may be cut off behind its IP header, as in an ICMP error; None where it is none."""
+    try:
+        return _read4(octets) if octets[0] >> 4 == 4 else _read6(octets) if octets[0] >> 4 == 6 else None
+    except (IndexError, struct.error, ValueError):
+        return None
+
+
+def _read4(octets: bytes) -> Packet:
+    first, _, length, identification, field, ttl, protocol, _ = struct.unpack_from("!BBHHHBBH", octets)
+    head = (first & 15) * 4
+    return Packet(
+        ip_address(octets[12:16]),
+        ip_address(octets[16:20]),
+        protocol,
+        octets[head:length],
+        ttl,
+        identification,
+        bool(field & _DO_NOT_FRAGMENT),
+        bool(field & _MORE_FRAGMENTS),
+        (field & 0x1FFF) * 8,
+        options=octets[20:head],
+    )
+
+
+def _read6(octets: bytes) -> Packet:
+    _, length, following, ttl = struct.unpack_from("!IHBB", octets)
+    packet = Packet(ip_address(octets[8:24]), ip_address(octets[24:40]), following, octets[40 : 40 + length], ttl)
+    while packet.protocol in _SKIPPED:
+        following, size = struct.unpack_from("!BB", packet.payload)
+        packet = replace(packet, protocol=following, payload=packet.payload[8 * (size + 1) :])
+    if packet.protocol != _FRAGMENT_HEADER:
+        return packet
+    following, _, field, identification = struct.unpack_from("!BBHI", packet.payload)
+    return replace(
+        packet,
+        protocol=following,
+        payload=packet.payload[8:],
+        identification=identification,
+        more_fragments=bool(field & 1),
+        offset=field & 0xFFF8,
+        fragment_header=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UdpSegment:
+    """A UDP datagram; `checksum` None = the right one."""
+
+    source_port: int
+    destination_port: int
+    data: bytes = b""
+    checksum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TcpSegment:
+    """A TCP segment; `options` is a multiple of 4 octets."""
+
+    source_port: int
+    destination_port: int
+    flags: int
+    sequence: int = 0
+    acknowledgement: int = 0
+    data: bytes = b""
+    window: int = 65535
+    options: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class EchoMessage:
+    """An ICMP echo request or reply."""
+
+    is_request: bool
+    identifier: int
+    sequence: int
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorMessage:
+    """An ICMP error.
+
+    Attributes:
+        kind: the ICMP type.
+        code: the ICMP code.
+        rest: the 32 bits behind the checksum: MTU, pointer, or unused.
+        quoted: the beginning of the packet that caused the error.
+    """
+
+    kind: int
+    code: int
+    rest: int
+    quoted: bytes
+
+    @property
+    def packet(self) -> Packet | None:
+        """The quoted packet, cut off; None where it cannot be read."""
+        return read_packet(self.quoted)
+
+
+Segment = UdpSegment | TcpSegment | EchoMessage | ErrorMessage
+
+
+def make_packet(source: Address, destination: Address, segment: Segment) -> Packet:
+    """Return a packet with this upper-layer segment and its right checksum."""
+    version = source.version
+    if isinstance(segment, UdpSegment):
+        head = struct.pack("!HHHH", segment.source_port, segment.destination_port, 8 + len(segment.data), 0)
+        octets, protocol, place = head + segment.data, UDP, 6
+    elif isinstance(segment, TcpSegment):
+        octets, protocol, place = _tcp(segment), TCP, 16
+    else:
+        octets, protocol, place = _icmp(segment, version), ICMP if version == 4 else ICMPV6, 2
+    if isinstance(segment, UdpSegment) and segment.checksum is not None:
+        value = segment.checksum
+    else:
+        value = _upper_checksum(source, destination, protocol, octets)
+        # A computed 0 is sent as all ones, because 0 means that there is none (RFC 768).
+        value = 0xFFFF if value == 0 and protocol == UDP else value
+    octets = octets[:place] + struct.pack("!H", value) + octets[place + 2 :]
+    return Packet(source, destination, protocol, octets)
+
+
+def _tcp(segment: TcpSegment) -> bytes:
+    head = 20 + len(segment.options)
+    fields = struct.pack(
+        "!HHIIBBHHH",
+        segment.source_port,
+        segment.destination_port,
+        segment.sequence & 0xFFFFFFFF,
+        segment.acknowledgement & 0xFFFFFFFF,
+        head // 4 << 4,
+        segment.flags,
+        segment.window,
+        0,
+        0,
+    )
+    return fields + segment.options + segment.data
+
+
+def _icmp(message: EchoMessage | ErrorMessage, version: int) -> bytes:
+    if isinstance(message, EchoMessage):
+        kind = _ECHO[version][0 if message.is_request else 1]
+        return struct.pack("!BBHHH", kind, 0, 0, message.identifier, message.sequence) + message.data
+    return struct.pack("!BBHI", message.kind, message.code, 0, message.rest) + message.quoted
+
+
+def read_segment(packet: Packet) -> Segment | None:
+    """Read what a packet carries, which may be cut off behind its first 8 octets; None where it is something else."""
+    octets, version = packet.payload, packet.source.version
+    if packet.offset or len(octets) < 8:
+        return None
+    if packet.protocol == UDP:
+        source, destination, _, value = struct.unpack_from("!HHHH", octets)
+        return UdpSegment(source, destination, octets[8:], value)
+    if packet.protocol == TCP:
+        return _read_tcp(octets)
+    if packet.protocol == (ICMP if version == 4 else ICMPV6):
+        return _read_icmp(octets, version)
+    return None
+
+
+def _read_tcp(octets: bytes) -> TcpSegment:
+    source, destination, sequence = struct.unpack_from("!HHI", octets)
+    if len(octets) < 20:
+        return TcpSegment(source, destination, 0, sequence)
+    acknowledgement, size, flags, window = struct.unpack_from("!IBBH", octets, 8)
+    head = (size >> 4) * 4
+    return TcpSegment(
+        source, destination, flags, sequence, acknowledgement, octets[head:], window, options=octets[20:head]
+    )
+
+
+def _read_icmp(octets: bytes, version: int) -> Segment | None:
+    kind, code, _, rest = struct.unpack_from("!BBHI", octets)
+    if kind in _ECHO[version]:
+        return EchoMessage(kind == _ECHO[version][0], rest >> 16, rest & 0xFFFF, octets[8:])
+    if kind in _ERRORS[version]:
+        return ErrorMessage(kind, code, rest, octets[8:])
+    return None
+
+
+def is_right(packet: Packet) -> bool:
+    """Whether the checksum of a whole packet's segment is right, or absent where IPv4 allows it."""
+    if packet.protocol == UDP and packet.source.version == 4 and packet.payload[6:8] == b"\0\0":
+        return True
+    return _upper_checksum(packet.source, packet.destination, packet.protocol, packet.payload) == 0
+
+
+def _upper_checksum(source: Address, destination: Address, protocol: int, octets: bytes) -> int:
+    pseudo = b""
+    if protocol != ICMP:
+        pseudo = source.packed + destination.packed + struct.pack("!II", len(octets), protocol)
+    return checksum(pseudo + octets)
+
+
+def checksum(octets: bytes) -> int:
+    """Return the Internet checksum (RFC 1071); 0 for octets that contain their own."""
+    octets += b"\0" * (len(octets) % 2)
+    total: int = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def embedded(prefix: IPv6Address, address: Address) -> Address:
+    """Return an IPv4 address behind a NAT64 prefix of 96 bits (RFC 6052 section 2.2); IPv6 addresses unchanged."""
+    return IPv6Address(int(prefix) + int(address)) if isinstance(address, IPv4Address) else address

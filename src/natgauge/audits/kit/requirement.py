@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface of a requirement: its source, level, transports, and the examination that reaches a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from natgauge.audits.kit.flows import Transport
+
+if TYPE_CHECKING:
+    from natgauge.audits.kit.examiner import Examiner
+
+#: Levels of RFC 2119; "class" has no level, because it only names what a gateway does.
+Level = Literal["MUST", "SHOULD", "MAY"]
+AuditVerdict = Literal["meets", "fails", "not applicable", "not seen"]
+#: Sets of requirements: carrier-grade NAT, home gateway, NAT64.
+AuditProfile = Literal["cgn", "home", "nat64"]
+EVERY_PROFILE: Final[frozenset[AuditProfile]] = frozenset({"cgn", "home", "nat64"})
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementFinding:
+    """Result of an examination.
+
+    Attributes:
+        verdict: conclusion.
+        measured: what was measured, one sentence without a full stop.
+    """
+
+    verdict: AuditVerdict
+    measured: str
+
+
+def meets(measured: str) -> RequirementFinding:
+    """Return a finding that meets the requirement."""
+    return RequirementFinding("meets", measured)
+
+
+def fails(measured: str) -> RequirementFinding:
+    """Return a finding that fails the requirement."""
+    return RequirementFinding("fails", measured)
+
+
+def judged(met: bool, measured: str) -> RequirementFinding:  # noqa: FBT001 - the one thing that is decided
+    """Return a finding that meets or fails."""
+    return meets(measured) if met else fails(measured)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One requirement of an RFC.
+
+    Attributes:
+        rfc: number of the RFC.
+        name: name in the RFC, such as "REQ-8" or "REQ-3a".
+        level: level of the requirement.
+        text: the requirement in few words, without a full stop.
+        transports: transports that it is examined for.
+        examine: examines a gateway for one of the transports. It may raise `NotSeenError` and `NotApplicableError`.
+        profiles: sets of requirements that it belongs to.
+        timers: names of the timers that must have been measured before (see `natgauge.audits.kit.timers`).
+    """
+
+    rfc: int
+    name: str
+    level: Level
+    text: str
+    transports: tuple[Transport, ...]
+    examine: Callable[[Examiner, Transport], RequirementFinding]
+    profiles: frozenset[AuditProfile] = EVERY_PROFILE
+    timers: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Name with the RFC, as a recipe declares it: "RFC4787-REQ-8"."""
+        return f"RFC{self.rfc}-{self.name}"

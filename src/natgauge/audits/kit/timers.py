@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Idle time-outs of all kinds of mappings, measured in one wait.
+
+Many mappings of each kind are opened at once. Each is left idle for a time of its own, and then probed once from
+outside. The longest idle time that a mapping survives and the shortest that one does not survive bound the time-out.
+Idle times grow by 5 %, so one wait as long as the time-out bounds it to 5 %; a search by bisection would wait many
+times (Hätönen et al., "An Experimental Study of Home Gateway Characteristics", IMC 2010).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from natgauge.audits.kit.errors import error_about, packet_up
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import Flow, Transport, along, carries, destination_of
+from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Packet, Segment, TcpSegment, read_segment
+from natgauge.audits.kit.undecided import NotSeenError
+
+_RATIO: Final = 1.05
+#: Refreshed mappings need an idle time only somewhere below the time-out, which leaves a factor of two.
+_COARSE_RATIO: Final = 1.3
+_LEAST_SECONDS: Final = 1.0
+#: Below this, idle times grow by the coarse ratio.
+_FINE_SECONDS: Final = 5.0
+#: Time of a refresh and of the probe behind it, as shares of the idle time.
+_REFRESH_AT, _PROBE_AT = 0.6, 1.2
+#: A kind is done when so many mappings in a row have expired.
+_EXPIRED_IN_A_ROW: Final = 3
+#: A mapping is probed just before the time for which it must live: a time-out of just that time is enough.
+_BELOW: Final = 0.985
+#: The longest idle time is this much above what an RFC requires.
+_BEYOND: Final = 1.02
+_SHOWN_EVERY_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TimerKind:
+    """One kind of mapping whose time-out is measured.
+
+    Attributes:
+        name: name of the kind.
+        transport: its transport.
+        required: seconds for which the RFCs want such a mapping to live; it is not watched for much longer.
+        open: opens a mapping and leaves it in the state that the name says.
+        probe: segment from outside that shows whether the mapping is there; None = a segment over the flow.
+        refresh: what is done during the idle time; None = nothing.
+        remote_port: destination port of the mapping; None = any.
+    """
+
+    name: str
+    transport: Transport
+    required: float
+    open: Callable[[Examiner, Flow], None] = lambda _examiner, _flow: None
+    probe: Callable[[Flow], Segment] | None = None
+    refresh: Callable[[Examiner, Flow], None] | None = None
+    remote_port: int | None = None
+
+
+@dataclass(slots=True)
+class TimerSeen:
+    """What was seen of the mappings of one kind.
+
+    Attributes:
+        kind: the kind.
+        alive: longest idle time after which a mapping was there, s; None = none was.
+        dead: shortest idle time after which a mapping was not there, s; None = all were.
+        frames: numbers of the frames that show both.
+        probes: all idle times with whether the mapping was there, by planned idle time.
+    """
+
+    kind: TimerKind
+    alive: float | None = None
+    dead: float | None = None
+    frames: list[int] = field(default_factory=list)
+    probes: dict[float, bool] = field(default_factory=dict)
+
+    def lives(self, seconds: float) -> bool | None:
+        """Whether a mapping lives for this time, which is one of `REQUIRED_SECONDS`; None = not known.
+
+        Mappings are probed 1.5 % earlier, because a time-out of just that time is enough.
+        """
+        if self.alive is not None and self.alive >= seconds * _BELOW:
+            return True
+        return None if self.dead is None else False
+
+    @property
+    def words(self) -> str:
+        """The time-out as a sentence, without its full stop."""
+        if self.dead is None:
+            return "no mapping was watched" if self.alive is None else f"still there after {self.alive:.1f} s"
+        if self.alive is None:
+            return f"gone after {self.dead:.1f} s"
+        if self.alive > self.dead:
+            return f"gone between {self.dead:.1f} and {self.alive:.1f} s, not always at the same time"
+        return f"gone between {self.alive:.1f} and {self.dead:.1f} s"
+
+
+def _answer(examiner: Examiner, flow: Flow) -> None:
+    if not examiner.passes(flow, up=False):
+        raise NotSeenError("an answer did not arrive inside")
+
+
+def _stream(examiner: Examiner, flow: Flow) -> None:
+    for _ in range(3):
+        _answer(examiner, flow)
+        if not examiner.passes(flow, up=True):
+            raise NotSeenError("a frame of a stream did not arrive outside")
+
+
+def _establish(examiner: Examiner, flow: Flow) -> None:
+    examiner.accept(flow)
+    examiner.finish_handshake(flow)
+
+
+def _close(examiner: Examiner, flow: Flow) -> None:
+    _establish(examiner, flow)
+    for up, flags in ((True, FIN | ACK), (False, FIN | ACK), (True, ACK)):
+        if not examiner.sends(flow, flags, up=up):
+            raise NotSeenError("a segment that closes a connection did not pass")
+
+
+def _reset(examiner: Examiner, flow: Flow) -> None:
+    _establish(examiner, flow)
+    if not examiner.sends(flow, RST | ACK, up=True):
+        raise NotSeenError("a reset did not arrive outside")
+
+
+def _syn_ack(flow: Flow) -> Segment:
+    return TcpSegment(flow.remote.own.port, flow.mapped.port, SYN | ACK, flow.down_next - 1, flow.up_seen)
+
+
+def _ack(flow: Flow) -> Segment:
+    return TcpSegment(flow.remote.own.port, flow.mapped.port, ACK, flow.down_next, flow.up_seen)
+
+
+def _send_up(examiner: Examiner, flow: Flow) -> None:
+    examiner.up(flow.inside, flow.remote.written, along(flow, examiner.tag(), up=True))
+
+
+def _send_down(examiner: Examiner, flow: Flow) -> None:
+    examiner.down(flow.remote.own, flow.mapped, along(flow, examiner.tag(), up=False))
+
+
+def _send_error(examiner: Examiner, flow: Flow) -> None:
+    error = error_about(packet_up(flow, outside=True), flow.remote.own.address, "port unreachable")
+    examiner.network.send("responder", error)
+
+
+#: RFC 4787 REQ-5 and REQ-5c, RFC 5508 REQ-2, RFC 5382 REQ-5.
+UDP_LEAST, UDP_RECOMMENDED, ICMP_LEAST, TRANSITORY_LEAST, ESTABLISHED_LEAST = 120.0, 300.0, 60.0, 240.0, 7440.0
+REQUIRED_SECONDS: Final = (ICMP_LEAST, UDP_LEAST, TRANSITORY_LEAST, UDP_RECOMMENDED, ESTABLISHED_LEAST)
+
+TIMERS: Final = (
+    TimerKind("UDP, one frame out", "udp", UDP_RECOMMENDED),
+    TimerKind("UDP, one frame each way", "udp", UDP_RECOMMENDED, _answer),
+    TimerKind("UDP, several frames each way", "udp", UDP_RECOMMENDED, _stream),
+    TimerKind("UDP to port 53, one frame each way", "udp", UDP_RECOMMENDED, _answer, remote_port=53),
+    TimerKind("UDP, refreshed from inside", "udp", UDP_RECOMMENDED, refresh=_send_up),
+    TimerKind("UDP, refreshed from outside", "udp", UDP_RECOMMENDED, _answer, refresh=_send_down),
+    TimerKind("ICMP query and reply", "icmp", ICMP_LEAST, _answer),
+    TimerKind("ICMP query and reply, then an error", "icmp", ICMP_LEAST, _answer, refresh=_send_error),
+    TimerKind("TCP, SYN", "tcp", TRANSITORY_LEAST, probe=_syn_ack),
+    TimerKind("TCP, SYN and answer", "tcp", TRANSITORY_LEAST, lambda one, flow: one.accept(flow), probe=_syn_ack),
+    TimerKind("TCP, established", "tcp", ESTABLISHED_LEAST, _establish),
+    TimerKind("TCP, closed by both FINs", "tcp", TRANSITORY_LEAST, _close, probe=_ack),
+    TimerKind("TCP, reset by the inside", "tcp", TRANSITORY_LEAST, _reset, probe=_ack),
+)
+
+
+def idle_times(kind: TimerKind, wait: float) -> list[float]:
+    """Return the idle times of a kind's mappings: from 1 s up to the required time or the longest wait."""
+    top = min(kind.required * _BEYOND, wait if kind.refresh is None else wait / _PROBE_AT)
+    times, now = list[float](), _LEAST_SECONDS
+    while now < top:
+        times.append(now)
+        now *= _RATIO if now >= _FINE_SECONDS and kind.refresh is None else _COARSE_RATIO
+    required = (one * _BELOW for one in REQUIRED_SECONDS if one * _BELOW < top and kind.refresh is None)
+    return sorted({*times, top, *required})
+
+
+@dataclass(order=True, slots=True)
+class _Watched:
+    """A mapping that waits for its next event."""
+
+    due: float
+    number: int
+    idle: float = field(compare=False)
+    seen: TimerSeen = field(compare=False)
+    flow: Flow = field(compare=False)
+    began: float = field(compare=False)
+    opened: float = field(compare=False)
+    frames: range = field(compare=False)
+    refreshed: bool = field(default=False, compare=False)
+
+
+def plan(kinds: Sequence[TimerKind], wait: float) -> tuple[int, float]:
+    """Return the number of mappings, and the longest time in seconds that they are watched for."""
+    times = [(kind, idle_times(kind, wait)) for kind in kinds]
+    longest = max((idle[-1] * (1.0 if kind.refresh is None else _PROBE_AT) for kind, idle in times), default=0.0)
+    return sum(len(idle) for _, idle in times), longest
+
+
+def watch(
+    examiner: Examiner, kinds: Iterable[TimerKind], wait: float, show: Callable[[str], None] = lambda _: None
+) -> dict[str, TimerSeen]:
+    """Measure the time-outs of these kinds in one wait.
+
+    Args:
+        examiner: examines the gateway.
+        kinds: kinds of mappings.
+        wait: longest idle time, s.
+        show: receives the progress.
+
+    Returns:
+        What was seen, by the kind's name; a kind that cannot be opened is missing.
+    """
+    found: dict[str, TimerSeen] = {}
+    events: list[_Watched] = []
+    for kind in kinds:
+        show(f"time-outs: opening mappings: {kind.name}")
+        seen = TimerSeen(kind)
+        try:
+            events += [
+                _opened(examiner, seen, idle, len(events) + at) for at, idle in enumerate(idle_times(kind, wait))
+            ]
+        except NotSeenError:
+            events = [event for event in events if event.seen is not seen]
+            continue
+        found[kind.name] = seen
+    heapq.heapify(events)
+    begun = examiner.network.now()
+    _, longest = plan([seen.kind for seen in found.values()], wait)
+    while events:
+        event = heapq.heappop(events)
+        if _is_done(event.seen):
+            continue
+        while (now := examiner.network.now()) < event.due:
+            left = sum(not _is_done(seen) for seen in found.values())
+            show(f"time-outs: {now - begun:.0f} of at most {longest:.0f} s, {left} of {len(found)} kinds still there")
+            examiner.network.pause(min(event.due, now + _SHOWN_EVERY_SECONDS))
+        if event.seen.kind.refresh is not None and not event.refreshed:
+            event.seen.kind.refresh(examiner, event.flow)
+            event.refreshed, event.due = True, event.opened + event.idle * _PROBE_AT
+            heapq.heappush(events, event)
+        else:
+            _probe(examiner, event)
+    return found
+
+
+def _opened(examiner: Examiner, seen: TimerSeen, idle: float, number: int) -> _Watched:
+    kind, first = seen.kind, len(examiner.network.frames)
+    flow = examiner.open(kind.transport, examiner.endpoint(), examiner.remote(0, kind.remote_port))
+    began = examiner.network.now()
+    kind.open(examiner, flow)
+    opened = examiner.network.now()
+    due = opened + idle * (1.0 if kind.refresh is None else _REFRESH_AT)
+    return _Watched(due, number, idle, seen, flow, began, opened, range(first, len(examiner.network.frames)))
+
+
+def _is_done(seen: TimerSeen) -> bool:
+    """Whether the last mappings of a kind had all expired."""
+    last = [there for _, there in sorted(seen.probes.items())][-_EXPIRED_IN_A_ROW:]
+    return seen.kind.refresh is None and len(last) == _EXPIRED_IN_A_ROW and not any(last)
+
+
+def _probe(examiner: Examiner, event: _Watched) -> None:
+    flow, seen, sent = event.flow, event.seen, examiner.network.now()
+    first = len(examiner.network.frames)
+
+    def send(tag: bytes) -> None:
+        segment = along(flow, tag, up=False) if seen.kind.probe is None else seen.kind.probe(flow)
+        examiner.down(flow.remote.own, flow.mapped, segment)
+
+    def wanted(packet: Packet, tag: bytes) -> bool:
+        if packet.destination != flow.inside.address:
+            return False
+        if seen.kind.probe is None:
+            return carries(packet, flow.transport, tag)
+        return isinstance(read_segment(packet), TcpSegment) and destination_of(packet) == flow.inside
+
+    arrival = examiner.delivered(send, "initiator", wanted)
+    seen.probes[event.idle] = arrival is not None
+    frames = [*event.frames, first] if arrival is None else [*event.frames, first, arrival.number]
+    if arrival is not None:
+        idle = sent - event.opened
+        if seen.alive is None or idle > seen.alive:
+            seen.alive = idle
+            _explain(examiner, seen, frames, f"after {idle:.1f} s without another frame, {flow.remote} sends to it")
+            examiner.network.explain(arrival.number, "the gateway delivers it: the mapping is there")
+    else:
+        idle = examiner.network.now() - event.began
+        if seen.dead is None or idle < seen.dead:
+            seen.dead = idle
+            words = f"after {idle:.1f} s without another frame, {flow.remote} sends to it; the mapping is gone"
+            _explain(examiner, seen, frames, words)
+
+
+def _explain(examiner: Examiner, seen: TimerSeen, frames: Sequence[int], sentence: str) -> None:
+    """Say what the frames of a mapping are; keep those of the last mapping that was there and the first one gone."""
+    if seen.dead is None:
+        seen.frames.clear()
+    seen.frames.extend(frames)
+    probe = frames[-1] if examiner.network.frames[frames[-1]].sent else frames[-2]
+    for number in frames[: frames.index(probe)]:
+        examiner.network.explain(number, f"opening of a mapping: {seen.kind.name}")
+    examiner.network.explain(probe, sentence)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The request for an audit: gateway, lab, profile and the longest wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal
+
+from natgauge.bench.question import cell_of, inputs_of_part, place_inputs
+from natgauge.errors import UsageError
+from natgauge.inputs.checks import in_range, spoken
+from natgauge.inputs.input import Input, described, inputs_of
+from natgauge.inputs.question import Cell
+
+AuditProfileChoice = Literal["all", "cgn", "home", "nat64"]
+#: Inputs of the traffic that an audit has.
+_TRAFFIC: Final = ("source_addresses", "destination_addresses")
+#: UDP mappings should live for 5 minutes (RFC 4787 REQ-5c); a tenth more shows that they do.
+USUAL_WAIT_SECONDS: Final = 330.0
+_MOST_WAIT_SECONDS: Final = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditOptions:
+    """Options of an audit.
+
+    Attributes:
+        profile: "cgn", "home" and "nat64" select the requirements for such gateways.
+        wait: longest wait for the time-outs of mappings, which all expire during the same wait, 0 to 86400 s.
+        fail_on: level of the requirements that decide the exit status; None = the exit status is 0.
+    """
+
+    profile: AuditProfileChoice = field(
+        default="all", metadata=described("Requirements to examine: all, or those for one kind of gateway")
+    )
+    wait: float = field(
+        default=USUAL_WAIT_SECONDS,
+        metadata=described(
+            "Longest wait for time-outs, which are all measured in the same wait; 0 measures none, 7600 also the 2 h "
+            "4 min of RFC 5382",
+            "s",
+            partial(in_range, lowest=0.0, highest=_MOST_WAIT_SECONDS, unit="s"),
+        ),
+    )
+    fail_on: Literal["must", "should"] | None = field(
+        default=None,
+        metadata=described("Exit with status 12 if the gateway fails a requirement of this level or of a stricter one"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRequest:
+    """One audit to make.
+
+    Attributes:
+        cell: gateway, lab and addresses.
+        options: options of the audit.
+    """
+
+    cell: Cell
+    options: AuditOptions
+
+
+def traffic_inputs() -> tuple[Input, ...]:
+    """Return the inputs of the traffic that an audit has."""
+    return tuple(input_ for input_ in inputs_of_part("traffic") if input_.name in _TRAFFIC)
+
+
+def audit_request(dut: str | Path, choices: Mapping[str, object]) -> AuditRequest:
+    """Make a request of names and values; None = not chosen.
+
+    Raises:
+        UsageError: an option is unknown, or its value is refused.
+    """
+    own = {input_.name: input_ for input_ in inputs_of(AuditOptions)}
+    cell, left = cell_of(dut, choices)
+    parts = {input_.name for part in ("lab", "device") for input_ in inputs_of_part(part)} | set(place_inputs())
+    known = {*own, *_TRAFFIC, *parts}
+    for name, value in choices.items():
+        if value is not None and name not in known:
+            raise UsageError(f"{spoken(name)}: audit has no such option; leave it out")
+    return AuditRequest(cell, AuditOptions(**{name: own[name].take(value) for name, value in left.items()}))

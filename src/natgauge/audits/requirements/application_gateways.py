@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Application level gateways are off: RFC 4787 section 7, RFC 5382 section 7.3."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner
+from natgauge.audits.kit.flows import Transport, along
+from natgauge.audits.kit.packets import Packet, TcpSegment, UdpSegment, read_segment
+from natgauge.audits.kit.requirement import Requirement, RequirementFinding, judged
+from natgauge.audits.kit.undecided import NotSeenError
+
+_SIP: Final = 5060
+
+
+def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    """Send a SIP request whose addresses a gateway for SIP would rewrite."""
+    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(0, _SIP), "I1")
+    own = flow.inside
+    for _ in range(TRIES):
+        since, branch = examiner.mark, examiner.tag().hex()
+        data = (
+            f"REGISTER sip:{flow.remote.own.address} SIP/2.0\r\n"
+            f"Via: SIP/2.0/{transport.upper()} {own};branch=z9hG4bK{branch}\r\n"
+            f"From: <sip:a@{own.address}>;tag=1\r\nTo: <sip:a@{own.address}>\r\nCall-ID: {branch}@{own.address}\r\n"
+            f"CSeq: 1 REGISTER\r\nContact: <sip:a@{own}>\r\nContent-Length: 0\r\n\r\n"
+        ).encode()
+        segment = along(flow, data, up=True)
+        examiner.up(own, flow.remote.written, segment, "I1 sends a SIP REGISTER that names its own address")
+        arrival = examiner.network.wait(
+            "responder",
+            lambda packet: _data(packet).startswith(b"REGISTER"),
+            PATIENCE_SECONDS,
+            since=since,
+            sentence="the gateway sends it on",
+        )
+        if arrival is not None:
+            met = _data(arrival.packet) == data
+            return judged(met, f"a SIP request that names the inside address was {'unchanged' if met else 'rewritten'}")
+    raise NotSeenError("a SIP request did not arrive outside")
+
+
+def _data(packet: Packet) -> bytes:
+    segment = read_segment(packet)
+    return segment.data if isinstance(segment, UdpSegment | TcpSegment) else b""
+
+
+_TEXT: Final = "application level gateways are off"
+REQUIREMENTS: Final = (
+    Requirement(4787, "REQ-10", "SHOULD", _TEXT, ("udp",), _examine),
+    Requirement(5382, "REQ-6", "SHOULD", _TEXT, ("tcp",), _examine),
+)

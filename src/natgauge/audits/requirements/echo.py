@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ICMP queries and the gateway's own ICMP: RFC 5508 sections 3 and 7."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from natgauge.audits.kit.errors import packet_up
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import Transport, source_of
+from natgauge.audits.kit.packets import ErrorMessage, Packet, read_segment
+from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, meets
+
+#: Types of Time Exceeded by IP version.
+_TIME_EXCEEDED: Final = {4: 11, 6: 3}
+
+
+def _examine_query(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    return meets(f"query and reply passed, with the identifier {flow.mapped.port} outside")
+
+
+def _examine_ttl(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    packet = replace(packet_up(flow, outside=False), ttl=1)
+
+    def wanted(seen: Packet, _tag: bytes) -> bool:
+        message = read_segment(seen)
+        return (
+            isinstance(message, ErrorMessage)
+            and message.kind == _TIME_EXCEEDED[seen.source.version]
+            and message.packet is not None
+            and source_of(message.packet) == flow.inside
+        )
+
+    def send(_tag: bytes) -> None:
+        examiner.network.send("initiator", packet, "I1 sends a packet that may not be forwarded: its TTL is 1")
+
+    arrival = examiner.delivered(send, "initiator", wanted, "the gateway answers with Time Exceeded")
+    if arrival is None:
+        return fails("no Time Exceeded for a packet with TTL 1")
+    return meets(f"Time Exceeded from {arrival.packet.source} for a packet with TTL 1")
+
+
+REQUIREMENTS: Final = (
+    Requirement(5508, "REQ-1", "MUST", "ICMP queries and their replies pass", ("icmp",), _examine_query),
+    Requirement(5508, "REQ-10a", "MUST", "ICMP Time Exceeded is made", ("udp",), _examine_ttl),
+)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fragments from outside and inside: RFC 4787 section 11."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import Flow, Transport
+from natgauge.audits.kit.packets import UDP, Packet, UdpSegment, make_packet
+from natgauge.audits.kit.requirement import Requirement, RequirementFinding, judged
+from natgauge.audits.kit.undecided import NotSeenError
+from natgauge.words import Side
+
+_DATA_OCTETS: Final = 800
+_FRAGMENT_OCTETS: Final = 400
+#: Lone fragments that attack a gateway, which waits for the rest of each of them.
+_LONE: Final = 1000
+_HEADER_OCTETS: Final = 8
+
+
+def _delivered(examiner: Examiner, flow: Flow, *, up: bool, order: Sequence[int]) -> bool:
+    """Whether a datagram arrives whole whose fragments are sent in this order; it may arrive in fragments, too."""
+    source, destination = (flow.inside, flow.remote.written) if up else (flow.remote.own, flow.mapped)
+    sending: Side = "initiator" if up else "responder"
+    receiving: Side = "responder" if up else "initiator"
+    target = flow.remote.own.address if up else flow.inside.address
+    for _ in range(2):
+        data, since = secrets.token_bytes(_DATA_OCTETS), examiner.mark
+        segment = UdpSegment(source.port, destination.port, data)
+        packet = make_packet(source.address, destination.address, segment)
+        parts = replace(packet, identification=secrets.randbelow(65535) + 1).cut(_FRAGMENT_OCTETS)
+        for index in order:
+            place = f"octets {parts[index].offset} to {parts[index].offset + len(parts[index].payload) - 1}"
+            examiner.network.send(sending, parts[index], f"a fragment from {source} to {destination}: {place}")
+        examiner.control()
+        examiner.network.pause(examiner.network.now() + 0.05)
+        found = [
+            arrival
+            for arrival in examiner.network.arrivals[since:]
+            if arrival.side == receiving and arrival.packet.destination == target and _is_part(arrival.packet, data)
+        ]
+        for arrival in found:
+            examiner.network.explain(arrival.number, "the gateway delivers this part")
+        ordered = sorted((arrival.packet for arrival in found), key=lambda one: one.offset)
+        if b"".join(one.payload for one in ordered)[_HEADER_OCTETS:] == data:
+            return True
+    return False
+
+
+def _is_part(packet: Packet, data: bytes) -> bool:
+    payload = packet.payload if packet.offset else packet.payload[_HEADER_OCTETS:]
+    return packet.protocol == UDP and payload in data
+
+
+def _orders(examiner: Examiner, transport: Transport) -> dict[str, bool]:
+    """Return by direction and order whether a fragmented datagram arrives."""
+    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    number = -(-(_DATA_OCTETS + _HEADER_OCTETS) // _FRAGMENT_OCTETS)
+    orders = {"in order": tuple(range(number)), "out of order": tuple(reversed(range(number)))}
+    return {
+        f"{direction}, {name}": _delivered(examiner, flow, up=direction == "from inside", order=order)
+        for direction in ("from inside", "from outside")
+        for name, order in orders.items()
+    }
+
+
+def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    seen = examiner.once(_orders, transport)
+    words = "; ".join(f"{name}: {'delivered' if passed else 'dropped'}" for name, passed in seen.items())
+    return judged(all(seen.values()), words)
+
+
+def _examine_attack(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    if not examiner.once(_orders, transport)["from outside, in order"]:
+        raise NotSeenError("the gateway delivers no fragments from outside at all")
+    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    source, target = flow.remote.own, flow.mapped
+    segment = UdpSegment(source.port, target.port, bytes(_DATA_OCTETS))
+    packet = make_packet(source.address, target.address, segment)
+    for number in range(_LONE):
+        lone = replace(packet, identification=number + 1).cut(_FRAGMENT_OCTETS)[1]
+        examiner.network.send("responder", lone, "" if number else f"the first of {_LONE} lone fragments")
+    whole = examiner.passes(flow, up=False, name="S1")
+    count = -(-(_DATA_OCTETS + _HEADER_OCTETS) // _FRAGMENT_OCTETS)
+    cut = _delivered(examiner, flow, up=False, order=range(count))
+    words = f"after {_LONE} lone fragments, a whole datagram {'passed' if whole else 'was dropped'}, and one in "
+    return judged(whole and cut, f"{words}fragments {'passed' if cut else 'was dropped'}")
+
+
+REQUIREMENTS: Final = (
+    Requirement(4787, "REQ-14", "MUST", "fragments pass in order and out of order", ("udp",), _examine),
+    Requirement(4787, "REQ-14a", "MUST", "lone fragments do not stop others", ("udp",), _examine_attack),
+)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the examinations of an audit one after the other: a verdict and its frames for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import TRANSPORTS, Transport
+from natgauge.audits.kit.pcapng import CapturedFrame
+from natgauge.audits.kit.requirement import Requirement, RequirementFinding
+from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
+
+#: Classes of a transport, by name, with the function that finds each.
+_CLASSES: Final[tuple[tuple[str, Callable[..., object]], ...]] = (
+    ("mapping", mapping),
+    ("filtering", filtering),
+    ("ports", ports),
+    ("hairpinning", hairpinning),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A requirement, examined for one transport.
+
+    Attributes:
+        requirement: the requirement.
+        transport: the transport.
+        finding: verdict and measured value.
+        frames: the frames that decided it.
+    """
+
+    requirement: Requirement
+    transport: Transport
+    finding: RequirementFinding
+    frames: tuple[CapturedFrame, ...]
+
+
+def reachable(examiner: Examiner, transport: Transport) -> bool:
+    """Open a flow of this transport.
+
+    Raises:
+        NotSeenError: the gateway does not forward the transport.
+    """
+    examiner.open(transport, examiner.endpoint(), examiner.remote(), "I1")
+    return True
+
+
+def examine(
+    examiner: Examiner, requirements: Sequence[Requirement], tell: Callable[[str], None] = lambda _: None
+) -> Iterator[Examined]:
+    """Examine a gateway for each requirement and transport.
+
+    Args:
+        examiner: examines the gateway.
+        requirements: what is examined, in order.
+        tell: receives the name of each examination as it begins.
+    """
+    for requirement in requirements:
+        for transport in requirement.transports:
+            tell(f"{requirement.key} ({transport}): {requirement.text}")
+            examiner.begin()
+            finding = _finding(examiner, requirement, transport)
+            yield Examined(requirement, transport, finding, examiner.evidence())
+
+
+def _finding(examiner: Examiner, requirement: Requirement, transport: Transport) -> RequirementFinding:
+    try:
+        examiner.once(reachable, transport)
+        examiner.begin()
+        return requirement.examine(examiner, transport)
+    except NotSeenError as error:
+        return RequirementFinding("not seen", str(error))
+    except NotApplicableError as error:
+        return RequirementFinding("not applicable", str(error))
+
+
+def classes(examiner: Examiner) -> dict[Transport, dict[str, str | None]]:
+    """Return the classes by transport and name; None = not seen."""
+    return {
+        transport: {name: _class(examiner, transport, function) for name, function in _CLASSES}
+        for transport in TRANSPORTS
+    }
+
+
+def _class(examiner: Examiner, transport: Transport, function: Callable[..., object]) -> str | None:
+    if transport == "icmp" and function is hairpinning:
+        return None
+    try:
+        examiner.once(reachable, transport)
+        seen = examiner.once(function, transport)
+    except NotSeenError:
+        return None
+    return str(getattr(seen, "kind", seen))

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge audit`: what a gateway does, requirement by requirement of the RFCs on NATs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import cloup
+
+from natgauge.audits.request import AuditOptions, traffic_inputs
+from natgauge.bench.question import inputs_of_part
+from natgauge.cli.generator import grouped, json_option, option, results_option
+from natgauge.cli.help import epilog
+from natgauge.cli.measure import place_options
+from natgauge.cli.names import GATEWAY
+from natgauge.inputs.input import inputs_of
+
+
+def _options() -> dict[str, list[click.Option]]:
+    """Return all options by heading."""
+    dut = cloup.Option(
+        ["--dut"],
+        required=True,
+        type=GATEWAY,
+        metavar="NAME",
+        help="Gateway (see `natgauge duts`), or the path of a recipe.",
+    )
+    return {
+        "Audit": [dut, *(option(input_) for input_ in inputs_of(AuditOptions))],
+        "Addresses": [option(input_) for input_ in traffic_inputs()],
+        "Lab": place_options(),
+        "Device": [option(input_) for input_ in inputs_of_part("device")],
+        "Output": [results_option(), json_option()],
+    }
+
+
+@cloup.command(
+    "audit",
+    short_help="Examine what a gateway does.",
+    params=grouped(_options()),
+    epilog=epilog("audit", "natgauge audit --dut nftables-nat44", "natgauge audit --dut jool-nat64 --fail-on must"),
+)
+def command(dut: str, results: Path, as_json: bool, **choices: Any) -> int:
+    """Examine what a gateway does, requirement by requirement of RFC 4787, 5382, 5508 and others.
+
+    Each requirement gets a verdict (meets, fails, not applicable, not seen), what was measured, and a capture of just
+    the frames that decided it.
+    """
+    from natgauge.audits.audit import audit
+    from natgauge.cli.progress import ProgressDisplay
+
+    with ProgressDisplay() as display:
+        audited = audit(dut, results=results, observe=display, tell=display.line, **choices)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(audited.record.document(), allow_nan=False))
+    else:
+        from natgauge.reports.audit import text
+
+        click.echo(text(audited.record))
+    return audited.exit_status

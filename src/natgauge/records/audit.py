@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of an audit: classes of a gateway's behaviour, and a verdict with its frames for each requirement."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import Field, JsonValue
+
+from natgauge.records.record import Record, RecordPart
+
+AUDIT_SCHEMA: Final = "natgauge-audit-1"
+
+
+class AuditEvidence(RecordPart):
+    """The frames that decided a verdict.
+
+    Attributes:
+        file: the capture in the results folder (pcapng); None = no frame decided.
+        frames: a sentence for each frame of the capture, in order.
+    """
+
+    file: str | None
+    frames: tuple[str, ...]
+
+
+class AuditedRequirement(RecordPart):
+    """The verdict on one requirement for one transport.
+
+    Attributes:
+        rfc: number of the RFC.
+        requirement: name in the RFC, such as "REQ-8".
+        level: level of the requirement.
+        text: the requirement in few words.
+        transport: transport that was examined.
+        verdict: "not applicable" and "not seen" have their reason in `measured`.
+        measured: what was measured, or the reason why nothing was, as a sentence without its full stop.
+        declared: whether the recipe declares that the gateway meets it; None = the recipe does not say.
+        evidence: the frames that decided.
+    """
+
+    rfc: Annotated[int, Field(ge=1)]
+    requirement: str
+    level: Literal["MUST", "SHOULD", "MAY"]
+    text: str
+    transport: Literal["udp", "tcp", "icmp"]
+    verdict: Literal["meets", "fails", "not applicable", "not seen"]
+    measured: str
+    declared: bool | None = None
+    evidence: AuditEvidence
+
+    @property
+    def key(self) -> str:
+        """Name with the RFC, such as "RFC4787-REQ-8"."""
+        return f"RFC{self.rfc}-{self.requirement}"
+
+    @property
+    def differs(self) -> bool:
+        """Whether the recipe declares another verdict."""
+        decided = self.verdict in ("meets", "fails")
+        return self.declared is not None and decided and self.declared != (self.verdict == "meets")
+
+
+class BehaviourClasses(RecordPart):
+    """Classes of the behaviour for one transport; None = not seen.
+
+    Attributes:
+        mapping: "endpoint-independent", "address-dependent" or "address and port-dependent".
+        filtering: one of the same words.
+        ports: "preserving", "overloading", "contiguous" or "random".
+        hairpinning: "external source", "internal source" or "none".
+    """
+
+    mapping: str | None
+    filtering: str | None
+    ports: str | None
+    hairpinning: str | None
+
+
+class AuditRecord(Record):
+    """The record of one audit.
+
+    Attributes:
+        schema_name: name and version of this schema; the field `schema` in JSON.
+        gateway: name of the recipe.
+        title: title of the recipe.
+        profile: set of requirements that was examined.
+        classes: classes of behaviour by transport.
+        requirements: verdicts, in order of RFC and requirement.
+        timeouts: idle time-outs by name: the longest idle time that a mapping survived and the shortest that it did
+            not, in s; None = none was seen.
+        wait_seconds: longest wait for time-outs that was allowed.
+        seconds: length of the audit.
+        device: programs and settings of the device; None = natgauge does not control it.
+        parameters: lab and choices.
+        results: folder of the evidence, as it was called when it was made.
+    """
+
+    schema_version: ClassVar = AUDIT_SCHEMA
+
+    schema_name: Literal["natgauge-audit-1"] = Field(default=AUDIT_SCHEMA, alias="schema")
+    gateway: str
+    title: str
+    profile: Literal["cgn", "home", "nat64", "all"]
+    classes: dict[Literal["udp", "tcp", "icmp"], BehaviourClasses]
+    requirements: Annotated[tuple[AuditedRequirement, ...], Field(min_length=1)]
+    timeouts: dict[str, tuple[float | None, float | None]]
+    wait_seconds: Annotated[float, Field(ge=0)]
+    seconds: Annotated[float, Field(ge=0)]
+    device: dict[str, JsonValue] | None
+    parameters: dict[str, JsonValue]
+    results: str | None = None
+
+    def failed(self, *, level: Literal["must", "should"]) -> tuple[AuditedRequirement, ...]:
+        """Return the requirements that the gateway fails, of this level and of stricter ones."""
+        levels = {"MUST"} if level == "must" else {"MUST", "SHOULD"}
+        return tuple(one for one in self.requirements if one.verdict == "fails" and one.level in levels)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audits for people: classes of behaviour, and a line for each requirement."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from natgauge.records.audit import AuditRecord
+from natgauge.tables import aligned
+
+
+def text(record: AuditRecord) -> str:
+    """Return the classes by transport, the verdicts with what was measured, and their number."""
+    return "\n".join(_lines(record))
+
+
+def _lines(record: AuditRecord) -> Iterator[str]:
+    yield f"{record.gateway}: {record.title}"
+    rows = [("", "mapping", "filtering", "ports", "hairpinning")]
+    for transport, seen in record.classes.items():
+        named = (seen.mapping, seen.filtering, seen.ports, seen.hairpinning)
+        rows.append((transport.upper(), *(word or "not seen" for word in named)))  # type: ignore[arg-type] # four
+    yield from (f"  {line}" for line in aligned(rows))
+    yield ""
+    verdicts = [("requirement", "level", "transport", "verdict", "measured")]
+    for one in record.requirements:
+        declared = "" if not one.differs else f" (declared: {'meets' if one.declared else 'fails'})"
+        verdicts.append(
+            (f"RFC {one.rfc} {one.requirement}", one.level, one.transport, one.verdict + declared, one.measured)
+        )
+    yield from (f"  {line}" for line in aligned(verdicts))
+    yield ""
+    counts = Counter(one.verdict for one in record.requirements)
+    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    musts = len(record.failed(level="must"))
+    yield f"{len(record.requirements)} verdicts: {summary}; {musts} of the failed ones are MUST"
+    yield f"  Evidence: {record.results}"

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`audit` of real gateways whose rules are known; its captures are read by tshark without a warning."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import natgauge
+from natgauge.audits.audit import Audited
+from natgauge.audits.kit.flows import Transport
+from natgauge.audits.requirements import requirements
+from natgauge.cli import run
+from natgauge.labs.common import namespaces
+
+RECIPE = """
+name = "{name}"
+title = "NAT44 with known behaviour"
+kind = "nat44"
+initiator_family = "ipv4"
+responder_family = "ipv4"
+stateful = true
+source = "translated"
+extends = ["linux-ipv4", "conntrack"]
+
+[[needs]]
+programs = ["nft"]
+package = "nftables"
+
+[verbs]
+start = \"\"\"
+nft -f - <<RULES
+table ip natgauge
+delete table ip natgauge
+table ip natgauge {{
+    chain postrouting {{
+        type nat hook postrouting priority srcnat; policy accept;
+        oifname "$NG_OUTSIDE" {source}
+    }}
+    chain forward {{
+        type filter hook forward priority filter; policy accept;
+        {forward}
+    }}
+    chain input {{
+        type filter hook input priority filter; policy accept;
+        {input}
+    }}
+}}
+RULES
+\"\"\"
+check = "nft list table ip natgauge | grep -q postrouting"
+version = "nft --version"
+stop = \"\"\"
+nft -f - <<RULES
+table ip natgauge
+delete table ip natgauge
+RULES
+\"\"\"
+"""
+
+
+def recipe(folder: Path, name: str, source: str = "masquerade", forward: str = "", input_: str = "") -> Path:
+    path = folder / f"{name}.toml"
+    path.write_text(RECIPE.format(name=name, source=source, forward=forward, input=input_))
+    return path
+
+
+def audited(dut: str | Path, folder: Path, **choices: Any) -> Audited:
+    return natgauge.audit(dut, results=folder / "results", **{"wait": 0.0, "lab_name": "audit", **choices})
+
+
+def verdicts(done: Audited) -> dict[tuple[str, str], str]:
+    return {(one.key, one.transport): one.verdict for one in done.record.requirements}
+
+
+def test_linux_behaves_as_it_is_known_to(tmp_path: Path) -> None:
+    done = audited("nftables-nat44", tmp_path)
+    transports: tuple[Transport, ...] = ("udp", "tcp")
+    for transport in transports:
+        seen = done.record.classes[transport]
+        assert seen.mapping == seen.filtering == "address and port-dependent"
+        assert seen.ports == "overloading"
+        assert seen.hairpinning == "none"
+    found = verdicts(done)
+    assert found["RFC4787-REQ-12", "udp"] == found["RFC5382-REQ-2a", "tcp"] == found["RFC4787-REQ-14", "udp"] == "meets"
+    # Linux answers a SYN for which it has no connection with a reset, as any host does.
+    assert found["RFC5382-REQ-4", "tcp"] == "fails"
+    timed = {requirement.key for requirement in requirements() if requirement.timers}
+    assert {key for (key, _), verdict in found.items() if verdict == "not seen"} == timed
+    assert not [name for name in namespaces.names() if name.startswith("ng-audit")]
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_tshark_reads_each_capture_without_a_warning(tmp_path: Path) -> None:
+    done = audited("nftables-nat44", tmp_path)
+    evidence = [one.evidence for one in done.record.requirements if one.evidence.file is not None]
+    assert len(evidence) > 20
+    # One capture behind the other is a capture with several sections.
+    captures = b"".join((done.folder / str(each.file)).read_bytes() for each in evidence)
+    command = ["tshark", "-r", "-", "-T", "fields", "-e", "frame.comment"]
+    read = subprocess.run(command, input=captures, capture_output=True, check=True)
+    assert read.stdout.decode().splitlines() == [sentence for each in evidence for sentence in each.frames]
+    assert [line for line in read.stderr.decode().splitlines() if "Running as user" not in line] == []
+
+
+def test_known_rule_sets_are_named(tmp_path: Path) -> None:
+    """Random ports, a gateway that drops what nobody asked for, and one that drops ICMP errors."""
+    random = audited(recipe(tmp_path, "random-nat", "masquerade random,fully-random"), tmp_path).record
+    assert random.classes["udp"].ports == random.classes["tcp"].ports == "random"
+    silent = verdicts(audited(recipe(tmp_path, "silent-nat", input_="drop"), tmp_path))
+    assert silent["RFC5382-REQ-4", "tcp"] == "meets"
+    deaf = verdicts(audited(recipe(tmp_path, "deaf-nat", forward="ip protocol icmp ct state related drop"), tmp_path))
+    assert deaf["RFC5508-REQ-4", "udp"] == deaf["RFC4787-REQ-12a", "udp"] == "fails"
+    assert deaf["RFC4787-REQ-12", "udp"] == "meets"
+
+
+@pytest.mark.slow("a time-out of ten seconds, which must pass")
+def test_time_outs_that_were_set_are_measured(tmp_path: Path) -> None:
+    done = audited("nftables-nat44", tmp_path, udp_timeout=10, wait=13.0)
+    for name in ("UDP, one frame out", "UDP, one frame each way", "UDP, several frames each way"):
+        alive, dead = done.record.timeouts[name]
+        assert alive is not None
+        assert dead is not None
+        # Linux counts in jiffies; a host that stands still makes a mapping seem to live longer, never shorter.
+        assert alive < 10.5
+        assert dead > 9.9
+
+
+def test_a_gateway_that_forwards_nothing_is_not_seen_and_the_exit_status_is_that_of_the_level(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed = audited(recipe(tmp_path, "closed-nat", forward="drop"), tmp_path)
+    assert set(verdicts(closed).values()) == {"not seen"}
+    asked = ["audit", "--dut", "nftables-nat44", "--wait", "0", "--lab-name", "audit", "--json"]
+    assert run([*asked, "--results", str(tmp_path), "--fail-on", "must"]) == 12
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "natgauge-audit-1"
+    assert {"rfc", "requirement", "level", "transport", "verdict", "measured", "evidence"} <= set(
+        document["requirements"][0]
+    )

@@ -1,0 +1,461 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A programmable NAT44 with a clock of its own: every behaviour that an audit names, right and wrong.
+
+It takes and gives Ethernet frames like the tester's ports in a lab, so an audit of it runs the whole code of an audit
+except the packet sockets. A second of its clock takes no time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address
+from typing import Literal
+
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import Endpoint, destination_of, source_of
+from natgauge.audits.kit.network import AuditSide, Network
+from natgauge.audits.kit.packets import (
+    ACK,
+    FIN,
+    ICMP,
+    RST,
+    SYN,
+    TCP,
+    UDP,
+    EchoMessage,
+    ErrorMessage,
+    Packet,
+    TcpSegment,
+    UdpSegment,
+    checksum,
+    is_right,
+    make_packet,
+    read_packet,
+    read_segment,
+)
+from natgauge.words import Side
+
+Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
+INSIDE = IPv4Address("10.0.0.1")
+OUTSIDE = IPv4Address("198.19.0.1")
+_MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x01", "responder": b"\x02\0\0\0\0\x02"}
+_NAT_MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x11", "responder": b"\x02\0\0\0\0\x12"}
+_FRAME_SECONDS = 0.0001
+#: Mappings are looked through no more often.
+_EXPIRY_SECONDS = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behaviour:
+    """How the NAT behaves; the defaults meet all requirements."""
+
+    mapping: Dependence = "endpoint-independent"
+    filtering: Dependence = "endpoint-independent"
+    ports: Literal["preserving", "overloading", "contiguous", "random"] = "random"
+    parity: bool = True
+    hairpinning: Literal["external source", "internal source", "none"] = "external source"
+    addresses: int = 1
+    paired: bool = True
+    udp_seconds: float = 300.0
+    udp_answered_seconds: float | None = None
+    icmp_seconds: float = 60.0
+    transitory_seconds: float = 240.0
+    established_seconds: float = 7440.0
+    refreshes_outbound: bool = True
+    refreshes_inbound: bool = True
+    fragments: Literal["all", "in order", "none"] = "all"
+    errors: Literal["right", "inner as outside", "dropped"] = "right"
+    error_source_filtered: bool = False
+    error_checksum_verified: bool = True
+    quoted_header_verified: bool = True
+    errors_from_inside: bool = True
+    icmp_kills: bool = False
+    ttl_errors: bool = True
+    simultaneous_open: bool = True
+    unsolicited_syn: Literal["silent", "late error", "reset", "error"] = "silent"
+    mtu: int = 1500
+    fragments_too_big: bool = True
+    frag_needed: bool = True
+    forwards: bool = True
+    alg: bool = False
+    loses: Callable[[int], bool] = field(default=lambda _: False)
+
+
+@dataclass
+class _Mapping:
+    protocol: int
+    inside: Endpoint
+    outside: Endpoint
+    remotes: set[Endpoint]
+    last: float
+    answered: bool = False
+    up_flags: int = 0
+    down_flags: int = 0
+    closed: bool = False
+
+
+class SimulatedNat:
+    """The NAT between the tester's ports."""
+
+    def __init__(self, behaviour: Behaviour, seed: int = 1) -> None:
+        self.behaviour = behaviour
+        self.mappings: dict[tuple[object, ...], _Mapping] = {}
+        self._time = 1000.0
+        self._queue: deque[tuple[Side, bytes]] = deque()
+        self._later: list[tuple[float, Side, Packet]] = []
+        self._random = random.Random(seed)  # noqa: S311 - a simulation
+        self._next_port = 1024
+        self._frames = 0
+        self._expired = 0.0
+        self._fragments: dict[tuple[object, ...], list[Packet]] = {}
+
+    # The tester's ports
+
+    def now(self) -> float:
+        """Return the seconds of the NAT's own clock."""
+        return self._time
+
+    def epoch(self) -> float:
+        """Return a time of the past."""
+        return 1_700_000_000.0 + self._time
+
+    def mac(self, side: Side) -> bytes:
+        """Return the address of a port of the tester."""
+        return _MACS[side]
+
+    def send(self, side: Side, octets: bytes) -> None:
+        """Take a frame of the tester."""
+        self._frames += 1
+        self._time += _FRAME_SECONDS
+        if octets[12:14] == b"\x08\x06":
+            return
+        if not self.behaviour.forwards or self.behaviour.loses(self._frames):
+            return
+        packet = read_packet(octets[14:])
+        assert packet is not None
+        assert octets[:6] == _NAT_MACS[side]
+        self._expire()
+        self._take(side, packet)
+
+    def receive(self, until: float) -> tuple[Side, bytes] | None:
+        """Give the next frame, or let the clock go on."""
+        due = [one for one in self._later if one[0] <= until]
+        if self._queue:
+            return self._queue.popleft()
+        if due:
+            first = min(due, key=lambda one: one[0])
+            self._later.remove(first)
+            self._time = max(self._time, first[0])
+            self._emit(first[1], first[2])
+            return self._queue.popleft()
+        self._time = max(self._time, until)
+        return None
+
+    def _emit(self, side: Side, packet: Packet) -> None:
+        octets = _MACS[side] + _NAT_MACS[side] + b"\x08\x00" + packet.octets()
+        self._queue.append((side, octets))
+
+    # The NAT
+
+    def _take(self, side: Side, packet: Packet) -> None:
+        if packet.is_fragment:
+            key = (packet.source, packet.destination, packet.identification, packet.protocol)
+            sizes = [len(part.payload) for part in (packet, *self._fragments.get(key, []))]
+            whole = self._reassembled(packet)
+            if whole is not None:
+                self._take_whole(side, whole, cut=max(sizes))
+        else:
+            self._take_whole(side, packet)
+
+    def _reassembled(self, packet: Packet) -> Packet | None:
+        rule = self.behaviour.fragments
+        key = (packet.source, packet.destination, packet.identification, packet.protocol)
+        if rule == "none" or (rule == "in order" and packet.offset and key not in self._fragments):
+            return None
+        parts = self._fragments.setdefault(key, [])
+        parts.append(packet)
+        parts.sort(key=lambda one: one.offset)
+        octets, last = b"", False
+        for part in parts:
+            if part.offset != len(octets):
+                return None
+            octets += part.payload
+            last = not part.more_fragments
+        if not last:
+            return None
+        del self._fragments[key]
+        return replace(parts[0], payload=octets, offset=0, more_fragments=False)
+
+    def _take_whole(self, side: Side, packet: Packet, cut: int = 0) -> None:
+        if packet.ttl <= 1:
+            if self.behaviour.ttl_errors:
+                self._error(side, packet, 11, 0, 0)
+            return
+        packet = replace(packet, ttl=packet.ttl - 1)
+        if side == "initiator":
+            self._up(packet, cut)
+        else:
+            self._down(packet, cut)
+
+    def _error(self, side: Side, packet: Packet, kind: int, code: int, rest: int) -> None:
+        own = INSIDE if side == "initiator" else OUTSIDE
+        self._emit(side, make_packet(own, packet.source, ErrorMessage(kind, code, rest, packet.octets()[:28])))
+
+    def _up(self, packet: Packet, cut: int) -> None:
+        segment = read_segment(packet)
+        if isinstance(segment, ErrorMessage):
+            self._error_up(segment)
+            return
+        inside, remote = source_of(packet), destination_of(packet)
+        if inside is None or remote is None:
+            return
+        if isinstance(segment, EchoMessage):
+            remote = Endpoint(remote.address, 0)
+        mapping = self._mapping(packet.protocol, inside, remote, segment)
+        if mapping is None:
+            return
+        mapping.remotes.add(remote)
+        if self.behaviour.refreshes_outbound or mapping.last == 0:
+            mapping.last = self._time
+        if isinstance(segment, TcpSegment):
+            mapping.up_flags |= segment.flags
+        if self._is_own(packet.destination):
+            self._hairpin(packet, mapping)
+            return
+        if len(packet.octets()) > self.behaviour.mtu and self._refuses_size(packet):
+            return
+        if len(packet.octets()) > self.behaviour.mtu:
+            cut = (self.behaviour.mtu - 20) // 8 * 8
+        self._forward("responder", _with_source(packet, mapping.outside, alg=self.behaviour.alg), cut)
+
+    def _refuses_size(self, packet: Packet) -> bool:
+        """Whether a packet that is too big for the outside is dropped, with an error if it may not be fragmented."""
+        if packet.dont_fragment and self.behaviour.frag_needed:
+            self._error("initiator", packet, 3, 4, self.behaviour.mtu)
+        return packet.dont_fragment or not self.behaviour.fragments_too_big
+
+    def _forward(self, side: Side, packet: Packet, cut: int) -> None:
+        for part in packet.cut(cut // 8 * 8) if cut else (packet,):
+            self._emit(side, part)
+
+    def _is_own(self, address: object) -> bool:
+        return address in [OUTSIDE + 256 * index for index in range(self.behaviour.addresses)]
+
+    def _hairpin(self, packet: Packet, mapping: _Mapping) -> None:
+        if self.behaviour.hairpinning == "none":
+            self._error("initiator", packet, 3, 3, 0)
+            return
+        if self.behaviour.hairpinning == "external source":
+            packet = _with_source(packet, mapping.outside)
+        target = destination_of(packet)
+        for other in self.mappings.values():
+            if other.protocol == packet.protocol and other.outside == target and self._admits(other, mapping.outside):
+                self._emit("initiator", _with_destination(packet, other.inside))
+                return
+
+    def _admits(self, mapping: _Mapping, source: Endpoint | None) -> bool:
+        if source is None:
+            return False
+        if self.behaviour.filtering == "endpoint-independent":
+            return True
+        if self.behaviour.filtering == "address-dependent" or mapping.protocol == ICMP:
+            return source.address in {remote.address for remote in mapping.remotes}
+        return source in mapping.remotes
+
+    def _down(self, packet: Packet, cut: int) -> None:
+        segment = read_segment(packet)
+        if isinstance(segment, ErrorMessage):
+            self._error_down(packet, segment)
+            return
+        source, target = source_of(packet), destination_of(packet)
+        found = [
+            one
+            for one in self.mappings.values()
+            if one.protocol == packet.protocol and one.outside == target and self._admits(one, source)
+        ]
+        # Where an outside endpoint is overloaded, the remote endpoint decides.
+        found.sort(key=lambda one: source not in one.remotes)
+        if found and self._takes(found[0], segment):
+            mapping = found[0]
+            mapping.answered = True
+            if self.behaviour.refreshes_inbound:
+                mapping.last = self._time
+            if isinstance(segment, TcpSegment):
+                mapping.down_flags |= segment.flags
+            self._forward("initiator", _with_destination(packet, mapping.inside), cut)
+            return
+        if isinstance(segment, TcpSegment) and segment.flags & SYN:
+            rule = self.behaviour.unsolicited_syn
+            if rule == "reset":
+                answer = TcpSegment(segment.destination_port, segment.source_port, RST | ACK, 0, segment.sequence + 1)
+                self._emit("responder", make_packet(packet.destination, packet.source, answer))
+            elif rule == "error":
+                self._error("responder", packet, 3, 3, 0)
+            elif rule == "late error":
+                error = ErrorMessage(3, 3, 0, packet.octets()[:28])
+                self._later.append((self._time + 6.5, "responder", make_packet(OUTSIDE, packet.source, error)))
+
+    def _takes(self, mapping: _Mapping, segment: object) -> bool:
+        bare_syn = isinstance(segment, TcpSegment) and segment.flags & (SYN | ACK) == SYN
+        return self.behaviour.simultaneous_open or not bare_syn or mapping.up_flags != SYN
+
+    # ICMP errors
+
+    def _error_down(self, packet: Packet, error: ErrorMessage) -> None:
+        inner = error.packet
+        if inner is None or (self.behaviour.error_checksum_verified and not is_right(packet)):
+            return
+        head = 20 + len(inner.options)
+        if self.behaviour.quoted_header_verified and checksum(error.quoted[:head]):
+            return
+        source, remote = source_of(inner), destination_of(inner)
+        found = [one for one in self.mappings.values() if one.protocol == inner.protocol and one.outside == source]
+        if not found or source is None or remote is None:
+            return
+        mapping = found[0]
+        if self.behaviour.error_source_filtered and packet.source != remote.address:
+            return
+        if self.behaviour.icmp_kills:
+            self.mappings = {key: one for key, one in self.mappings.items() if one is not mapping}
+        if self.behaviour.errors == "dropped":
+            return
+        quoted = error.quoted
+        if self.behaviour.errors == "right":
+            quoted = _inner_with_source(error.quoted, inner, mapping.inside)
+        self._emit("initiator", make_packet(packet.source, mapping.inside.address, replace(error, quoted=quoted)))
+
+    def _error_up(self, error: ErrorMessage) -> None:
+        inner = error.packet
+        if inner is None or not self.behaviour.errors_from_inside:
+            return
+        target = destination_of(inner)
+        found = [one for one in self.mappings.values() if one.protocol == inner.protocol and one.inside == target]
+        if not found:
+            return
+        mapping = found[0]
+        quoted = _inner_with_destination(error.quoted, inner, mapping.outside)
+        self._emit("responder", make_packet(mapping.outside.address, inner.source, replace(error, quoted=quoted)))
+
+    # Mappings
+
+    def _expire(self) -> None:
+        if self._time - self._expired < _EXPIRY_SECONDS:
+            return
+        self._expired = self._time
+        for key in [key for key, one in self.mappings.items() if self._time - one.last >= self._life(one)]:
+            del self.mappings[key]
+
+    def _life(self, mapping: _Mapping) -> float:
+        rule = self.behaviour
+        if mapping.protocol == ICMP:
+            return rule.icmp_seconds
+        if mapping.protocol == UDP:
+            answered = rule.udp_answered_seconds
+            return answered if answered is not None and mapping.answered else rule.udp_seconds
+        both = mapping.up_flags & mapping.down_flags
+        closing = (mapping.up_flags | mapping.down_flags) & RST or both & FIN
+        return rule.transitory_seconds if closing or not both & ACK or not both & SYN else rule.established_seconds
+
+    def _mapping(self, protocol: int, inside: Endpoint, remote: Endpoint, segment: object) -> _Mapping | None:
+        rule = self.behaviour
+        part: object = {
+            "endpoint-independent": None,
+            "address-dependent": remote.address,
+            "address and port-dependent": remote,
+        }[rule.mapping]
+        key = (protocol, inside, part)
+        found = self.mappings.get(key)
+        if found is None and protocol == TCP and isinstance(segment, TcpSegment) and not segment.flags & SYN:
+            return None
+        if found is None:
+            outside = self._outside(protocol, inside, remote)
+            found = self.mappings[key] = _Mapping(protocol, inside, outside, set(), 0.0)
+        return found
+
+    def _outside(self, protocol: int, inside: Endpoint, remote: Endpoint) -> Endpoint:
+        rule = self.behaviour
+        index = int(inside.address) if rule.paired else self._random.randrange(rule.addresses)
+        address = OUTSIDE + 256 * (index % rule.addresses)
+        used = [one for one in self.mappings.values() if one.protocol == protocol and one.outside.address == address]
+        taken = {one.outside.port for one in used}
+        if rule.ports == "overloading":
+            taken = {one.outside.port for one in used if remote in one.remotes}
+        if rule.ports in ("preserving", "overloading") and inside.port not in taken:
+            return Endpoint(address, inside.port)
+        low = inside.port < 1024
+        while True:
+            if rule.ports == "random":
+                port = self._random.randrange(*((1, 1024) if low else (1024, 65536)))
+            else:
+                self._next_port = self._next_port + 1 if self._next_port < 65535 else 1024
+                port = self._next_port
+            if port not in taken and (rule.ports == "contiguous" or not rule.parity or port % 2 == inside.port % 2):
+                return Endpoint(address, port)
+
+
+def _with_source(packet: Packet, source: Endpoint, *, alg: bool = False) -> Packet:
+    segment = read_segment(packet)
+    before = str(packet.source).encode()
+    if isinstance(segment, UdpSegment):
+        segment = replace(segment, source_port=source.port, checksum=None)
+    elif isinstance(segment, TcpSegment):
+        segment = replace(segment, source_port=source.port)
+    elif isinstance(segment, EchoMessage):
+        segment = replace(segment, identifier=source.port)
+    else:
+        return replace(packet, source=source.address)
+    if alg and not isinstance(segment, EchoMessage):
+        segment = replace(segment, data=segment.data.replace(before, str(source.address).encode()))
+    made = make_packet(source.address, packet.destination, segment)
+    return replace(packet, source=source.address, payload=made.payload)
+
+
+def _with_destination(packet: Packet, target: Endpoint) -> Packet:
+    segment = read_segment(packet)
+    if isinstance(segment, UdpSegment):
+        segment = replace(segment, destination_port=target.port, checksum=None)
+    elif isinstance(segment, TcpSegment):
+        segment = replace(segment, destination_port=target.port)
+    elif isinstance(segment, EchoMessage):
+        segment = replace(segment, identifier=target.port)
+    else:
+        return replace(packet, destination=target.address)
+    made = make_packet(packet.source, target.address, segment)
+    return replace(packet, destination=target.address, payload=made.payload)
+
+
+def _port_at(inner: Packet, *, source: bool) -> int:
+    """Place of a port, or of an identifier, in a quoted segment."""
+    return 4 if inner.protocol == ICMP else 0 if source else 2
+
+
+def _inner_with_source(quoted: bytes, inner: Packet, source: Endpoint) -> bytes:
+    place = _port_at(inner, source=True)
+    payload = inner.payload[:place] + source.port.to_bytes(2, "big") + inner.payload[place + 2 :]
+    return _shortened(replace(inner, source=source.address, payload=payload), quoted)
+
+
+def _inner_with_destination(quoted: bytes, inner: Packet, target: Endpoint) -> bytes:
+    place = _port_at(inner, source=False)
+    payload = inner.payload[:place] + target.port.to_bytes(2, "big") + inner.payload[place + 2 :]
+    return _shortened(replace(inner, destination=target.address, payload=payload), quoted)
+
+
+def _shortened(packet: Packet, quoted: bytes) -> bytes:
+    """Keep the length that the quoted header states, which is that of the whole packet."""
+    octets = packet.octets()
+    return octets[:2] + quoted[2:4] + octets[4:]
+
+
+def examiner_of(behaviour: Behaviour, *, seed: int = 1, inside_hosts: int = 3, outside_hosts: int = 3) -> Examiner:
+    """Return an examiner of a NAT with this behaviour."""
+    inside = tuple(INSIDE + 1 + index for index in range(inside_hosts))
+    outside = tuple(OUTSIDE + 1 + index for index in range(outside_hosts))
+    sides: dict[Side, AuditSide] = {
+        "initiator": AuditSide(inside, INSIDE, _NAT_MACS["initiator"]),
+        "responder": AuditSide(outside, OUTSIDE, _NAT_MACS["responder"]),
+    }
+    return Examiner(Network(SimulatedNat(behaviour, seed), sides), pool=behaviour.addresses)

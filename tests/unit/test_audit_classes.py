@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An audit names each behaviour of NATs whose behaviour is known, also where frames are lost, and none wrong."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import get_args
+
+import pytest
+from tests.unit.simulated_nat import Behaviour, Dependence, examiner_of
+
+from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
+from natgauge.audits.kit.flows import TRANSPORTS, Transport
+from natgauge.audits.kit.undecided import NotSeenError
+
+DEPENDENCES: tuple[Dependence, ...] = get_args(Dependence)
+#: A frame in seven is lost.
+LOSSY = {"none lost": lambda _: False, "some lost": lambda frame: frame % 7 == 3}
+
+
+def as_query(kind: Dependence) -> Dependence:
+    """The class as ICMP shows it: queries have no remote port."""
+    return "address-dependent" if kind == "address and port-dependent" else kind
+
+
+@pytest.mark.parametrize(
+    ("port_rule", "losing"),
+    [("preserving", "none lost"), ("contiguous", "none lost"), ("random", "none lost"), ("random", "some lost")],
+)
+@pytest.mark.parametrize(("mapped", "filtered"), list(product(DEPENDENCES, DEPENDENCES)))
+def test_mapping_and_filtering_are_named(mapped: Dependence, filtered: Dependence, port_rule: str, losing: str) -> None:
+    for seed, transport in product((1, 2, 3), TRANSPORTS):
+        behaviour = Behaviour(mapping=mapped, filtering=filtered, ports=port_rule, loses=LOSSY[losing])  # type: ignore[arg-type]
+        examiner = examiner_of(behaviour, seed=seed)
+        of_query = as_query if transport == "icmp" else lambda kind: kind
+        assert mapping(examiner, transport).kind == of_query(mapped), transport
+        assert filtering(examiner, transport) == of_query(filtered), transport
+
+
+# An endpoint of mappings that serve all remote endpoints cannot be shared.
+@pytest.mark.parametrize(
+    ("rule", "mapped"),
+    [
+        *product(["preserving", "contiguous", "random"], DEPENDENCES),
+        ("overloading", "address-dependent"),
+        ("overloading", "address and port-dependent"),
+    ],
+)
+@pytest.mark.parametrize("losing", LOSSY)
+def test_ports_are_named(rule: str, mapped: Dependence, losing: str) -> None:
+    for seed, transport in product((1, 2, 3), TRANSPORTS):
+        examiner = examiner_of(Behaviour(ports=rule, mapping=mapped, loses=LOSSY[losing]), seed=seed)  # type: ignore[arg-type]
+        assert ports(examiner, transport).kind == rule, transport
+
+
+@pytest.mark.parametrize("losing", LOSSY)
+@pytest.mark.parametrize("filtered", ["endpoint-independent", "address-dependent"])
+@pytest.mark.parametrize("rule", ["external source", "internal source", "none"])
+def test_hairpinning_is_named(rule: str, filtered: Dependence, losing: str) -> None:
+    transports: tuple[Transport, ...] = ("udp", "tcp")
+    for seed, transport in product((1, 2, 3), transports):
+        behaviour = Behaviour(hairpinning=rule, filtering=filtered, loses=LOSSY[losing])  # type: ignore[arg-type]
+        assert hairpinning(examiner_of(behaviour, seed=seed), transport) == rule
+
+
+def test_one_inside_address_is_too_few_for_hairpinning() -> None:
+    with pytest.raises(NotSeenError, match=r"needs 2 addresses on the initiator's side.*--source-addresses"):
+        hairpinning(examiner_of(Behaviour(), inside_hosts=1), "udp")
+
+
+def test_a_gateway_that_forwards_nothing_is_not_judged() -> None:
+    with pytest.raises(NotSeenError, match="did not arrive outside"):
+        mapping(examiner_of(Behaviour(forwards=False)), "udp")

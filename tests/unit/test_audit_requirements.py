@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each requirement is met by a NAT that behaves, and failed by exactly the NATs that do not."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from tests.unit.simulated_nat import Behaviour, examiner_of
+
+from natgauge.audits.kit.requirement import AuditVerdict
+from natgauge.audits.kit.timers import TIMERS, watch
+from natgauge.audits.requirements import known, requirements
+from natgauge.audits.runner import Examined, classes, examine
+from natgauge.errors import UsageError
+
+#: Long enough for all time-outs but that of open TCP connections.
+WAIT = 330.0
+#: Runs with other pseudorandom choices.
+SEEDS = (1, 2, 3)
+#: Behaviour that moves time-outs.
+TIMED = ("udp_seconds", "icmp_seconds", "transitory_seconds", "established_seconds")
+#: Behaviour that differs from the right one, and the requirements that it fails ("transport" left out: all of them).
+WRONG: dict[str, tuple[Behaviour, set[str]]] = {
+    "mapping by address and port": (
+        Behaviour(mapping="address and port-dependent"),
+        {"RFC4787-REQ-1", "RFC5382-REQ-1", "RFC5508-REQ-1a"},
+    ),
+    "filtering by address": (Behaviour(filtering="address-dependent"), {"RFC6888-REQ-7"}),
+    "filtering by address and port": (
+        Behaviour(filtering="address and port-dependent"),
+        {"RFC4787-REQ-8", "RFC5382-REQ-3", "RFC6888-REQ-7"},
+    ),
+    "overloading": (
+        Behaviour(ports="overloading", mapping="address and port-dependent"),
+        {"RFC4787-REQ-1", "RFC4787-REQ-3", "RFC4787-REQ-11", "RFC5382-REQ-1", "RFC5382-REQ-7", "RFC5508-REQ-1a"},
+    ),
+    "contiguous": (Behaviour(ports="contiguous", parity=False), {"RFC4787-REQ-3a", "RFC4787-REQ-4", "RFC6888-REQ-15"}),
+    "no parity": (Behaviour(parity=False), {"RFC4787-REQ-4"}),
+    "no hairpinning": (Behaviour(hairpinning="none"), {"RFC4787-REQ-9", "RFC5382-REQ-8"}),
+    "hairpinning with internal source": (
+        Behaviour(hairpinning="internal source"),
+        {"RFC4787-REQ-9a", "RFC5382-REQ-8a"},
+    ),
+    "arbitrary pooling": (Behaviour(addresses=4, paired=False), {"RFC4787-REQ-2", "RFC6888-REQ-2"}),
+    "UDP 30 s": (Behaviour(udp_seconds=30.0), {"RFC4787-REQ-5", "RFC4787-REQ-5c"}),
+    "UDP 180 s": (Behaviour(udp_seconds=180.0), {"RFC4787-REQ-5c"}),
+    "no outbound refresh": (
+        Behaviour(udp_seconds=180.0, refreshes_outbound=False),
+        {"RFC4787-REQ-5c", "RFC4787-REQ-6"},
+    ),
+    "no inbound refresh": (
+        Behaviour(udp_seconds=180.0, refreshes_inbound=False),
+        {"RFC4787-REQ-5c", "RFC4787-REQ-6a"},
+    ),
+    "ICMP 20 s": (Behaviour(icmp_seconds=20.0), {"RFC5508-REQ-2"}),
+    "TCP 60 s": (Behaviour(transitory_seconds=60.0), {"RFC5382-REQ-5"}),
+    "open TCP 200 s": (Behaviour(established_seconds=200.0), {"RFC5382-REQ-5-established"}),
+    "no fragments": (Behaviour(fragments="none"), {"RFC4787-REQ-14"}),
+    "fragments in order": (Behaviour(fragments="in order"), {"RFC4787-REQ-14"}),
+    "ICMP error ends a mapping": (Behaviour(icmp_kills=True), {"RFC4787-REQ-12", "RFC5382-REQ-10"}),
+    "ICMP errors dropped": (
+        Behaviour(errors="dropped"),
+        {"RFC4787-REQ-12a", "RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"},
+    ),
+    "quoted packet as outside": (
+        Behaviour(errors="inner as outside"),
+        {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-3b", "RFC5508-REQ-4"},
+    ),
+    "ICMP errors of the remote host only": (Behaviour(error_source_filtered=True), {"RFC4787-REQ-12a"}),
+    "checksums of ICMP errors unchecked": (Behaviour(error_checksum_verified=False), {"RFC5508-REQ-3"}),
+    "quoted headers unchecked": (Behaviour(quoted_header_verified=False), {"RFC5508-REQ-3a"}),
+    "no ICMP errors of the inside": (Behaviour(errors_from_inside=False), {"RFC5508-REQ-5"}),
+    "no Time Exceeded": (Behaviour(ttl_errors=False), {"RFC5508-REQ-10a"}),
+    "no simultaneous open": (Behaviour(simultaneous_open=False), {"RFC5382-REQ-2a"}),
+    "reset for an unsolicited SYN": (Behaviour(unsolicited_syn="reset"), {"RFC5382-REQ-4"}),
+    "ICMP error for an unsolicited SYN": (Behaviour(unsolicited_syn="error"), {"RFC5382-REQ-4"}),
+    "late ICMP error for an unsolicited SYN": (Behaviour(unsolicited_syn="late error"), set()),
+    "application level gateway": (Behaviour(alg=True), {"RFC4787-REQ-10", "RFC5382-REQ-6"}),
+}
+
+
+def audited(behaviour: Behaviour, seed: int = 1) -> list[Examined]:
+    """Examine a NAT for all requirements; time-outs only where they are not those of a NAT that behaves."""
+    examiner = examiner_of(behaviour, seed=seed)
+    if behaviour == Behaviour() or is_timed(behaviour):
+        examiner.timers.update(watch(examiner, TIMERS, WAIT))
+    return list(examine(examiner, requirements()))
+
+
+def is_timed(behaviour: Behaviour) -> bool:
+    """Whether its time-outs are not those of a NAT that behaves."""
+    return any(getattr(behaviour, name) != getattr(Behaviour(), name) for name in TIMED)
+
+
+@cache
+def right() -> list[Examined]:
+    return audited(Behaviour())
+
+
+def keys(found: list[Examined], verdict: AuditVerdict) -> set[str]:
+    return {one.requirement.key for one in found if one.finding.verdict == verdict}
+
+
+def test_a_nat_that_behaves_fails_nothing() -> None:
+    assert keys(right(), "fails") == set()
+    assert keys(right(), "not seen") == {"RFC5382-REQ-5-established"}  # needs 2 hours
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_exactly_the_requirements_that_it_fails_are_named(name: str) -> None:
+    behaviour, failed = WRONG[name]
+    for seed in SEEDS if not is_timed(behaviour) else SEEDS[:1]:
+        assert keys(audited(behaviour, seed), "fails") == failed
+
+
+@pytest.mark.parametrize("one", right(), ids=lambda one: f"{one.requirement.key}-{one.transport}")
+def test_each_verdict_has_its_frames(one: Examined) -> None:
+    if one.finding.verdict in ("meets", "fails"):
+        assert one.frames
+        assert all(frame.sentence for frame in one.frames)
+
+
+def test_no_two_requirements_have_one_key() -> None:
+    pairs = [(one.key, transport) for one in requirements() for transport in one.transports]
+    assert len(pairs) == len(set(pairs))
+
+
+def test_each_requirement_that_waits_names_known_timers() -> None:
+    names = {kind.name for kind in TIMERS}
+    assert {name for one in requirements() for name in one.timers} <= names
+
+
+def test_an_unknown_requirement_is_refused_with_what_is_near() -> None:
+    assert known("RFC4787-REQ-8").level == "SHOULD"
+    with pytest.raises(UsageError, match=r"RFC4787-REQ-88.*did you mean"):
+        known("RFC4787-REQ-88")
+
+
+def test_a_gateway_that_forwards_nothing_is_not_seen() -> None:
+    found = list(examine(examiner_of(Behaviour(forwards=False)), requirements()))
+    assert {one.finding.verdict for one in found} == {"not seen"}
+    assert all("did not arrive outside" in one.finding.measured for one in found)
+    assert not any(one for named in classes(examiner_of(Behaviour(forwards=False))).values() for one in named.values())
+
+
+def test_without_a_second_address_the_reason_is_said() -> None:
+    found = list(examine(examiner_of(Behaviour(), inside_hosts=1, outside_hosts=1), requirements()))
+    without = {one.requirement.key: one.finding.measured for one in found if one.finding.verdict == "not seen"}
+    assert "needs 2 addresses on the initiator's side" in without["RFC4787-REQ-9"]
+    assert "needs 2 addresses on the responder's side" in without["RFC4787-REQ-8"]

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time-outs of NATs whose time-outs are known are bounded to 5 % in one wait."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from tests.unit.simulated_nat import Behaviour, examiner_of
+
+from natgauge.audits.kit.timers import TIMERS, idle_times, plan, watch
+
+UDP = [kind for kind in TIMERS if kind.transport == "udp" and kind.refresh is None]
+
+
+@pytest.mark.parametrize("seconds", [30.0, 120.0, 290.0])
+def test_a_time_out_is_bounded_to_five_percent(seconds: float) -> None:
+    for seed in (1, 2, 3):
+        found = watch(examiner_of(Behaviour(udp_seconds=seconds), seed=seed), UDP, 330.0)
+        assert len(found) == len(UDP)
+        for seen in found.values():
+            assert seen.alive is not None
+            assert seen.dead is not None
+            assert seen.alive < seconds + 0.1
+            assert seconds < seen.dead < 1.07 * seen.alive
+
+
+def test_kinds_with_time_outs_of_their_own_are_told_apart() -> None:
+    behaviour = Behaviour(
+        udp_seconds=30.0,
+        udp_answered_seconds=120.0,
+        icmp_seconds=20.0,
+        transitory_seconds=60.0,
+        established_seconds=200.0,
+    )
+    found = watch(examiner_of(behaviour), TIMERS, 330.0)
+    expected = {
+        "UDP, one frame out": 30.0, "UDP, one frame each way": 120.0, "UDP, several frames each way": 120.0,
+        "UDP to port 53, one frame each way": 120.0, "ICMP query and reply": 20.0, "TCP, SYN": 60.0,
+        "TCP, SYN and answer": 60.0, "TCP, closed by both FINs": 60.0, "TCP, reset by the inside": 60.0,
+        "TCP, established": 200.0,
+    }  # fmt: skip
+    for name, seconds in expected.items():
+        seen = found[name]
+        assert seen.alive is not None
+        assert seen.dead is not None
+        assert seen.alive - 0.2 < seconds < seen.dead + 0.2, name
+
+
+def test_a_mapping_that_outlives_the_wait_is_said_to_be_there() -> None:
+    found = watch(examiner_of(Behaviour(udp_seconds=300.0)), UDP[:1], 60.0)
+    seen = found[UDP[0].name]
+    assert seen.dead is None
+    assert seen.words == "still there after 60.0 s"
+    assert seen.lives(60.0)
+    assert seen.lives(120.0) is None
+
+
+def test_the_wait_ends_when_all_have_expired() -> None:
+    examiner = examiner_of(Behaviour(udp_seconds=10.0))
+    began = examiner.network.now()
+    watch(examiner, UDP, 330.0)
+    assert examiner.network.now() - began < 20.0
+
+
+def test_idle_times_grow_by_five_percent_up_to_what_is_required_or_allowed() -> None:
+    times = idle_times(TIMERS[0], 330.0)
+    assert times[-1] == pytest.approx(306.0)
+    assert all(after <= 1.051 * before for before, after in pairwise(times) if before >= 5.0)
+    assert idle_times(TIMERS[0], 20.0)[-1] == 20.0
+    number, longest = plan(TIMERS, 330.0)
+    assert longest == 330.0
+    assert number < 1500
+
+
+def test_frames_that_are_lost_shorten_no_time_out() -> None:
+    found = watch(examiner_of(Behaviour(udp_seconds=30.0, loses=lambda frame: frame % 7 == 3)), UDP[:1], 60.0)
+    seen = found[UDP[0].name]
+    assert seen.alive is not None
+    assert seen.dead is not None
+    assert 28.0 < seen.alive < 30.1
+    assert 30.0 < seen.dead < 36.0
