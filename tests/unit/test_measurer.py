@@ -15,10 +15,10 @@ from natgauge.bench.address_plan import AddressPlan
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.requests import TrialConstants
 from natgauge.bench.traffic import make_plan
-from natgauge.core_work import CoreWork, WorkByCore
+from natgauge.core_work import CoreWork
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.labs.contract import Link, Port
+from natgauge.labs.contract import LabCounters, Link, Port
 from natgauge.measurer import Direction, OutlastingError, Phase2Plan, TrialPlan, Verdict
 from natgauge.records.store import plain
 from natgauge.table_memory import ObjectCache, ObjectCaches
@@ -37,13 +37,9 @@ class FakeLab:
         self.drops = {"initiator port received": 5, "dut inside received": 3}
         self.work: dict[int, CoreWork] = {}
 
-    def dropped(self) -> Mapping[str, int]:
+    def counters(self) -> LabCounters:
         """What the test put there."""
-        return self.drops
-
-    def core_work(self) -> WorkByCore:
-        """What the test put there, or nothing."""
-        return self.work
+        return LabCounters(self.drops, self.work)
 
 
 class Isolated(FakeLab):
@@ -288,9 +284,9 @@ def test_the_memory_of_a_connection_is_recorded_with_every_trial_that_fills_the_
 class SilentLab(FakeLab):
     """A lab whose machine does not answer for its work."""
 
-    def core_work(self) -> WorkByCore:
+    def counters(self) -> LabCounters:
         """Not reached."""
-        raise BrokenError("far: no counts")
+        return replace(super().counters(), error="far: no counts")
 
 
 class SilentTable(FakeTable):
@@ -324,7 +320,7 @@ def test_frames_of_the_engines_self_test_are_no_drops_of_the_trial() -> None:
         drops.update({place: drops[place] + frames for place, frames in more.items()})
         return engine(*arguments)
 
-    meter.place.dropped = lambda: dict(drops)  # type: ignore[method-assign]
+    meter.place.counters = lambda: LabCounters(dict(drops))  # type: ignore[method-assign]
     meter.runner = trial
     meter.check_forwarding()
     engine.lost = 5
@@ -341,7 +337,7 @@ def test_no_more_drops_than_the_self_test_has_frames_are_taken_for_its_own() -> 
     engine = FakeEngine()
     meter = measurer(engine, device=None)
     counts = iter([0, 40, 40, 80])
-    meter.place.dropped = lambda: {"dut inside received": next(counts)}  # type: ignore[method-assign]
+    meter.place.counters = lambda: LabCounters({"dut inside received": next(counts)})  # type: ignore[method-assign]
     meter.check_forwarding()
     engine.lost = 40
     assert "39 at dut inside received" in meter.measure(TrialPlan(1000, 500.0)).reason

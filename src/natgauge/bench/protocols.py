@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from natgauge.core_work import WorkByCore
-from natgauge.labs.contract import Port
+from natgauge.labs.contract import LabCounters, Port
 from natgauge.measurer import Delays
 from natgauge.table_memory import ObjectCaches
 from natgauge.words import Placement
@@ -20,11 +19,8 @@ class Place(Protocol):
     initiator: Port
     responder: Port
 
-    def dropped(self) -> Mapping[str, int]:
-        """Number of frames dropped so far, by place of the lab."""
-
-    def core_work(self) -> WorkByCore:
-        """Work so far of each core of the devices; empty where it is not known."""
+    def counters(self) -> LabCounters:
+        """Frames dropped so far, by place of the lab, and work so far of each core of the devices."""
 
 
 class DeviceControl(Protocol):

@@ -4,24 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from natgauge.bench.command_retries import CommandRetries
 from natgauge.bench.protocols import DeviceControl, Place, ServerControl
 from natgauge.bench.raw_trial import RawTrial
 from natgauge.bench.restart import RestartInTrial
-from natgauge.core_work import WorkByCore, since
+from natgauge.core_work import since
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import NatgaugeError, UsageError
+from natgauge.labs.contract import LabCounters
 from natgauge.measurer import Restart
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
 from natgauge.trials import Progress, TrialRequest, TrialResult
 
 #: How labs name the tester's own ports.
 _TESTER_PLACES: Final = ("initiator port", "responder port")
-_Key = TypeVar("_Key")
-_Figure = TypeVar("_Figure")
 #: Refusal of a command to an external device.
 NOT_OURS: Final = "natgauge does not control this device and cannot do that; choose another metric"
 
@@ -76,16 +75,14 @@ class TrialRun:
         if settle:
             self.sleep(settle)
         faults_before = self._faults()
-        dropped_before = self._dropped()
         refused_before = self._refused()
         memory_before = self._memory(request)
-        work_before = self._work()
+        before = self._counters()
         if restart_at is None:
             result, restart, error = self.run(request, self.progress), None, ""
         else:
             result, restart, error = self._run_restarting(request, restart_at)
-        work = since(work_before, self._work())
-        dropped_after = self._dropped()
+        after = self._counters()
         if self.server is not None:
             self.server.confirm_standing()
         refused = {cause: number - refused_before.get(cause, 0) for cause, number in self._refused().items()}
@@ -103,12 +100,12 @@ class TrialRun:
             count_after=report.count,
             strays=report.strays,
             dropped_before={
-                place: before + min(self.own_drops.get(place, 0), max(dropped_after.get(place, before) - before, 0))
-                for place, before in dropped_before.items()
+                place: count + min(self.own_drops.get(place, 0), max(after.dropped.get(place, count) - count, 0))
+                for place, count in before.dropped.items()
             },
-            dropped_after=dropped_after,
+            dropped_after=after.dropped,
             faults=faults,
-            core_work=work,
+            core_work=since(before.core_work, after.core_work),
             octets_per_connection=report.octets_per_connection,
             server_refused=refused,
             device_error=None if self.device is None else error,
@@ -133,12 +130,11 @@ class TrialRun:
         count_before = emptied(self.device, self.asking)
         if settle:
             self.sleep(settle)
-        dropped, work = self._dropped(), self._work()
+        counters = self._counters()
 
         def period(result: TrialResult) -> None:
-            nonlocal dropped, work
-            before, dropped = dropped, self._dropped()
-            work_before, work = work, self._work()
+            nonlocal counters
+            before, counters = counters, self._counters()
             count, free_octets, error = self._resources()
             ended(
                 RawTrial(
@@ -146,10 +142,10 @@ class TrialRun:
                     result=result,
                     count_before=count_before,
                     count_after=count,
-                    dropped_before=before,
-                    dropped_after=dropped,
+                    dropped_before=before.dropped,
+                    dropped_after=counters.dropped,
                     faults={},
-                    core_work=since(work_before, work),
+                    core_work=since(before.core_work, counters.core_work),
                     device_error=error,
                     free_octets=free_octets,
                 )
@@ -193,22 +189,26 @@ class TrialRun:
     def _refused(self) -> Mapping[str, int]:
         return {} if self.server is None else self.server.refused()
 
-    def _dropped(self) -> dict[str, int]:
-        """Return the drops at the device's places; the engine's result has those at the tester's own ports."""
-        return {place: count for place, count in self.place.dropped().items() if not place.startswith(_TESTER_PLACES)}
+    def _counters(self) -> LabCounters:
+        """Return the lab's counters, with the drops at the device's places alone.
+
+        The engine's result has the drops at the tester's own ports. The outcome reports a failure to read the work.
+        """
+        counters = self.place.counters()
+        if counters.error:
+            self.asking.failures.append(counters.error)
+        dropped = {place: count for place, count in counters.dropped.items() if not place.startswith(_TESTER_PLACES)}
+        return replace(counters, dropped=dropped)
 
     def _memory(self, request: TrialRequest) -> ObjectCaches:
         """Return the object caches of the kernel that holds the table, if the trial fills it enough to show them."""
         fills = request.phase1 is not None and request.connections >= LEAST_CONNECTIONS
-        return self._known(self.device.object_caches) if fills and self.device is not None else {}
+        return self._caches(self.device) if fills and self.device is not None else {}
 
-    def _work(self) -> WorkByCore:
-        return self._known(self.place.core_work)
-
-    def _known(self, read: Callable[[], Mapping[_Key, _Figure]]) -> Mapping[_Key, _Figure]:
-        """Return figures of the device's machine; empty where they cannot be read, which the outcome then reports."""
+    def _caches(self, device: DeviceControl) -> ObjectCaches:
+        """Return the object caches; empty where they cannot be read, which the outcome then reports."""
         try:
-            return read()
+            return device.object_caches()
         except NatgaugeError as error:
             self.asking.failures.append(str(error))
             return {}
@@ -225,7 +225,7 @@ class TrialRun:
         if not received_in_all(streams_of(result)):
             self.asking(device.confirm_standing)
         count, strays = self.asking(device.count), self.asking(device.strays)
-        after = self._known(device.object_caches) if memory_before else {}
+        after = self._caches(device) if memory_before else {}
         octets = octets_per_connection(memory_before, after, count or 0)
         return _DeviceReport(count, strays, self.asking(device.faults), octets)
 

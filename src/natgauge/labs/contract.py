@@ -210,6 +210,21 @@ class DeviceCores:
         return cls(len(numbers) or None, tuple(numbers), caches or {})
 
 
+@dataclass(frozen=True, slots=True)
+class LabCounters:
+    """Counters of a lab.
+
+    Attributes:
+        dropped: frames dropped so far, by place of the lab.
+        core_work: work so far of each core of the devices; empty where it is not known, or where they have one core.
+        error: reason why the work could not be read; empty = it was read, or the lab does not report it.
+    """
+
+    dropped: Mapping[str, int]
+    core_work: WorkByCore = field(default_factory=dict)
+    error: str = ""
+
+
 #: How a trial avoids connections that earlier trials left at a device that natgauge cannot empty.
 FreshTrials = Literal["new-tuples", "wait", "no-wait"]
 
@@ -325,12 +340,12 @@ class Lab(Protocol):
     def dropped(self) -> Mapping[str, int]:
         """Frames dropped so far at places of the lab, by a readable name (a device's card ring, a tester's port)."""
 
-    def core_work(self) -> WorkByCore:
-        """Work so far of each core of the devices; empty where it is not known, or where the devices have one core.
+    def counters(self) -> LabCounters:
+        """Drops and the work of the cores so far, read at the same time.
 
         Raises:
-            BrokenError: the counts cannot be read.
-            HostError: the devices' machine cannot be reached.
+            BrokenError: the drops cannot be read.
+            HostError: a port is gone.
         """
 
     def keep(self) -> None:

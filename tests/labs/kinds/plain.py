@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
-from natgauge.core_work import WorkByCore
 from natgauge.inputs.input import described
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.common.links import MTU, End, VethCable, drop_counters, make, prepare_namespace
-from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, Ground, Kind, LabNeeds, Link, Port
+from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, Ground, Kind, LabCounters, LabNeeds, Link, Port
 from natgauge.words import Placement
 
 
@@ -70,9 +69,9 @@ class PlainLab:
         """By the router's interface."""
         return {f"router {name}": dropped.received for name, dropped in drop_counters(self.router).items()}
 
-    def core_work(self) -> WorkByCore:
-        """Nobody looks."""
-        return {}
+    def counters(self) -> LabCounters:
+        """The drops alone."""
+        return LabCounters(self.dropped())
 
     def keep(self) -> None:
         """Not thought of."""

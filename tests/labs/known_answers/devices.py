@@ -28,7 +28,6 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.observer import Silent
 from natgauge.bench.planned import Planned
 from natgauge.bench.question import ask
-from natgauge.core_work import WorkByCore
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe
 from natgauge.host.cpus import usable_cpus
@@ -37,7 +36,7 @@ from natgauge.labs.common import namespaces
 from natgauge.labs.common.addresses import INSIDE
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import Device as LabDevice
-from natgauge.labs.contract import Lab, Port
+from natgauge.labs.contract import Lab, LabCounters, Port
 from natgauge.measurer import TrialPlan
 from natgauge.tester.highest import HighestRates
 from natgauge.trials import Progress
@@ -292,8 +291,7 @@ class Across:
     placement: Placement
     initiator: Port
     responder: Port
-    dropped: Callable[[], Mapping[str, int]]
-    core_work: Callable[[], WorkByCore]
+    counters: Callable[[], LabCounters]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,8 +319,7 @@ class Holding(Device):
             "isolated",
             replace(lab.initiator, gateway_mac=_mac_of(lab.responder), gateway_address=None),
             replace(lab.responder, gateway_mac=_mac_of(lab.initiator), gateway_address=None),
-            lab.dropped,
-            lab.core_work,
+            lab.counters,
         )
         with forwarder(
             device.netns,

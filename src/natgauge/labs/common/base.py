@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from natgauge.core_work import WorkByCore
 from natgauge.host import capabilities
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.types import format_cores
@@ -17,7 +16,7 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.links import VethCable, drop_counters, make, prepare_namespace
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register, kept_settings
-from natgauge.labs.contract import Device, ExternalDevice, Port
+from natgauge.labs.contract import Device, ExternalDevice, LabCounters, Port
 from natgauge.words import Placement
 
 #: The tester's ports, in its namespace.
@@ -218,9 +217,9 @@ class MadeLab(ABC):
         """Remember a global setting's present value, then change it; `down` restores it."""
         self.register.set_global(path, value)
 
-    def core_work(self) -> WorkByCore:
-        """Return nothing: in the sender's context, the cores of the device are the sender's."""
-        return {}
+    def counters(self) -> LabCounters:
+        """Return the drops alone: in the sender's context, the cores of the device are the sender's."""
+        return LabCounters(self.dropped())
 
     def dropped(self) -> Mapping[str, int]:
         """Frames dropped so far, by place: "initiator port received", "dut inside sent" ...

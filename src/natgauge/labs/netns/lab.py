@@ -7,9 +7,10 @@ import json
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 from natgauge.core_work import CoreWork, WorkByCore, total
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -36,7 +37,7 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
-from natgauge.labs.contract import Addresses, DeviceCores, Ground, Link, Port
+from natgauge.labs.contract import Addresses, DeviceCores, Ground, LabCounters, Link, Port
 from natgauge.words import EACH_ITS_OWN, FAMILIES, Family, Interface
 
 #: The device's interfaces, in its namespace.
@@ -69,7 +70,6 @@ GRACE_SECONDS: Final = 0.3
 _NATIVE: Final = (BACKGROUND_INSIDE.device, BACKGROUND_OUTSIDE.device)
 _DEVICE_NAME = re.compile(r"[a-z0-9]{1,16}")
 _FRONT_SECONDS = 20.0
-_Figure = TypeVar("_Figure")
 
 
 class NetnsLab(MadeLab):
@@ -346,33 +346,42 @@ class NetnsLab(MadeLab):
         Raises:
             BrokenError: a namespace is gone, or the card's counters cannot be read.
         """
-        figures = dict(super().dropped())
-        if self.placement == "isolated":
-            for device, card in self._cards():
-                figures[f"{device.name} {card} card ring"] = self._ring_drops(device, card)
-        return figures
+        return self._dropped(self._read_cards())
 
-    def core_work(self) -> WorkByCore:
-        """Frames that the cards passed to each core so far, dropped ones included.
+    def counters(self) -> LabCounters:
+        """Drops as in `dropped`, and the frames that the cards passed to each core so far, dropped ones included.
 
         Raises:
-            BrokenError: the card's counters cannot be read.
+            BrokenError: a namespace is gone, or the card's counters cannot be read.
         """
-        if self.placement != "isolated" or all(len(self._cores_of(device.name)) < 2 for device in self._homes):
-            return {}
-        return total(self._ring_work(device, card) for device, card in self._cards())
+        cards = self._read_cards()
+        several = any(len(self._cores_of(device.name)) > 1 for device in self._homes)
+        return LabCounters(self._dropped(cards), total(card.work for card in cards.values()) if several else {})
 
-    def _ring_work(self, device: NamespaceDevice, card: str) -> WorkByCore:
-        def work(read: Any) -> WorkByCore:
-            return {
+    def _read_cards(self) -> Mapping[str, _CardCounts]:
+        """Counts of each card, by the place of its ring; empty in the shared placement."""
+        cards = self._cards() if self.placement == "isolated" else ()
+        return {f"{device.name} {card} card ring": self._read_card(device, card) for device, card in cards}
+
+    def _read_card(self, device: NamespaceDevice, card: str) -> _CardCounts:
+        """Return the counts of a card.
+
+        Raises:
+            BrokenError: they cannot be read.
+        """
+        answer = _front("read", device, card)
+        try:
+            read = json.loads(answer)
+            work = {
                 counted["cpu"]: CoreWork(counted["redirected"], devices=self._devices_on(counted["cpu"]))
                 for counted in read["per_cpu"]
             }
+            return _CardCounts(int(read["dropped"]), work)
+        except (ValueError, TypeError, KeyError) as error:
+            raise BrokenError(f"{FRONT} read {device.netns} {card}: answered {answer[:80]!r}") from error
 
-        return _card(device, card, work)
-
-    def _ring_drops(self, device: NamespaceDevice, card: str) -> int:
-        return _card(device, card, lambda read: int(read["dropped"]))
+    def _dropped(self, cards: Mapping[str, _CardCounts]) -> Mapping[str, int]:
+        return {**super().dropped(), **{place: card.dropped for place, card in cards.items()}}
 
     def _counted(self) -> Mapping[str, str]:
         return {self.tester: "", **{device.netns: f"{device.name} " for device in self._homes}}
@@ -466,17 +475,12 @@ def _bind_queues(device: NamespaceDevice) -> None:
         raise BrokenError(f"{device.name}: its queues cannot be bound to CPUs: {answer.stderr.strip()}")
 
 
-def _card(device: NamespaceDevice, card: str, figure: Callable[[Any], _Figure]) -> _Figure:
-    """Return a figure of the counts of a card.
+@dataclass(frozen=True, slots=True)
+class _CardCounts:
+    """Frames of a card so far: dropped at its rings, and passed to each core."""
 
-    Raises:
-        BrokenError: they cannot be read.
-    """
-    answer = _front("read", device, card)
-    try:
-        return figure(json.loads(answer))
-    except (ValueError, TypeError, KeyError) as error:
-        raise BrokenError(f"{FRONT} read {device.netns} {card}: answered {answer[:80]!r}") from error
+    dropped: int
+    work: WorkByCore
 
 
 def _front(verb: str, device: NamespaceDevice, interface: str, *arguments: str) -> str:

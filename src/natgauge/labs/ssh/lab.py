@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from natgauge.core_work import WorkByCore
-from natgauge.errors import NatgaugeError, UsageError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs.common.addresses import prefix_parameter
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register
-from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, Ground, LabNeeds, Port
+from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, Ground, LabCounters, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh.openssh import control_of
 from natgauge.labs.ssh.segment import ChosenMachine, Segment, numbered_apart
@@ -292,13 +292,15 @@ class RemoteLab:
             figures |= segment.dropped()
         return figures
 
-    def core_work(self) -> WorkByCore:
-        """Work so far of each processor of Linux machines with several, numbered apart; empty for others.
+    def counters(self) -> LabCounters:
+        """Drops, and the work so far of each processor of Linux machines with several, numbered apart."""
+        dropped = self.dropped()
+        try:
+            return LabCounters(dropped, self._core_work())
+        except (BrokenError, HostError) as error:
+            return LabCounters(dropped, error=str(error))
 
-        Raises:
-            BrokenError: a machine's counts cannot be read.
-            HostError: a machine cannot be reached.
-        """
+    def _core_work(self) -> WorkByCore:
         if len(self._segments) == 1:
             return self._segments[0].core_work()
         return numbered_apart([(segment.name, segment.core_work()) for segment in self._segments])

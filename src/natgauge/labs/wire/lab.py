@@ -10,7 +10,6 @@ from typing import Any, Final, Self
 
 from pyroute2 import IPRoute
 
-from natgauge.core_work import WorkByCore
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
@@ -20,7 +19,7 @@ from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.links import drop_counters
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.namespaces import exists, inside
-from natgauge.labs.contract import Addresses, Device, DeviceCores, ExternalDevice, Ground, Link, Port
+from natgauge.labs.contract import Addresses, Device, DeviceCores, ExternalDevice, Ground, LabCounters, Link, Port
 from natgauge.labs.wire.media import Media, media_of
 from natgauge.labs.wire.port_state import findings, read_port, refuse
 from natgauge.words import Address, Family, Placement
@@ -249,9 +248,9 @@ class WireLab:
         while self._locks:
             self._locks.pop().release()
 
-    def core_work(self) -> WorkByCore:
-        """Return nothing: natgauge does not reach the device."""
-        return {}
+    def counters(self) -> LabCounters:
+        """Return the drops of the ports alone: natgauge does not reach the device."""
+        return LabCounters(self.dropped())
 
     def dropped(self) -> Mapping[str, int]:
         """Frames the two ports dropped since they exist: "initiator port received", "initiator port sent" ...
