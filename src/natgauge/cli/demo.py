@@ -50,5 +50,5 @@ def command(results: Path, verbose: bool) -> None:
     click.echo()
     for each in answers:
         show(each, verbose=verbose)
-    click.echo()
+        click.echo()
     click.echo(table([Result.from_document(each.document) for each in answers], columns()))

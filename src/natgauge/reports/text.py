@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.measurer import Verdict
 from natgauge.notes import NoteWord, count_of
@@ -19,11 +20,14 @@ from natgauge.reports.answers import GRADE_TITLES, Doubted, answers, doubted
 from natgauge.reports.find_results import read_summary
 from natgauge.reports.rows import (
     CACHES,
+    IN_ALL,
+    UNIT_IN_ALL,
     Cell,
     filling,
     number,
     printed,
     ranged,
+    unit_of,
     unit_of_frames,
     whole,
 )
@@ -69,13 +73,14 @@ def verdict(result: Result, *, brief: bool = False, width: int | None = None) ->
     Args:
         result: the result.
         brief: whether to name doubts that could not change the answer by their words alone, and to leave out
-            the trials and the notes that say the same of every measurement with these settings.
+            the trials, the memory of a connection, and the notes that are the same for every run with these settings.
         width: most characters of a line of a series, as for `render`.
     """
     first, *others = (sentence.text for sentence in answers([result]))
     lines = [f"{first} ({FUNCTIONAL})" if result.functional else first, *(f"  {text}" for text in others)]
     lines += [f"  {line}" for line in doubt_lines([result], brief=brief)]
-    lines += [f"  {sentence}" for sentence in (_certainty(result, spread=False), *_facts(result))]
+    facts = [*_figures(result), *_place(result)] if brief else _facts(result)
+    lines += [f"  {sentence}" for sentence in (_certainty(result, spread=False), *facts)]
     lines += [] if brief else [f"  Trials: {_trials(result.trials)}."]
     lines += [f"  Note: {note}." for note in notes_of(result, brief=brief)]
     return "\n".join([*lines, *_series(result, width)])
@@ -109,6 +114,18 @@ def _share(found: Doubted, results: Sequence[Result]) -> str:
     return f" ({len(found.results)} of {len(results)} results)" if len(results) > 1 else ""
 
 
+def headline(result: Result) -> str:
+    """Return device, metric and median; for a throughput also the rate of all directions together.
+
+    "at most" precedes a time or cost that something other than the device made larger.
+    """
+    bound = "at most " if better(result.metric) == "lower" and bounds(result)[0] < result.median else ""
+    line = f"{result.dut}: {result.metric} {bound}{number(result.median)} {unit_of(result)}"
+    if IN_ALL in result.figures:
+        line += f", {number(result.figures[IN_ALL].median)} {UNIT_IN_ALL}"
+    return f"{line} ({FUNCTIONAL})" if result.functional else line
+
+
 def sentences(result: Result) -> list[str]:
     """Return sentences on uncertainty, conditions, limit, and outcomes of the trials."""
     limit = f"Limited by {_LIMITS[result.limited_by]}."
@@ -117,7 +134,17 @@ def sentences(result: Result) -> list[str]:
 
 def _facts(result: Result) -> list[str]:
     """Figures beyond the value, and the conditions of the measurement."""
-    return [*_latency(result), *_deletions(result), *_memory(result), _conditions(result), *_link(result)]
+    return [*_figures(result), *_memory(result), *_place(result)]
+
+
+def _figures(result: Result) -> Iterator[str]:
+    yield from _latency(result)
+    yield from _deletions(result)
+
+
+def _place(result: Result) -> Iterator[str]:
+    yield _conditions(result)
+    yield from _link(result)
 
 
 def notes_of(result: Result, *, brief: bool = False) -> list[str]:
