@@ -197,7 +197,7 @@ def test_the_first_line_is_the_answer_and_says_where_it_is_a_bound(
 DOUBTED = (
     Note("INVALID trials", "3 of 20 trials were INVALID and not counted"),
     Note("wide spread", "the repetitions spread over 30 %"),
-    Note("taking turns", "the device and the sender took turns on one core"),
+    Note("unreliable", "the times spread over more than their difference"),
 )
 NOTED = (
     Note("settings", "trials of 0.5 s; RFC 2544 section 24 wants 60 s"),
@@ -208,8 +208,8 @@ NOTED = (
 def test_in_brief_only_doubts_that_could_change_the_answer_have_a_text_and_come_first_with_what_to_do() -> None:
     lines = verdict(made([1.0, 1.1], doubts=plain(DOUBTED), notes=plain(NOTED)), brief=True).splitlines()
     assert lines[2] == (
-        "  Could change the answer: taking turns: the device and the sender took turns on one core. Measure the device "
-        "in placement isolated."
+        "  Could change the answer: unreliable: the times spread over more than their difference. Measure with more "
+        "connections."
     )
     assert lines[3:5] == ["  Widen the interval: wide spread.", "  For information: INVALID trials."]
     assert [line for line in lines if "Note" in line] == ["  Note: the device kept 3 connections too many."]
