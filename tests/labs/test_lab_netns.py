@@ -611,6 +611,39 @@ def test_frames_of_one_flow_come_to_one_core_of_an_isolated_device_and_those_of_
 
 
 @pytest.mark.skipif(not _has_front(), reason=f"needs {FRONT} (make setup) and two cores")
+def test_each_device_of_a_chain_works_on_its_own_cores() -> None:
+    """The CE has the tester's core, because this machine may have only two."""
+    first, second = usable_cpus()[:2]
+    with NetnsLab(
+        NAME,
+        initiator_family="ipv4",
+        responder_family="ipv4",
+        devices=("ce", "pe"),
+        placement="isolated",
+        sender_cpus=(first,),
+        cores_of={"ce": (first,), "pe": (second,)},
+    ) as lab:
+        ce, pe = lab._homes
+        assert [device.environment["NG_CPUS"] for device in (ce, pe)] == [str(first), str(second)]
+        before = lab._read_cards()
+        cores = {place.split(" ")[0]: set(card.work) for place, card in before.items()}
+        assert len(before) == 4
+        assert cores == {"ce": {first}, "pe": {second}}
+        assert lab.device_cores.count == 1
+        # What the CE sends is taken up on the PE's core.
+        peer = ce.environment["NG_OUTSIDE_PEER4"]
+        outgoing = namespaces.inside(ce.netns, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        with outgoing:
+            for _ in range(2):
+                outgoing.sendto(b"on its way", (peer, 9))
+                time.sleep(0.1)
+        (place,) = (place for place in before if place.startswith("pe inside"))
+        work = lab._read_cards()[place].work[second]
+        assert work.frames - before[place].work[second].frames >= 2
+        assert work.devices == "pe"
+
+
+@pytest.mark.skipif(not _has_front(), reason=f"needs {FRONT} (make setup) and two cores")
 def test_what_works_on_an_isolated_devices_cores_goes_before_the_rest_of_the_machine() -> None:
     """A busy process on the device's core took half of it, and 2,821 connections/s were told of a device of 20,000."""
     senders = usable_cpus()[:1]

@@ -101,6 +101,17 @@ def test_a_single_subscriber_uses_half_its_set_and_enough_destination_ports() ->
     assert plan.space >= 100_000
 
 
+def test_a_single_subscriber_that_needs_most_of_its_set_has_the_ports_of_its_set() -> None:
+    """Linux keeps a source port that is in the set; its search for another one gives up near the end of a set."""
+    for dut, first in (("map-t", 2048), ("lw4o6", 2048)):
+        plan = Bench(ask("resolution-rate", dut, {}).cell).traffic
+        assert (plan.source_ports.first, plan.source_ports.count) == (first, 1600)
+    # Ranges behind an offset are searched whole, and several subscribers have several sets.
+    for choices in ({"psid_offset": 6}, {"subscribers": 2, "connections": 3200}):
+        plan = Bench(ask("resolution-rate", "map-t", choices).cell).traffic
+        assert (plan.source_ports.first, plan.source_ports.count) == (1024, 1600)
+
+
 @given(subscribers=st.integers(1, 5000), connections=st.integers(1, 1_000_000))
 def test_no_subscriber_needs_more_than_half_its_set(subscribers: int, connections: int) -> None:
     plan = make_plan(TrafficOptions(subscribers=subscribers, connections=connections), MAP)

@@ -106,7 +106,9 @@ def destination_ports(connections: int, subscribers: int, responders: int, sets:
 def source_ports(connections: int | None, subscribers: int, endpoints: int, sets: PortSets, first: int) -> Range:
     """Return the source ports that a subscriber's connections need, from `first` on.
 
-    Without a number of connections, that is half a set.
+    Without a number of connections, that is half a set. If a single subscriber needs more than half of a set of
+    neighbouring ports, they are those of its set: a NAT that searches for a free port would give up now and then, but
+    Linux keeps a source port that is in the set (net/netfilter/nf_nat_core.c).
 
     Raises:
         UsageError: a set is too small for them.
@@ -119,6 +121,8 @@ def source_ports(connections: int | None, subscribers: int, endpoints: int, sets
             f"{needs(connections, subscribers, sets.ports)} destination ports and addresses, more subscribers, or "
             "fewer connections"
         )
+    if subscribers == 1 and needed > _comfortable(sets) and not sets.psid_offset:
+        first = sets.first * sets.ports
     return Range(first, first + needed - 1)
 
 
