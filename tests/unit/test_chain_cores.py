@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
+from natgauge.analysis.scalability import scale_up
 from natgauge.bench.question import ask, words
 from natgauge.comparisons.lengths import length_notes
 from natgauge.comparisons.request import read_gateways
@@ -245,3 +246,12 @@ def test_the_cost_of_a_chain_names_the_hop_of_plain_forwarding() -> None:
 def test_a_comparison_of_chains_names_the_hop(devices: Mapping[str, int], said: str | None) -> None:
     notes = length_notes(devices, {"up": 781.0})
     assert [note.text.startswith(said or "") and "up 781 ns" in note.text for note in notes] == [True] * bool(said)
+
+
+def test_cores_of_each_device_are_an_axis_of_the_scale_up() -> None:
+    own = [result_of(Gateway(), cores_of_devices="each its own", device_cores=cores) for cores in (1, 2, 4)]
+    assert [scale_up(result, own).value for result in own] == [None, pytest.approx(0.5), pytest.approx(0.25)]
+    # Devices that shared one core are no reference for devices with cores of their own.
+    shared = scale_up(own[1], [own[1], result_of(Gateway())])
+    assert shared.value is None
+    assert "division of the cores among the devices" in shared.doubt

@@ -109,6 +109,14 @@ def test_gateways_with_a_setting_of_the_whole_machine_never_run_beside_each_othe
     assert resources.MACHINE_WIDE not in wanted("tayga-siit")
 
 
+def test_a_chain_whose_devices_have_their_own_cores_needs_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, 6)
+    assert wanted("464xlat-tayga", cores_each=2)["cores"] == 5
+    named = wanted("464xlat-tayga", cores="ce=2-3,pe=4", sender_cores="1")
+    assert named["cores"] == 4
+    assert {name for name in named if name.startswith("core ")} == {"core 1", "core 2", "core 3", "core 4"}
+
+
 def test_ports_of_a_wire_are_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 2)
     found = wanted("nftables-nat44", **WIRE)
