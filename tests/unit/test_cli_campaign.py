@@ -102,6 +102,8 @@ def test_several_plans_have_a_folder_each_and_a_report_of_all(
     ]
     assert len(re.findall(r"^  Time: [\d.]+ s$", told, re.MULTILINE)) == 3
     assert sorted(path.name for path in Path("all").iterdir()) == ["first", "second", "third"]
+    assert run(["status", *(f"all/{name.removesuffix('.toml')}" for name in SEVERAL)]) == 0
+    assert re.findall(r"^(\w+): ended", capsys.readouterr().out, re.MULTILINE) == ["first", "second", "third"]
     assert run(["report", "--against", "device", "all"]) == 0
     assert "iptables-nat44" in capsys.readouterr().out
 

@@ -20,21 +20,21 @@ _MOST_VALUES: Final = 3
 
 
 @cloup.command("status", short_help="Show the progress of a campaign.")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(folder: Path, as_json: bool) -> None:
-    """Print the progress of the campaign in DIR, which may be running."""
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each campaign, one per line.")
+def command(folders: tuple[Path, ...], as_json: bool) -> None:
+    """Print the progress of the campaign in DIR, which may be running, or of several."""
     from natgauge.campaigns.status import status
 
-    campaign_status = status(folder)
-    if as_json:
-        import json
+    for campaign_status in map(status, folders):
+        if as_json:
+            import json
 
-        from natgauge.records.store import plain
+            from natgauge.records.store import plain
 
-        click.echo(json.dumps(plain(campaign_status), allow_nan=False))
-        return
-    click.echo("\n".join(lines(campaign_status)))
+            click.echo(json.dumps(plain(campaign_status), allow_nan=False))
+        else:
+            click.echo("\n".join(lines(campaign_status)))
 
 
 def lines(campaign_status: CampaignStatus) -> list[str]:
