@@ -15,9 +15,10 @@ struct customer_edge {
 	__u32 psid;
 };
 
-static __always_inline struct customer_edge customer_edge(__u64 number)
+/* The edge at a position of those that send. */
+static __always_inline struct customer_edge customer_edge(__u64 position)
 {
-	__u64 addresses = divide(number, &plan.edges.per_address);
+	__u64 number = plan.edges.first + position, addresses = divide(number, &plan.edges.per_address);
 
 	return (struct customer_edge){ .address = plan.edges.first_address + addresses,
 				       .psid = plan.edges.first_psid + number - addresses * plan.edges.per_address.by };

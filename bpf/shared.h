@@ -142,6 +142,7 @@ struct side_plan {
 struct customer_edges {
 	__u64 prefix;		     /* upper half of the rule IPv6 prefix */
 	__u64 relay_high, relay_low; /* address of the other end of their tunnels */
+	__u64 first;		     /* number of the first edge that sends */
 	struct divisor per_address;  /* edges that share an IPv4 address */
 	__u32 emulated;		     /* 1: the Initiator's source addresses and ports are those of customer edges */
 	__u32 first_address;

@@ -47,7 +47,16 @@ pub fn edges(division: Division, number: u32, relay: Option<&str>) -> String {
 }
 
 fn load(place: &mut MaybeUninit<libbpf_rs::OpenObject>, division: Division, number: u32) -> Loaded<'_> {
-    let emulated = edges(division, number, None);
+    load_from(place, division, number, 0)
+}
+
+fn load_from(
+    place: &mut MaybeUninit<libbpf_rs::OpenObject>,
+    division: Division,
+    number: u32,
+    first: u32,
+) -> Loaded<'_> {
+    let emulated = edges(division, number, None).replace('}', &format!(r#","first":{first}}}"#));
     let ports = format!(r#"{{"first":1,"last":{}}}"#, division.3);
     let changes = [
         NAT64,
@@ -164,6 +173,17 @@ fn sixty_thousand_edges_have_an_address_and_a_port_set_each() {
     let frames = loaded.generate(&[flow(PHASE2_INITIATOR, FRAMES)]);
     let edges: BTreeSet<u32> = frames.iter().map(|frame| up(WITHOUT_OFFSET, frame).1).collect();
     assert!(edges.len() > 3500 && edges.last().is_some_and(|&last| (59_000..60_000).contains(&last)));
+}
+
+#[test]
+fn edges_before_the_first_one_send_nothing() {
+    for first in [0, 1, 62, 63, 1000] {
+        let mut place = MaybeUninit::uninit();
+        let loaded = load_from(&mut place, WITHOUT_OFFSET, 70, first);
+        let frames = loaded.generate(&[flow(PHASE2_INITIATOR, FRAMES)]);
+        let edges: BTreeSet<u32> = frames.iter().map(|frame| up(WITHOUT_OFFSET, frame).1).collect();
+        assert_eq!(edges, (first..first + 70).collect(), "{first}");
+    }
 }
 
 /// A border relay without faults: what it makes of a frame, and the edge that the frame belongs to.

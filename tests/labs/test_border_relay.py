@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A border relay of MAP-T alone, before customer edges that the tester emulates, and faults that it must find."""
+"""A border relay or lwAFTR alone, before customer edges that the tester emulates, and faults that it must find."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import pytest
@@ -14,6 +15,7 @@ from tests.labs.trying import MOST_TRIALS, passing
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
+from natgauge.errors import BrokenError
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.records.store import Memory
 from natgauge.trials import StreamCounts, TrialResult
@@ -25,12 +27,12 @@ BOTH_WAYS: Final = TrialPlan(100_000, 1.0, Phase2Plan(RATE, RATE, SECONDS), stat
 Measured = tuple[Bench, LabMeasurer, Memory]
 
 
-@pytest.fixture(scope="module")
-def measured() -> Iterator[Measured]:
+@pytest.fixture(scope="module", params=["map-t-br", "lwaftr"])
+def measured(request: pytest.FixtureRequest) -> Iterator[Measured]:
     """One relay for all tests, whose faults are added and removed."""
     # With this seed each direction has frames of every subscriber that is treated wrongly.
     asked = {"lab_name": own("e2e-relay"), "subscribers": EDGES, "stateless": True, "seed": 1}
-    question = ask("throughput", "map-t-br", asked)
+    question = ask("throughput", request.param, asked)
     kept = Memory()
     with Bench(question.cell) as bench:
         yield bench, bench.ready(bench.plan("throughput", question.settings), kept).measurer, kept
@@ -101,26 +103,48 @@ def test_each_frame_that_a_relay_treats_wrongly_is_found(
     measured: Measured, direction: str, hook: str, fault: str, counted_as: str
 ) -> None:
     bench, measurer, kept = measured
-    (device,) = bench.lab.devices
-    rule = fault.replace("COUNT", "counter name wrong")
-    chain = f"chain fault {{ type filter hook {hook} priority -400; {rule}; }}"
-    made = device.run(f"nft -f - <<RULES\ntable inet fault {{\ncounter wrong {{ }}\n{chain}\n}}\nRULES\n")
-    assert made.status == 0, made.stderr
-    try:
+    with faulty(bench, hook, fault):
         for _ in range(MOST_TRIALS):
             before = packets(bench)
             outcome = measurer.measure(BOTH_WAYS)
             if outcome.verdict is not Verdict.INVALID:
                 break
         wrong = packets(bench) - before
-    finally:
-        assert device.run("nft delete table inet fault").status == 0
     assert outcome.verdict is Verdict.FAIL
     found = phase2(kept)
     hit, other = found[direction], found["down" if direction == "up" else "up"]
     assert wrong > 0
     assert {"lost": hit.offered_frames - hit.received_frames, "mistranslated": hit.mistranslated}[counted_as] == wrong
     assert other.received_frames == other.offered_frames
+
+
+@pytest.mark.slow("finds one of 1,000 subscribers with a trial for each half")
+def test_a_subscriber_that_a_relay_has_forgotten_is_named(measured: Measured) -> None:
+    bench, measurer, _ = measured
+    measurer.check_subscribers()
+    with (
+        faulty(bench, "prerouting", f"ip daddr 198.18.0.2 udp dport {ITS_PORTS} COUNT drop"),
+        pytest.raises(BrokenError) as refusal,
+    ):
+        measurer.check_subscribers()
+    said = str(refusal.value)
+    assert "for 1 of 1000 subscribers: subscriber 70 (198.18.0.2, PSID 8, 2001:db8:0:220:0:c612:2:8): lost" in said
+    assert "lost to the Initiator" in said
+    assert "\n" not in said
+
+
+@contextmanager
+def faulty(bench: Bench, hook: str, fault: str) -> Iterator[None]:
+    """A relay with a rule of nftables that treats some frames wrongly."""
+    (device,) = bench.lab.devices
+    rule = fault.replace("COUNT", "counter name wrong")
+    chain = f"chain fault {{ type filter hook {hook} priority -400; {rule}; }}"
+    made = device.run(f"nft -f - <<RULES\ntable inet fault {{\ncounter wrong {{ }}\n{chain}\n}}\nRULES\n")
+    assert made.status == 0, made.stderr
+    try:
+        yield
+    finally:
+        assert device.run("nft delete table inet fault").status == 0
 
 
 def packets(bench: Bench) -> int:

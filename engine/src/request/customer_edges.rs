@@ -43,6 +43,9 @@ pub struct CustomerEdges {
     /// IPv4 to IPv6 (RFC 7599).
     #[serde(default, with = "Address")]
     pub relay: Option<IpAddr>,
+    /// Number of the first edge that sends.
+    #[serde(default, with = "Whole::<0, MOST_EDGES>")]
+    pub first: u64,
 }
 
 impl CustomerEdges {
@@ -71,15 +74,16 @@ impl CustomerEdges {
 
     /// The IPv4 addresses of all edges; the request has been checked.
     pub fn addresses(&self) -> AddressRange {
-        let first = four(self.first_address);
-        let more = (self.number - 1) / self.per_address();
-        let last = first.to_bits().saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
-        AddressRange { first: first.into(), last: Ipv4Addr::from_bits(last).into(), step: 1 }
+        let of = |edge: u64| {
+            let more = u32::try_from(edge / self.per_address()).unwrap_or(u32::MAX);
+            Ipv4Addr::from_bits(four(self.first_address).to_bits().saturating_add(more)).into()
+        };
+        AddressRange { first: of(self.first), last: of(self.first + self.number - 1), step: 1 }
     }
 
     /// The IPv6 address of the last edge; None where the rule does not apply to it.
     pub fn last(&self, rule: &Rule) -> Option<Ipv6Addr> {
-        let of_address = (self.number - 1) % self.per_address();
+        let of_address = (self.first + self.number - 1) % self.per_address();
         let psid = u16::try_from(u64::from(self.first_psid) + of_address).ok()?;
         let IpAddr::V4(address) = self.addresses().last else { return None };
         rule.address(address, psid)

@@ -347,6 +347,7 @@ class Bench:
         if prove:
             self._observer.stage("checking that the device forwards")
             measurer.check_forwarding()
+            measurer.check_subscribers()
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
 

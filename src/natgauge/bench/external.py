@@ -154,6 +154,15 @@ class ExternalMeasurer(LabMeasurer):
             self.traffic = self.fresh.next()
         return super().request(plan)
 
+    def check_subscribers(self) -> None:
+        """Check them only where the device forgets connections between the trials.
+
+        Raises:
+            BrokenError: as for any device.
+        """
+        if self.fresh is None:
+            super().check_subscribers()
+
     def _run(self, request: TrialRequest, progress: Callable[[Progress], None]) -> TrialResult:
         if self.fresh is None:
             return super()._run(request, progress)

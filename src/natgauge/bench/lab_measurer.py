@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from natgauge.bench import forwarding
+from natgauge.bench import each_subscriber, forwarding
 from natgauge.bench.command_retries import CommandRetries, SilentControlsError
 from natgauge.bench.judging import judged, record_of
 from natgauge.bench.observer import Observer, Silent
@@ -522,6 +522,26 @@ class LabMeasurer(Measurer):
                 return
             self.number += 1
 
+    def check_subscribers(self) -> None:
+        """Prove that the device forwards for each customer edge that the tester emulates; without such, do nothing.
+
+        Raises:
+            BrokenError: it does not forward for some of them; the message names the first ones.
+        """
+        traffic = self.traffic
+        if traffic.edges is None or traffic.sources == 1:
+            return
+
+        def tried(first: int, number: int) -> each_subscriber.Missing:
+            self.number += 1
+            part = each_subscriber.traffic_of(traffic, first, number, self.settings.seed)
+            raw = self._perform(self._request(each_subscriber.trial(number), part))
+            emptied(self.device, self.asking)
+            return each_subscriber.missing_of(raw.result, raw.faults)
+
+        most = min(each_subscriber.MOST, traffic.connections)
+        each_subscriber.check(traffic.edges, traffic.sources, most, tried)
+
     def _probe(self) -> TrialRequest:
         return self.request(forwarding.probe(self.traffic.connections))
 
@@ -531,8 +551,11 @@ class LabMeasurer(Measurer):
         Raises:
             UsageError: it is stateless, and the device is not.
         """
+        return self._request(plan, self.traffic)
+
+    def _request(self, plan: TrialPlan, traffic: TrafficPlan) -> TrialRequest:
         pace = pacing(plan, self.place.placement, self.settings.ring, self.known_rates.get(plan.phase2 is None))
-        requests = Requests(self.settings, self.traffic, self.place.initiator, self.place.responder)
+        requests = Requests(self.settings, traffic, self.place.initiator, self.place.responder)
         return requests.of(plan, self.number, pace)
 
     def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> RawTrial:

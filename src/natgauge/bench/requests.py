@@ -197,6 +197,7 @@ def _edges(traffic: TrafficPlan, sets: PortSets) -> CustomerEdges:
         first_address=str(address),
         first_psid=psid,
         relay=sets.relay if traffic.tunnelled else None,
+        first=traffic.first_edge or None,
     )
 
 

@@ -90,6 +90,7 @@ class TrafficPlan:
             `source_addresses` is their router's, and `source_ports` are positions in each set, from 1 on. None = it
             emulates none.
         tunnelled: whether these edges tunnel IPv4 to a relay.
+        first_edge: number of the first of these edges.
     """
 
     connections: int
@@ -105,6 +106,7 @@ class TrafficPlan:
     subscribers: int | None = None
     edges: PortSets | None = None
     tunnelled: bool = False
+    first_edge: int = 0
 
     def frame(self, families: tuple[Family, Family], query: Query | None = None, *, handed_on: bool = False) -> Frame:
         """Return the frame of the engine's request.

@@ -62,7 +62,8 @@ class CustomerEdges(AgreementPart):
     """Customer edges that the Initiator emulates, with their basic mapping rule (RFC 7597 section 5).
 
     Edge 0 has PSID `first_psid` of `first_address`, edge 1 the next PSID, and so on. Lengths are in bits. The edges
-    tunnel IPv4 to `relay` (RFC 2473); None = they translate to IPv6 (RFC 7599).
+    tunnel IPv4 to `relay` (RFC 2473); None = they translate to IPv6 (RFC 7599). Edges before number `first` send
+    nothing; None = 0.
     """
 
     number: int
@@ -75,6 +76,7 @@ class CustomerEdges(AgreementPart):
     first_address: str
     first_psid: int
     relay: str | None = None
+    first: int | None = None
 
 
 class InitiatorSide(AgreementPart):
