@@ -18,7 +18,7 @@ touch lines
 commit() {
     cat - lines <<'TOML' > gateway.toml
 # SPDX-License-Identifier: Apache-2.0
-name = "nftables-nat44-and-rules"
+name = "gateway"
 title = "Linux NAT44 with nftables and further rules"
 kind = "nat44"
 initiator_family = "ipv4"

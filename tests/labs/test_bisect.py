@@ -62,8 +62,9 @@ def test_the_planted_rule_among_five_hundred_is_found(tmp_path: Path) -> None:
     rules.pop()
     listed = tmp_path / "rules.nft"
     listed.write_text("".join(f"{rule}\n" for rule in rules))
-    repository, baseline = tmp_path / "rules", tmp_path / "good.toml"
+    repository, baseline = tmp_path / "rules", tmp_path / "good" / "gateway.toml"
     _run(BISECT / "rules.sh", listed, repository, folder=tmp_path)
+    baseline.parent.mkdir()
     baseline.write_text(_git(repository, "show", f"HEAD~{len(rules)}:gateway.toml"))
     _git(repository, "bisect", "start", "HEAD", f"HEAD~{len(rules)}")
     assert _found(repository, baseline) == planted
@@ -74,19 +75,20 @@ def test_the_planted_commit_among_thirty_two_is_found_and_one_that_does_not_buil
     # git cannot tell a commit that is skipped from the bad one right behind it.
     slow = 2 + secrets.randbelow(31)
     unbuilt = secrets.choice([number for number in range(2, 32) if abs(number - slow) > 1])
-    repository, baseline = tmp_path / "gateway", tmp_path / "good.toml"
+    repository, baseline = tmp_path / "gateway", tmp_path / "good" / "gateway.toml"
     repository.mkdir()
     _git(repository, "init", "--quiet")
     (repository / ".gitignore").write_text("gateway.toml\nresults\n")
     rules = ["        counter"]
     for number in range(1, 33):
         rules += ["        counter"] * 60 * (number == slow)
-        source = RECIPE.format(name="built", rules="\n".join(rules))
+        source = RECIPE.format(name="gateway", rules="\n".join(rules))
         (repository / "gateway.in").write_text(f"# commit {number}\n{source}")
         build = "false" if number == unbuilt else "cp gateway.in gateway.toml"
         (repository / "Makefile").write_text(f".PHONY: all\nall:\n\t{build}\n")
         _git(repository, "add", ".")
         _git(repository, "commit", "--quiet", "--message", f"commit {number}")
+    baseline.parent.mkdir()
     baseline.write_text(_git(repository, "show", "HEAD~31:gateway.in"))
     _git(repository, "bisect", "start", "HEAD", "HEAD~31")
     assert _found(repository, baseline, BUILD="make --silent") == f"commit {slow}"
