@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * The receivers: classify frames as expected, duplicate, reordered, late, damaged, untranslated, mistranslated or
- * foreign. Only DNS queries for a real server reach the host's network stack; all other frames are dropped or answered.
+ * foreign. Only frames for a real server reach the host's network stack; all other frames are dropped or answered.
  */
 #ifndef NATGAUGE_CLASSIFY_H
 #define NATGAUGE_CLASSIFY_H
@@ -183,41 +183,35 @@ static __always_inline int send_back(struct xdp_md *ctx)
 	return bpf_redirect(ctx->ingress_ifindex, 0);
 }
 
-/* Form of the frames that arrive at `side`, in the family of side `as`. */
-static __always_inline const volatile struct side_plan *arriving(const int side, const int as)
-{
-	return side == INITIATOR && sends_queries() ? &plan.responses[as] : &plan.side[as];
-}
-
-/* Whether frames of this stream arrive at `side`. Responses to DNS queries belong to the Initiator's stream. */
+/* Whether frames of this stream arrive at `side`. Reactions belong to the stream of the frame that caused them. */
 static __always_inline bool arrives_at(__u32 stream, const int side)
 {
-	return (stream == PHASE2_RESPONDER) == (side == INITIATOR && !sends_queries());
+	return (stream == PHASE2_RESPONDER) == (arriving(side)->origin == RESPONDER);
 }
 
 /*
- * Turn a DNS query into its response at once; the Initiator checks whether it is late. The response is longer. It grows
- * at its head, where XDP always has room; after its tail a driver may have left none. A real server gets the unchanged
- * query through the network stack and sends its response itself.
+ * Turn a frame into the message that follows it at once; the last receiver checks whether that is late. If it is
+ * longer, it grows at its head, where XDP always has room; after its tail a driver may have left none. A real server
+ * gets the unchanged frame through the network stack and responds itself.
  */
-static __always_inline int respond(struct xdp_md *ctx, struct receiver *r, const struct received_frame *frame,
-				   __u32 stream)
+static __always_inline int react(struct xdp_md *ctx, struct receiver *r, const struct received_frame *frame,
+				 __u32 stream, const int side)
 {
-	const volatile struct side_plan *here = &plan.responses[RESPONDER];
+	const volatile struct form *next = &arriving(!side)->form[side];
 	struct flow flow = { .source = frame->destination,
 			     .destination = frame->source,
 			     .source_port = frame->destination_port,
 			     .destination_port = frame->source_port,
 			     .tag = frame->tag };
-	int longer = here->octets - plan.side[RESPONDER].octets;
+	int longer = next->octets - arriving(side)->form[side].octets;
 
-	r->tally[stream].queries++;
-	if (!plan.stateless)
+	r->tally[stream].followed[!side]++;
+	if (side == RESPONDER && !plan.stateless)
 		learn_source(r, frame);
 	if (plan.handed_on)
 		return XDP_PASS;
-	if (bpf_xdp_adjust_head(ctx, -longer) || put(ctx, here, &flow)) {
-		r->unanswered++;
+	if (bpf_xdp_adjust_head(ctx, -longer) || put(ctx, &plan.side[side], next, &flow)) {
+		r->unanswered[side]++;
 		return XDP_ABORTED;
 	}
 	return send_back(ctx);
@@ -230,11 +224,11 @@ static __always_inline int classify_marked(struct xdp_md *ctx, struct receiver *
 	__u32 stream = frame->tag.kind & STREAM_MASK;
 	enum translation translation;
 
-	if (frame->other && side == INITIATOR && stream < STREAMS) {
-		r->tally[stream].wrong_responses++;
+	if (frame->other && stream < STREAMS) {
+		r->tally[stream].wrong[!side]++;
 		return XDP_DROP;
 	}
-	if (!frame->intact || frame->other || stream >= STREAMS ||
+	if (!frame->intact || stream >= STREAMS ||
 	    (frame->tag.connection >= plan.connections && !is_background(frame))) {
 		if (stream < STREAMS)
 			r->tally[stream].damaged++;
@@ -257,8 +251,8 @@ static __always_inline int classify_marked(struct xdp_md *ctx, struct receiver *
 		r->tally[stream].untranslated++;
 	else if (translation == MISTRANSLATED)
 		r->tally[stream].mistranslated++;
-	else if (side == RESPONDER && sends_queries())
-		return respond(ctx, r, frame, stream);
+	else if (arriving(side)->followed)
+		return react(ctx, r, frame, stream, side);
 	else
 		count_expected(r, frame, stream, side);
 	return XDP_DROP;
@@ -289,7 +283,7 @@ static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r
 	/* answer_solicitation() may have resized the frame. */
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
-	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link && parse(data, end, arriving(side, !side), &frame) &&
+	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link && parse(data, end, arriving(side), !side, &frame) &&
 	    (frame.tag.kind & STREAM_MASK) < STREAMS && has_mark(&frame, &t))
 		r->tally[frame.tag.kind & STREAM_MASK].untranslated++;
 	else
@@ -309,23 +303,22 @@ static __always_inline bool looks_damaged(const struct received_frame *frame, co
 
 static __always_inline int receive(struct xdp_md *ctx, const int side)
 {
-	const volatile struct side_plan *here = arriving(side, side);
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct received_frame frame = {};
 	struct receiver *r;
 	struct tuple t;
 	__u32 zero = 0;
-	bool udp, right;
+	bool parsed, right;
 
 	r = bpf_map_lookup_elem(&receivers, &zero);
 	if (!r)
 		return XDP_DROP;
-	udp = parse(data, end, here, &frame);
-	if (!udp && plan.mixed && here->family == FAMILY_IPV4) {
-		udp = parse6(data, end, &plan.background[side], &frame);
-		udp = udp && frame.tag.mark == plan.mark && is_background(&frame);
+	parsed = parse(data, end, arriving(side), side, &frame);
+	if (!parsed && plan.mixed && plan.side[side].family == FAMILY_IPV4) {
+		parsed = parse6(TRANSPORT_UDP, data, end, &plan.background_form, &frame);
+		parsed = parsed && frame.tag.mark == plan.mark && is_background(&frame);
 	}
-	if (!udp)
+	if (!parsed)
 		return classify_other(ctx, r, side);
 	right = mark_confirms(&frame, side);
 	if (right || has_mark(&frame, &t))

@@ -54,7 +54,7 @@ static __always_inline __u64 mixed(__u64 value)
 	return value ^ value >> 33;
 }
 
-/* Both ports as one number; 0 when the frame has none. */
+/* Both ports as one number; 0 when the frame has none. Cards do not hash ICMP's identifiers either. */
 static __always_inline __u32 ports_of(const void *transport, const void *end)
 {
 	const struct udphdr *udp = transport;
@@ -84,8 +84,8 @@ static __always_inline __u64 ipv6_hash(const struct ipv6hdr *ip, const void *end
 
 	if ((const void *)(ip + 1) > end)
 		return 0;
-	/* Neighbour discovery uses the first CPU, as ARP does. */
-	if (ip->nexthdr == IPPROTO_ICMPV6)
+	/* Neighbour discovery (RFC 4861 section 6.1: hop limit 255) uses the first CPU, as ARP does. */
+	if (ip->nexthdr == IPPROTO_ICMPV6 && ip->hop_limit == 255)
 		return 0;
 	if (ip->nexthdr == IPPROTO_UDP)
 		ports = ports_of(ip + 1, end);

@@ -52,10 +52,12 @@ static __always_inline void put_tunnel(void *data, struct address from, int octe
 	put_address6(words + 6, relay_address());
 }
 
-static __always_inline int put4(void *data, void *end, const volatile struct side_plan *side, const struct flow *flow)
+static __always_inline int put4(const enum transport_kind kind, void *data, void *end,
+				const volatile struct side_plan *side, const volatile struct form *form,
+				const struct flow *flow)
 {
 	__be32 source = bpf_htonl(flow->source.low), destination = bpf_htonl(flow->destination.low);
-	int outer = outer_octets(side), octets = side->octets - outer;
+	int outer = outer_octets(side), octets = form->octets - outer;
 	__u64 addresses = (__u64)source + destination;
 	void *whole = data;
 	__u32 *words;
@@ -70,51 +72,64 @@ static __always_inline int put4(void *data, void *end, const volatile struct sid
 		put_tunnel(whole, flow->tunnel, octets - ETH_HLEN);
 	words[0] = bpf_htonl(0x45000000 | (octets - ETH_HLEN));
 	words[1] = 0;
-	words[2] = bpf_htonl(TEST_TTL << 24 | TRANSPORT_PROTOCOL << 16) | (__u32)(__u16)~fold(side->ip_sum + addresses)
-										  << 16;
+	words[2] = bpf_htonl(TEST_TTL << 24 | transport_protocol(kind, false) << 16) |
+		   (__u32)(__u16)~fold(form->ip_sum + addresses) << 16;
 	words[3] = source;
 	words[4] = destination;
-	sum = side->transport_sum + addresses;
-	sum += put_payload(data + UP_TO_PAYLOAD4, &flow->tag, side, octets - UP_TO_PAYLOAD4);
-	put_transport(data + ETH_HLEN + sizeof(struct iphdr), ports_of(flow), octets - ETH_HLEN - sizeof(struct iphdr),
-		      sum);
+	sum = form->transport_sum + pseudo_sum4(kind, addresses);
+	sum += put_payload(data + UP_TO_PAYLOAD4, &flow->tag, form, octets - UP_TO_PAYLOAD4);
+	put_transport(kind, data + ETH_HLEN + sizeof(struct iphdr), form, ports_of(flow),
+		      octets - ETH_HLEN - sizeof(struct iphdr), sum);
 	return 0;
 }
 
-static __always_inline int put6(void *data, void *end, const volatile struct side_plan *side, const struct flow *flow)
+static __always_inline int put6(const enum transport_kind kind, void *data, void *end,
+				const volatile struct side_plan *side, const volatile struct form *form,
+				const struct flow *flow)
 {
-	__u32 *words = data + ETH_HLEN, length = side->octets - ETH_HLEN - sizeof(struct ipv6hdr);
+	__u32 *words = data + ETH_HLEN, length = form->octets - ETH_HLEN - sizeof(struct ipv6hdr);
 	__u64 sum;
 
-	if (data + side->octets > end || data + UP_TO_TAG6 > end)
+	if (data + form->octets > end || data + UP_TO_TAG6 > end)
 		return -1;
 	put_ethernet(data, side, ETH_P_IPV6);
 	words[0] = bpf_htonl(0x60000000);
-	words[1] = bpf_htonl(length << 16 | TRANSPORT_PROTOCOL << 8 | TEST_TTL);
-	sum = side->transport_sum + put_address6(words + 2, flow->source);
+	words[1] = bpf_htonl(length << 16 | transport_protocol(kind, true) << 8 | TEST_TTL);
+	sum = form->transport_sum + put_address6(words + 2, flow->source);
 	sum += put_address6(words + 6, flow->destination);
-	sum += put_payload(data + UP_TO_PAYLOAD6, &flow->tag, side, side->octets - UP_TO_PAYLOAD6);
-	put_transport(data + ETH_HLEN + sizeof(struct ipv6hdr), ports_of(flow), length, sum);
+	sum += put_payload(data + UP_TO_PAYLOAD6, &flow->tag, form, form->octets - UP_TO_PAYLOAD6);
+	put_transport(kind, data + ETH_HLEN + sizeof(struct ipv6hdr), form, ports_of(flow), length, sum);
 	return 0;
 }
 
-static __always_inline int put(struct xdp_md *ctx, const volatile struct side_plan *here, const struct flow *flow)
+static __always_inline int put_as(const enum transport_kind kind, struct xdp_md *ctx,
+				  const volatile struct side_plan *here, const volatile struct form *form,
+				  const struct flow *flow)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
 	if (here->family == FAMILY_IPV4)
-		return put4(data, end, here, flow);
-	return put6(data, end, here, flow);
+		return put4(kind, data, end, here, form, flow);
+	return put6(kind, data, end, here, form, flow);
 }
 
-static __always_inline int put_frame(struct xdp_md *ctx, const volatile struct side_plan *here, const struct flow *flow)
+static __always_inline int put(struct xdp_md *ctx, const volatile struct side_plan *here,
+			       const volatile struct form *form, const struct flow *flow)
 {
-	int longer = plan.longest - here->octets;
+	if (plan.transport == TRANSPORT_ICMP)
+		return put_as(TRANSPORT_ICMP, ctx, here, form, flow);
+	return put_as(TRANSPORT_UDP, ctx, here, form, flow);
+}
+
+static __always_inline int put_frame(struct xdp_md *ctx, const volatile struct side_plan *here,
+				     const volatile struct form *form, const struct flow *flow)
+{
+	int longer = plan.longest - form->octets;
 
 	/* The kernel makes all live frames of a call with one length, the longest. */
 	if (longer > 0 && bpf_xdp_adjust_tail(ctx, -longer))
 		return -1;
-	return put(ctx, here, flow);
+	return put(ctx, here, form, flow);
 }
 
 /*
@@ -299,9 +314,10 @@ static __always_inline void schedule_next(struct schedule *schedule, __u64 next)
 }
 
 static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, const int side,
-				const volatile struct side_plan *here, const struct flow *flow)
+				const volatile struct side_plan *here, const volatile struct form *form,
+				const struct flow *flow)
 {
-	if (put_frame(ctx, here, flow))
+	if (put_frame(ctx, here, form, flow))
 		return XDP_ABORTED;
 	schedule->made++;
 	if (plan.mixed && flow->tag.connection & BACKGROUND_FRAME)
@@ -329,7 +345,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 	if (plan.mixed && stream != PHASE1 && number % plan.mix_of >= plan.mix_foreground) {
 		background_flow(&flow, side,
 				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
-		return send(ctx, schedule, side, &plan.background[side], &flow);
+		return send(ctx, schedule, side, &plan.background[side], &plan.background_form, &flow);
 	}
 	if (stream != PHASE1)
 		prefetch(s, at, side);
@@ -341,7 +357,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 	} else {
 		initiator_flow(&flow, stream == PHASE1 ? number : initiator_connection(number));
 	}
-	return send(ctx, schedule, side, &plan.side[side], &flow);
+	return send(ctx, schedule, side, &plan.side[side], &plan.messages[side].form[side], &flow);
 }
 
 static __always_inline bool finished(const struct schedule *schedule)

@@ -10,10 +10,16 @@
 #ifndef NATGAUGE_MARK_H
 #define NATGAUGE_MARK_H
 
-/* Whether the Initiator sends DNS queries. */
-static __always_inline bool sends_queries(void)
+/* The message that arrives at `side`. */
+static __always_inline const volatile struct message *arriving(const int side)
 {
-	return plan.side[INITIATOR].payload == PAYLOAD_QUERY;
+	return &plan.messages[!side];
+}
+
+/* Whether frames are sent in reaction to others. */
+static __always_inline bool reacts(void)
+{
+	return plan.messages[INITIATOR].followed;
 }
 
 /* Whether the source address and port of the Initiator's frames at the Responder are known in advance. */
@@ -24,12 +30,12 @@ static __always_inline bool source_known(void)
 }
 
 /*
- * Whether marks depend on the four tuple. Not with DNS, because responses return the query's mark; and not where the
- * device keeps the source port but not the source address.
+ * Whether marks depend on the four tuple. Not with reactions, because they return the mark that arrived; and not where
+ * the device keeps the source port but not the source address.
  */
 static __always_inline bool marks_tuples(void)
 {
-	return !sends_queries() && (plan.source_translated || source_known());
+	return !reacts() && (plan.source_translated || source_known());
 }
 
 /* Mark of a frame that arrives at `side` with this four tuple. Upper halves of addresses are constant in a range. */

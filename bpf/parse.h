@@ -34,13 +34,13 @@ static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
 	return sum;
 }
 
-static __always_inline void parse_transport(struct received_frame *frame, const struct transport *from,
-					    const volatile struct side_plan *as)
+static __always_inline void parse_transport(const enum transport_kind kind, struct received_frame *frame,
+					    const struct transport *from, const volatile struct form *form)
 {
-	frame->source_port = source_port_of(from);
-	frame->destination_port = destination_port_of(from);
-	if (as->payload)
-		parse_message(&frame->tag, from + 1);
+	frame->source_port = source_port_of(kind, from, form);
+	frame->destination_port = destination_port_of(kind, from, form);
+	if (form->lettered)
+		parse_letters(&frame->tag, from + 1);
 	else
 		copy_tag(&frame->tag, (void *)(from + 1));
 	frame->intact = false;
@@ -49,16 +49,17 @@ static __always_inline void parse_transport(struct received_frame *frame, const 
 }
 
 /* Whether the frame has a whole tag. For tags that are not in a DNS message, the caller has checked that. */
-static __always_inline bool has_tag(const struct transport *transport, void *end, const volatile struct side_plan *as)
+static __always_inline bool has_tag(const struct transport *transport, void *end, const volatile struct form *form)
 {
-	return !as->payload || (void *)(transport + 1) + UP_TO_LETTERS <= end;
+	return !form->lettered || (void *)(transport + 1) + UP_TO_LETTERS <= end;
 }
 
-/* Compare an intact message with the plan's. */
-static __always_inline void check_message(struct received_frame *frame, const struct transport *transport,
-					  const volatile struct side_plan *as, int octets)
+/* Compare the content of an intact frame with the plan's. */
+static __always_inline void check_content(struct received_frame *frame, const struct transport *transport,
+					  const volatile struct form *form, int octets)
 {
-	frame->other = as->payload && frame->intact && !message_matches(transport + 1, &frame->tag, as, octets);
+	frame->other =
+		form->lettered && frame->intact && !content_matches(transport + 1, &frame->tag, &form->content, octets);
 }
 
 /* Whether a frame has `octets` octets after its Ethernet header. */
@@ -67,9 +68,9 @@ static __always_inline bool has_octets(void *data, void *end, int octets)
 	return (long)end - (long)data >= ETH_HLEN + octets;
 }
 
-static __always_inline bool is_ipv4_test(const struct iphdr *ip)
+static __always_inline bool is_ipv4_test(const struct iphdr *ip, __u8 protocol)
 {
-	return *(__u8 *)ip == 0x45 && ip->protocol == TRANSPORT_PROTOCOL;
+	return *(__u8 *)ip == 0x45 && ip->protocol == protocol;
 }
 
 /* Whether a frame has the headers before IPv4 that the plan requires. Sets the ends of its tunnel. */
@@ -97,10 +98,11 @@ static __always_inline bool outer_length_is(const struct ethhdr *eth, const vola
  * Returns false for frames of another transport or family, and for frames too short for a tag. Octets after the IP
  * packet are ignored. A checksum of 0 is legal over IPv4, so the device may have removed it (RFC 768).
  */
-static __always_inline bool parse4(void *data, void *end, const volatile struct side_plan *as,
+static __always_inline bool parse4(const enum transport_kind kind, void *data, void *end,
+				   const volatile struct side_plan *as, const volatile struct form *form,
 				   struct received_frame *frame)
 {
-	int outer = outer_octets(as), octets = as->octets - outer;
+	int outer = outer_octets(as), octets = form->octets - outer;
 	struct ethhdr *eth = data;
 	struct transport *transport;
 	struct iphdr *ip;
@@ -109,62 +111,78 @@ static __always_inline bool parse4(void *data, void *end, const volatile struct 
 	data += outer;
 	ip = data + ETH_HLEN;
 	transport = (void *)(ip + 1);
-	if (data + UP_TO_TAG4 > end || !parse_outer(eth, as, frame) || !is_ipv4_test(ip) ||
-	    !has_tag(transport, end, as))
+	if (data + UP_TO_TAG4 > end || !parse_outer(eth, as, frame) ||
+	    !is_ipv4_test(ip, transport_protocol(kind, false)) || !transport_is(kind, transport, form) ||
+	    !has_tag(transport, end, form))
 		return false;
-	parse_transport(frame, transport, as);
+	parse_transport(kind, frame, transport, form);
 	frame->source = (struct address){ .low = bpf_ntohl(ip->saddr) };
 	frame->destination = (struct address){ .low = bpf_ntohl(ip->daddr) };
 	if (data + octets > end || ip->tot_len != bpf_htons(octets - ETH_HLEN) ||
-	    !transport_length_is(transport, octets - ETH_HLEN - sizeof(*ip)) ||
+	    !transport_length_is(kind, transport, octets - ETH_HLEN - sizeof(*ip)) ||
 	    !outer_length_is(eth, as, octets - ETH_HLEN)) {
-		frame->other = as->payload && fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
+		frame->other = form->lettered && fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
 			       has_octets(data, end, bpf_ntohs(ip->tot_len)) &&
-			       transport_length_is(transport, bpf_ntohs(ip->tot_len) - sizeof(*ip));
+			       transport_length_is(kind, transport, bpf_ntohs(ip->tot_len) - sizeof(*ip));
 		return true;
 	}
-	sum = transport_sum(transport) + ip->saddr + ip->daddr +
+	sum = transport_sum(kind, transport, false, octets - ETH_HLEN - sizeof(*ip)) +
+	      pseudo_sum4(kind, (__u64)ip->saddr + ip->daddr) +
 	      received_padding_sum(data + UP_TO_TAG4, octets - UP_TO_TAG4);
-	frame->intact =
-		fold(sum_words(ip, sizeof(*ip))) == 0xffff && (transport_unchecked(transport) || fold(sum) == 0xffff);
-	check_message(frame, transport, as, octets - UP_TO_PAYLOAD4);
+	frame->intact = fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
+			(transport_unchecked(kind, transport) || fold(sum) == 0xffff);
+	check_content(frame, transport, form, octets - UP_TO_PAYLOAD4);
 	return true;
 }
 
 /* The same for IPv6, which forbids a checksum of 0 (RFC 8200 section 8.1); the plan may accept it. */
-static __always_inline bool parse6(void *data, void *end, const volatile struct side_plan *as,
-				   struct received_frame *frame)
+static __always_inline bool parse6(const enum transport_kind kind, void *data, void *end,
+				   const volatile struct form *form, struct received_frame *frame)
 {
 	struct ethhdr *eth = data;
 	struct ipv6hdr *ip = data + ETH_HLEN;
 	struct transport *transport = (void *)(ip + 1);
-	int octets = as->octets;
+	int octets = form->octets;
 	__u64 sum;
 
-	if (data + UP_TO_TAG6 > end || eth->h_proto != bpf_htons(ETH_P_IPV6) || ip->nexthdr != TRANSPORT_PROTOCOL ||
-	    !has_tag(transport, end, as))
+	if (data + UP_TO_TAG6 > end || eth->h_proto != bpf_htons(ETH_P_IPV6) ||
+	    ip->nexthdr != transport_protocol(kind, true) || !transport_is(kind, transport, form) ||
+	    !has_tag(transport, end, form))
 		return false;
-	parse_transport(frame, transport, as);
+	parse_transport(kind, frame, transport, form);
 	frame->source = address6(&ip->saddr);
 	frame->destination = address6(&ip->daddr);
 	if (data + octets > end || ip->payload_len != bpf_htons(octets - ETH_HLEN - sizeof(*ip)) ||
-	    !transport_length_is(transport, octets - ETH_HLEN - sizeof(*ip))) {
-		frame->other = as->payload && has_octets(data, end, sizeof(*ip) + bpf_ntohs(ip->payload_len)) &&
-			       transport_length_is(transport, bpf_ntohs(ip->payload_len));
+	    !transport_length_is(kind, transport, octets - ETH_HLEN - sizeof(*ip))) {
+		frame->other = form->lettered && has_octets(data, end, sizeof(*ip) + bpf_ntohs(ip->payload_len)) &&
+			       transport_length_is(kind, transport, bpf_ntohs(ip->payload_len));
 		return true;
 	}
-	sum = transport_sum(transport) + sum_words(&ip->saddr, 32) +
+	sum = transport_sum(kind, transport, true, octets - ETH_HLEN - sizeof(*ip)) + sum_words(&ip->saddr, 32) +
 	      received_padding_sum(data + UP_TO_TAG6, octets - UP_TO_TAG6);
-	frame->unchecked = plan.accept_zero_checksum && transport_unchecked(transport);
-	frame->intact = frame->unchecked || (!transport_unchecked(transport) && fold(sum) == 0xffff);
-	check_message(frame, transport, as, octets - UP_TO_PAYLOAD6);
+	frame->unchecked = plan.accept_zero_checksum && transport_unchecked(kind, transport);
+	frame->intact = frame->unchecked || (!transport_unchecked(kind, transport) && fold(sum) == 0xffff);
+	check_content(frame, transport, form, octets - UP_TO_PAYLOAD6);
 	return true;
 }
 
-static __always_inline bool parse(void *data, void *end, const volatile struct side_plan *as,
+static __always_inline bool parse_as(const enum transport_kind kind, void *data, void *end,
+				     const volatile struct message *message, const int as, struct received_frame *frame)
+{
+	const volatile struct side_plan *side = &plan.side[as];
+	const volatile struct form *form = &message->form[as];
+
+	return side->family == FAMILY_IPV4 ? parse4(kind, data, end, side, form, frame)
+					   : parse6(kind, data, end, form, frame);
+}
+
+/* Parses a frame of a message in the form of side `as`. */
+static __always_inline bool parse(void *data, void *end, const volatile struct message *message, const int as,
 				  struct received_frame *frame)
 {
-	return as->family == FAMILY_IPV4 ? parse4(data, end, as, frame) : parse6(data, end, as, frame);
+	if (plan.transport == TRANSPORT_ICMP)
+		return parse_as(TRANSPORT_ICMP, data, end, message, as, frame);
+	return parse_as(TRANSPORT_UDP, data, end, message, as, frame);
 }
 
 #endif

@@ -44,19 +44,18 @@ static __always_inline __u16 identifier_of(const struct tag *tag)
  * Returns the checksum sum of identifier and letters, which differ between frames. The letters begin at an odd offset,
  * so their sum is shifted by one octet.
  */
-static __always_inline __u64 put_message(void *to, const struct tag *tag, const volatile struct side_plan *side,
+static __always_inline __u64 put_letters(void *to, const struct tag *tag, const volatile struct content *content,
 					 int octets)
 {
-	const volatile struct message *message = &plan.messages[side->payload];
 	const __u32 *from = (const void *)tag;
 	__u64 sum = 0, letters;
 	__u32 last;
 
-	for (int word = 0; word < MESSAGE_WORDS; word++)
+	for (int word = 0; word < CONTENT_WORDS; word++)
 		if (8 * word + 8 <= octets)
-			*(__u64 *)(to + 8 * word) = message->words[word];
+			*(__u64 *)(to + 8 * word) = content->words[word];
 		else if (8 * word + 4 <= octets)
-			*(__u32 *)(to + 8 * word) = message->words[word];
+			*(__u32 *)(to + 8 * word) = content->words[word];
 	for (int word = 0; word < TAG_OCTETS / 4; word++) {
 		letters = letters_of(from[word]);
 		*(__u64 *)(to + LETTERS_AT + 8 * word) = letters;
@@ -83,20 +82,19 @@ static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octe
 }
 
 /*
- * Returns the checksum sum of what side->transport_sum does not contain. The caller has checked that the frame has
+ * Returns the checksum sum of what form->transport_sum does not contain. The caller has checked that the frame has
  * `octets` octets from `to` on.
  */
-static __always_inline __u64 put_payload(void *to, const struct tag *tag, const volatile struct side_plan *side,
-					 int octets)
+static __always_inline __u64 put_payload(void *to, const struct tag *tag, const volatile struct form *form, int octets)
 {
-	return side->payload ? put_message(to, tag, side, octets) : put_plain(to, tag, octets);
+	return form->lettered ? put_letters(to, tag, &form->content, octets) : put_plain(to, tag, octets);
 }
 
 /*
  * Reads the tag from a DNS message. A name in another form results in mark 0, which no trial has. The caller has
  * checked that the frame contains all letters.
  */
-static __always_inline void parse_message(struct tag *tag, const void *from)
+static __always_inline void parse_letters(struct tag *tag, const void *from)
 {
 	__u32 *words = (void *)tag;
 	__u64 wrong = 0;
@@ -110,18 +108,17 @@ static __always_inline void parse_message(struct tag *tag, const void *from)
 }
 
 /* Whether a message of `octets` octets, all of them in the frame, equals the plan's. */
-static __always_inline bool message_matches(const void *from, const struct tag *tag,
-					    const volatile struct side_plan *side, int octets)
+static __always_inline bool content_matches(const void *from, const struct tag *tag,
+					    const volatile struct content *content, int octets)
 {
-	const volatile struct message *message = &plan.messages[side->payload];
 	__u64 difference = *(const __u16 *)from ^ identifier_of(tag);
 
-	for (int word = 0; word < MESSAGE_WORDS; word++)
+	for (int word = 0; word < CONTENT_WORDS; word++)
 		if (8 * word + 8 <= octets)
-			difference |= (*(const __u64 *)(from + 8 * word) ^ message->words[word]) & message->mask[word];
+			difference |= (*(const __u64 *)(from + 8 * word) ^ content->words[word]) & content->mask[word];
 		else if (8 * word + 4 <= octets)
 			difference |=
-				(*(const __u32 *)(from + 8 * word) ^ message->words[word]) & (__u32)message->mask[word];
+				(*(const __u32 *)(from + 8 * word) ^ content->words[word]) & (__u32)content->mask[word];
 	return !difference;
 }
 

@@ -34,8 +34,10 @@ enum constant {
 	TEST_TTL = 10,
 	/* Octets of struct tag in a frame, after the UDP header: all that a 64-octet IPv4 frame has room for. */
 	TAG_OCTETS = 18,
+	/* Messages of a connection: one that each side sends. */
+	MOST_MESSAGES = 2,
 	/* 64-bit words of the longest DNS message, a response with an IPv6 address. */
-	MESSAGE_WORDS = 12,
+	CONTENT_WORDS = 12,
 	/* Offset of the tag in a DNS message, where it is written as letters of four bits each. */
 	LETTERS_AT = 13,
 	/* A key for each 32-bit word of a four tuple that varies, and one more. */
@@ -55,8 +57,8 @@ enum stream { PHASE1 = 0, PHASE2_INITIATOR = 1, PHASE2_RESPONDER = 2, STREAMS = 
 /* Delay differences are counted separately by sign. */
 enum sign { NOT_NEGATIVE = 0, NEGATIVE = 1, SIGNS = 2 };
 
-/* Content after the UDP header: a tag and padding, or a DNS message with the tag in the queried name. */
-enum payload { PAYLOAD_PLAIN = 0, PAYLOAD_QUERY = 1, PAYLOAD_RESPONSE = 2, PAYLOADS = 3 };
+/* The header between IP and the tag: UDP, or ICMP echo. */
+enum transport_kind { TRANSPORT_UDP = 0, TRANSPORT_ICMP = 1 };
 
 enum family { FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
 
@@ -114,24 +116,39 @@ struct sampling {
 };
 
 /* A DNS message as in a frame; identifier and letters of the name, which differ between frames, are 0. */
+struct content {
+	__u64 words[CONTENT_WORDS];
+	__u64 mask[CONTENT_WORDS]; /* bits in which a received message must equal words */
+};
+
+/* Frames of one message, as written on one side. */
+struct form {
+	__u32 octets;
+	__u32 lettered;	 /* 1: after the transport header `content` with the tag in letters; 0: tag and padding */
+	__u16 type_code; /* ICMP: as in a frame */
+	__u16 reply;	 /* ICMP: 1: the identifier is the destination's */
+	__u32 unused;
+	/* Checksum sums of the octets that are equal in all frames. */
+	__u64 ip_sum;	     /* IPv4 header without addresses */
+	__u64 transport_sum; /* pseudo header without addresses, transport header without ports, rest of payload */
+	struct content content;
+};
+
+/* A frame of a connection. */
 struct message {
-	__u64 words[MESSAGE_WORDS];
-	__u64 mask[MESSAGE_WORDS]; /* bits in which a received message must equal words */
+	enum side origin; /* side whose schedule sends this message, or the first of the messages that it reacts to */
+	__u32 followed;	  /* 1: its receiver sends the next message at once */
+	struct form form[SIDES];
 };
 
 struct side_plan {
 	__u32 ethernet[3]; /* gateway's and own MAC address, as in a frame */
 	enum family family;
 	enum family link; /* of the outer header where the frames are in a tunnel; otherwise the same */
-	__u32 octets;	  /* length of the frames on this side */
 	__u16 mac[3];
-	__u16 unused[3];
-	enum payload payload;
-	/* Checksum sums of the octets that are equal in all frames. */
-	__u64 ip_sum;		/* IPv4 header without addresses */
-	__u64 transport_sum;	/* pseudo header without addresses, transport header without ports, rest of payload */
-	struct addresses own;	/* of this side's hosts */
-	struct addresses other; /* of the other side's hosts, as written on this side */
+	__u16 unused;
+	struct addresses own;	     /* of this side's hosts */
+	struct addresses other;	     /* of the other side's hosts, as written on this side */
 	struct addresses neighbours; /* for which ARP and NDP are answered */
 };
 
@@ -160,6 +177,7 @@ struct plan {
 	__u32 mark;
 	enum order order;
 	enum reading reading;
+	enum transport_kind transport;
 	__u32 stamped;	     /* 1: every frame carries its own sending time */
 	__u32 record_delays; /* bit per stream */
 	__u32 source_translated;
@@ -173,7 +191,6 @@ struct plan {
 	__u32 handed_on; /* 1: correct queries go to the network stack of the Responder's port */
 	__u32 senders;
 	__u32 accept_zero_checksum; /* 1: a UDP checksum of 0 over IPv6 does not make a frame a damaged one */
-	__u32 unused;
 	/* Phase 2: frame i of a direction is in the foreground if i modulo mix_of < mix_foreground (RFC 8219 section
 	 * 5.3). */
 	__u32 mixed;
@@ -199,9 +216,9 @@ struct plan {
 	struct customer_edges edges;
 	struct sampling sampling[STREAMS];
 	struct side_plan side[SIDES];
-	struct side_plan background[SIDES]; /* native IPv6 */
-	struct side_plan responses[SIDES];  /* for DNS responses */
-	struct message messages[PAYLOADS];
+	struct message messages[MOST_MESSAGES]; /* by sending side */
+	struct side_plan background[SIDES];	/* native IPv6 */
+	struct form background_form;
 };
 
 /* Written by the engine and read by the programs while they run. */
@@ -296,9 +313,10 @@ struct tally {
 	__u64 pairs;
 	__s64 variation_minimum;
 	__s64 variation_maximum;
-	__u64 queries;	       /* correct ones at the Responder; received then counts their responses */
-	__u64 wrong_responses; /* intact, but with other content; not part of received */
-	__u64 zero_checksums;  /* part of received: over IPv6 with a UDP checksum of 0 */
+	__u64 followed[MOST_MESSAGES]; /* correct ones that a reaction follows; received then counts the last reaction
+					*/
+	__u64 wrong[MOST_MESSAGES];    /* intact, but with other content; not part of received */
+	__u64 zero_checksums;	       /* part of received: over IPv6 with a UDP checksum of 0 */
 };
 
 /* Arrived and missing frames of one stream of one sender. */
@@ -326,7 +344,7 @@ struct receiver {
 	__u64 neighbour_replies[SIDES];
 	__u64 stored;
 	__u64 remapped;
-	__u64 unanswered; /* queries whose response could not be written */
+	__u64 unanswered[SIDES]; /* frames whose reaction could not be written */
 };
 
 /* Frames redirected to a port; per CPU and port. */

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* The header between IP and the tag: UDP (RFC 768). Only this file depends on its layout. */
+/*
+ * The header between IP and the tag. Only this file and those of the transports depend on its layout. The kind is known
+ * at compile time in each of the callers, which are compiled once for each: UDP frames cost nothing for the others.
+ */
 #ifndef NATGAUGE_TRANSPORT_H
 #define NATGAUGE_TRANSPORT_H
 
-#define TRANSPORT_PROTOCOL IPPROTO_UDP
+#include "icmp.h"
+#include "udp.h"
 
 struct transport {
-	struct udphdr header;
+	union {
+		struct udphdr udp;
+		struct echo echo;
+	};
 };
 
 /*
@@ -18,48 +25,69 @@ struct transport {
 #define UP_TO_TAG4     (UP_TO_PAYLOAD4 + TAG_OCTETS)
 #define UP_TO_TAG6     (UP_TO_PAYLOAD6 + TAG_OCTETS)
 
-/* Never 0, which means "no checksum" (RFC 768) and is forbidden over IPv6 (RFC 8200 section 8.1). */
-static __always_inline __u16 transport_checksum(__u64 sum)
+/* Number in the IP header. */
+static __always_inline __u8 transport_protocol(const enum transport_kind kind, const bool ipv6)
 {
-	__u16 check = ~fold(sum);
-
-	return check ? check : 0xffff;
+	return kind == TRANSPORT_UDP ? IPPROTO_UDP : ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
 }
 
-/* `sum` is the checksum sum of addresses, length and payload; `ports` are in network byte order. */
-static __always_inline void put_transport(struct transport *to, __u32 ports, __u16 length, __u64 sum)
+/* `sum` is the checksum sum of pseudo header and payload; `ports` are in network byte order. */
+static __always_inline void put_transport(const enum transport_kind kind, struct transport *to,
+					  const volatile struct form *form, __u32 ports, __u16 length, __u64 sum)
 {
-	*(__be32 *)to = ports;
-	to->header.len = bpf_htons(length);
-	to->header.check = transport_checksum(sum + ports);
+	if (kind == TRANSPORT_ICMP)
+		put_echo(&to->echo, form, ports, sum);
+	else
+		put_udp(&to->udp, ports, length, sum);
 }
 
-static __always_inline __u16 source_port_of(const struct transport *from)
+/* Whether the header is that of the form's message. */
+static __always_inline bool transport_is(const enum transport_kind kind, const struct transport *from,
+					 const volatile struct form *form)
 {
-	return bpf_ntohs(from->header.source);
+	return kind != TRANSPORT_ICMP || from->echo.type_code == form->type_code;
 }
 
-static __always_inline __u16 destination_port_of(const struct transport *from)
+static __always_inline __u16 source_port_of(const enum transport_kind kind, const struct transport *from,
+					    const volatile struct form *form)
 {
-	return bpf_ntohs(from->header.dest);
+	return kind == TRANSPORT_ICMP ? echo_source(&from->echo, form) : bpf_ntohs(from->udp.source);
 }
 
-/* Checksum sum of header and tag, and of the pseudo header without addresses. */
-static __always_inline __u64 transport_sum(const struct transport *from)
+static __always_inline __u16 destination_port_of(const enum transport_kind kind, const struct transport *from,
+						 const volatile struct form *form)
 {
-	return sum_words(from, sizeof(*from) + TAG_OCTETS) + from->header.len + bpf_htons(TRANSPORT_PROTOCOL);
+	return kind == TRANSPORT_ICMP ? echo_destination(&from->echo, form) : bpf_ntohs(from->udp.dest);
 }
 
-/* Whether the header's length field is `octets`. */
-static __always_inline bool transport_length_is(const struct transport *from, __u16 octets)
+/* The part of a checksum sum that the addresses are. ICMP over IPv4 has no pseudo header. */
+static __always_inline __u64 pseudo_sum4(const enum transport_kind kind, __u64 addresses)
 {
-	return from->header.len == bpf_htons(octets);
+	return kind == TRANSPORT_ICMP ? 0 : addresses;
+}
+
+/* Checksum sum of header and tag, and of the pseudo header without addresses. `length`: from the header on. */
+static __always_inline __u64 transport_sum(const enum transport_kind kind, const struct transport *from,
+					   const bool ipv6, __u16 length)
+{
+	__u64 sum = sum_words(from, sizeof(*from) + TAG_OCTETS);
+
+	if (kind == TRANSPORT_ICMP)
+		return ipv6 ? sum + bpf_htons(length) + bpf_htons(IPPROTO_ICMPV6) : sum;
+	return sum + from->udp.len + bpf_htons(IPPROTO_UDP);
+}
+
+/* Whether the header's length field, if it has one, is `octets`. */
+static __always_inline bool transport_length_is(const enum transport_kind kind, const struct transport *from,
+						__u16 octets)
+{
+	return kind == TRANSPORT_ICMP || from->udp.len == bpf_htons(octets);
 }
 
 /* Whether the frame has no checksum. */
-static __always_inline bool transport_unchecked(const struct transport *from)
+static __always_inline bool transport_unchecked(const enum transport_kind kind, const struct transport *from)
 {
-	return !from->header.check;
+	return kind != TRANSPORT_ICMP && !from->udp.check;
 }
 
 #endif

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::shared::{LETTERS_AT, MESSAGE_WORDS, TAG_OCTETS};
+use crate::shared::{CONTENT_WORDS, LETTERS_AT, TAG_OCTETS};
 use crate::tester::types;
 
 /// Labels after the tag's; `test` is reserved for tests (RFC 6761 section 6.2).
@@ -46,14 +46,14 @@ impl Query {
     }
 }
 
-/// A message, and a mask of the bits in which a received message must equal it.
+/// The octets of a message, and a mask of the bits in which a received message must equal them.
 #[derive(Debug, Clone, Default)]
-pub struct Message {
+pub struct Content {
     octets: Vec<u8>,
     mask: Vec<u8>,
 }
 
-impl Message {
+impl Content {
     fn put(&mut self, octets: &[u8]) {
         self.put_masked(octets, &vec![0xff; octets.len()]);
     }
@@ -109,15 +109,15 @@ impl Message {
         &self.octets
     }
 
-    /// The message for the frame programs.
-    pub fn shared(&self) -> types::message {
-        types::message { words: words(&self.octets), mask: words(&self.mask) }
+    /// The content for the frame programs.
+    pub fn shared(&self) -> types::content {
+        types::content { words: words(&self.octets), mask: words(&self.mask) }
     }
 }
 
 /// Octets as words in memory order, filled up with zeros.
-fn words(octets: &[u8]) -> [u64; MESSAGE_WORDS] {
-    let mut words = [0; MESSAGE_WORDS];
+fn words(octets: &[u8]) -> [u64; CONTENT_WORDS] {
+    let mut words = [0; CONTENT_WORDS];
     for (word, eight) in words.iter_mut().zip(octets.chunks(8)) {
         let mut whole = [0; 8];
         whole[..eight.len()].copy_from_slice(eight);
@@ -133,9 +133,9 @@ mod tests {
     #[test]
     fn every_message_fits_the_words_and_is_a_multiple_of_four_octets_long() {
         for message in
-            [Query::A, Query::Aaaa].into_iter().flat_map(|kind| [Message::query(kind), Message::response(kind)])
+            [Query::A, Query::Aaaa].into_iter().flat_map(|kind| [Content::query(kind), Content::response(kind)])
         {
-            assert!(message.octets.len() <= 8 * MESSAGE_WORDS && message.octets.len() % 4 == 0);
+            assert!(message.octets.len() <= 8 * CONTENT_WORDS && message.octets.len() % 4 == 0);
             assert_eq!(message.octets.len(), message.mask.len());
         }
     }

@@ -9,6 +9,7 @@ pub mod dns;
 pub mod failure;
 pub mod flow;
 pub mod host;
+pub mod messages;
 pub mod neighbour;
 pub mod netns;
 pub mod plan;
@@ -23,6 +24,7 @@ pub mod sender;
 pub mod shared;
 pub mod softwire;
 pub mod table;
+pub mod transport;
 pub mod trial;
 
 /// The frame programs and the structs that they share with the engine, generated from bpf/ at build time.

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Computes the frame programs' plan, their read-only data, from a request.
 
-use crate::dns::{Message, Query};
+use crate::dns::Content;
+use crate::messages::Message;
 use crate::request::{
-    four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, Transport, ETHERNET,
+    four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, ETHERNET,
 };
 use crate::shared::{
-    INITIATOR, PAYLOADS, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, QUERY, RESPONDER, RESPONSE, SIDES,
-    STREAMS, TAG_OCTETS, TEST_TTL,
+    BOTH, INITIATOR, MOST_MESSAGES, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, SIDES, STREAMS,
+    TAG_OCTETS, TEST_TTL,
 };
 use crate::table;
 use crate::tester::types;
+use crate::transport::{self, Transport};
 
 /// Octets of a state table for which a core's own caches have room.
 const CACHED_OCTETS: u64 = 1 << 18;
@@ -67,42 +69,50 @@ fn sum(octets: &[u8]) -> u64 {
     octets.chunks(2).map(|pair| u64::from(u16::from_ne_bytes([pair[0], *pair.get(1).unwrap_or(&0)]))).sum()
 }
 
-/// Content after the transport header, with 0 where frames differ.
-struct Payload {
-    kind: types::payload,
-    octets: Vec<u8>,
+/// Tag and padding, for frames of `octets` octets with headers of `headers` octets. The tag is 0 here, because frames
+/// differ in it; the octets after it are 0, 1, ... (RFC 2544 C.2.6.4).
+fn plain(octets: u32, headers: u32) -> Vec<u8> {
+    let padding = (0..octets - headers - TAG_OCTETS).map(|at| at as u8);
+    std::iter::repeat_n(0, TAG_OCTETS as usize).chain(padding).collect()
 }
 
-impl Payload {
-    /// Tag and padding.
-    fn plain(octets: u32) -> Self {
-        Self { kind: types::payload::PAYLOAD_PLAIN, octets: [vec![0; TAG_OCTETS as usize], padding(octets)].concat() }
-    }
-
-    fn query(query: Query) -> Self {
-        Self { kind: types::payload::PAYLOAD_QUERY, octets: Message::query(query).octets().to_vec() }
-    }
-
-    fn response(query: Query) -> Self {
-        Self { kind: types::payload::PAYLOAD_RESPONSE, octets: Message::response(query).octets().to_vec() }
+/// Frames of a message behind these headers; with tag and padding, they have `octets` octets.
+fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -> types::form {
+    let (family, headers) = (before.family, ETHERNET + before.octets() + transport::HEADER);
+    let content = message.content.as_ref();
+    let payload = content.map_or_else(|| plain(octets, headers), |content| content.octets().to_vec());
+    let octets = headers + payload.len() as u32;
+    let length = transport::HEADER as u16 + payload.len() as u16;
+    let total = family.header_octets() as u16 + length;
+    let protocol = transport.protocol(family);
+    types::form {
+        octets,
+        lettered: u32::from(content.is_some()),
+        type_code: u16::from_ne_bytes([message.icmp_type(family), 0]),
+        reply: (message.sender == RESPONDER).into(),
+        ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, protocol]].concat()),
+        transport_sum: sum(&[transport.summed(message, family, length), payload].concat()),
+        content: content.map(Content::shared).unwrap_or_default(),
+        ..Default::default()
     }
 }
 
-/// Octets after the tag: 0, 1, ... (RFC 2544 C.2.6.4).
-fn padding(octets: u32) -> Vec<u8> {
-    (0..octets).map(|at| at as u8).collect()
+/// The messages of a connection. Each side sends one, and its number is that of the side.
+fn messages(request: &Request) -> [types::message; MOST_MESSAGES] {
+    let (transport, octets) = (request.frame.transport, request.octets());
+    let headers = request.headers();
+    let messages = request.frame.messages();
+    BOTH.map(|sender| {
+        let message = &messages[sender];
+        types::message {
+            origin: types::side(if message.reacts { INITIATOR } else { sender } as u32),
+            followed: u32::from(messages.get(sender + 1).is_some_and(|next| next.reacts)),
+            form: BOTH.map(|side| form(headers[side], transport, message, octets[side])),
+        }
+    })
 }
 
-fn side(
-    headers: Headers,
-    macs: ([u8; 6], [u8; 6]),
-    own: &AddressRange,
-    other: &AddressRange,
-    transport: Transport,
-    payload: &Payload,
-) -> types::side_plan {
-    let behind_ip = transport.octets + payload.octets.len() as u32;
-    let octets = ETHERNET + headers.octets() + behind_ip;
+fn side(headers: Headers, macs: ([u8; 6], [u8; 6]), own: &AddressRange, other: &AddressRange) -> types::side_plan {
     let named = |family| match family {
         Family::Ipv4 => types::family::FAMILY_IPV4,
         Family::Ipv6 => types::family::FAMILY_IPV6,
@@ -110,18 +120,11 @@ fn side(
     let (own_mac, gateway_mac) = macs;
     let ethernet = [gateway_mac, own_mac].concat();
     let word = |at: usize| u32::from_ne_bytes([ethernet[at], ethernet[at + 1], ethernet[at + 2], ethernet[at + 3]]);
-    let total = (headers.family.header_octets() + behind_ip) as u16;
-    let length = (behind_ip as u16).to_be_bytes();
     types::side_plan {
         ethernet: [word(0), word(4), word(8)],
         mac: [0, 2, 4].map(|at| u16::from_ne_bytes([own_mac[at], own_mac[at + 1]])),
         family: named(headers.family),
         link: named(headers.link()),
-        octets,
-        payload: payload.kind,
-        ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, transport.protocol]].concat()),
-        // The length is in the header and in the pseudo header (RFC 768, RFC 8200 section 8.1).
-        transport_sum: sum(&[&length[..], &length, &[0, transport.protocol], &payload.octets].concat()),
         own: addresses(own),
         other: addresses(other),
         neighbours: addresses(own),
@@ -147,54 +150,35 @@ fn reading(request: &Request) -> types::reading {
     }
 }
 
-/// Payload of a side's frames of `octets` octets.
-fn payload(request: &Request, headers: Headers, octets: u32) -> Payload {
-    let before = ETHERNET + headers.octets() + request.frame.transport().octets;
-    request.frame.query.map_or_else(|| Payload::plain(octets - before - TAG_OCTETS), Payload::query)
-}
-
-/// Both sides of foreground frames, with their payloads.
-fn ends(
-    request: &Request,
-    macs: [([u8; 6], [u8; 6]); SIDES],
-    payloads: &[Payload; SIDES],
-) -> [types::side_plan; SIDES] {
-    let (initiator, responder, transport) = (&request.initiator, &request.responder, request.frame.transport());
+/// Both sides of foreground frames.
+fn ends(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::side_plan; SIDES] {
+    let (initiator, responder) = (&request.initiator, &request.responder);
     let mapped = initiator.customer_edges.as_ref().map(CustomerEdges::addresses);
     let hosts = mapped.as_ref().or(responder.destination_addresses.as_ref()).unwrap_or(&initiator.source_addresses);
     let [inside, outside] = request.headers();
     let own = if inside.tunnelled { hosts } else { &initiator.source_addresses };
-    let (other, packets) = (&initiator.destination_addresses, &payloads[INITIATOR]);
     [
         types::side_plan {
             neighbours: addresses(&initiator.source_addresses),
-            ..side(inside, macs[INITIATOR], own, other, transport, packets)
+            ..side(inside, macs[INITIATOR], own, &initiator.destination_addresses)
         },
-        side(outside, macs[RESPONDER], &responder.addresses, hosts, transport, &payloads[RESPONDER]),
+        side(outside, macs[RESPONDER], &responder.addresses, hosts),
     ]
-}
-
-/// DNS query and response, where the trial has them.
-fn messages(request: &Request) -> [types::message; PAYLOADS] {
-    let mut messages = [types::message::default(); PAYLOADS];
-    if let Some(query) = request.frame.query {
-        messages[QUERY] = Message::query(query).shared();
-        messages[RESPONSE] = Message::response(query).shared();
-    }
-    messages
 }
 
 /// Both sides of background frames; the gateways are those of the foreground.
 fn background(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::side_plan; SIDES] {
     let Some(background) = &request.background else { return Default::default() };
     let (initiator, responder) = (&background.initiator_addresses, &background.responder_addresses);
-    let transport = request.frame.transport();
     let native = Headers::from(Family::Ipv6);
-    let payload = payload(request, native, request.background_octets());
-    [
-        side(native, macs[INITIATOR], initiator, responder, transport, &payload),
-        side(native, macs[RESPONDER], responder, initiator, transport, &payload),
-    ]
+    [side(native, macs[INITIATOR], initiator, responder), side(native, macs[RESPONDER], responder, initiator)]
+}
+
+/// Background frames.
+fn background_form(request: &Request) -> types::form {
+    let message = &request.frame.messages()[INITIATOR];
+    let octets = request.background.as_ref().map(|_| request.background_octets());
+    octets.map(|octets| form(Family::Ipv6.into(), request.frame.transport, message, octets)).unwrap_or_default()
 }
 
 /// Timed frames of each stream; the request has been checked.
@@ -251,8 +235,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
     let tuples = permutation(space, &mut keys);
     let readings = permutation(request.connections, &mut keys);
     let largest = tuples.rows * tuples.columns.by;
-    let (initiator, octets, headers) = (&request.initiator, request.octets(), request.headers());
-    let sent = [INITIATOR, RESPONDER].map(|side| payload(request, headers[side], octets[side]));
+    let initiator = &request.initiator;
     types::plan {
         mark: request.mark,
         order: match request.order {
@@ -262,6 +245,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
             Order::WithReplacement => types::order::ORDER_WITH_REPLACEMENT,
         },
         reading: reading(request),
+        transport: request.frame.transport.shared(),
         stamped: u32::from(request.record_delays || request.frame_timeout_ms.is_some()),
         record_delays: delay_streams(request),
         source_translated: u32::from(request.translation.source == Source::Translated),
@@ -273,7 +257,6 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         record_loss_times: u32::from(request.record_loss_times),
         handed_on: u32::from(request.frame.handed_on),
         accept_zero_checksum: u32::from(request.accept_zero_checksum),
-        unused: 0,
         senders: request.senders.cpus.len() as u32,
         batch: request.senders.batch,
         stall_ns: request.senders.stall_ns,
@@ -298,12 +281,10 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         sampling: sampling(request),
         pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),
         edges: initiator.customer_edges.as_ref().map(|edges| customer_edges(edges, largest)).unwrap_or_default(),
-        side: ends(request, macs, &sent),
-        background: background(request, macs),
-        responses: request.frame.query.map_or_else(Default::default, |query| {
-            ends(request, macs, &[Payload::response(query), Payload::response(query)])
-        }),
+        side: ends(request, macs),
         messages: messages(request),
+        background: background(request, macs),
+        background_form: background_form(request),
     }
 }
 

@@ -303,10 +303,10 @@ impl<'obj> Programs<'obj> {
                 sum.foreign[side] += cpu.foreign[side];
                 sum.damaged_unmarked[side] += cpu.damaged_unmarked[side];
                 sum.neighbour_replies[side] += cpu.neighbour_replies[side];
+                sum.unanswered[side] += cpu.unanswered[side];
             }
             sum.stored += cpu.stored;
             sum.remapped += cpu.remapped;
-            sum.unanswered += cpu.unanswered;
         }
         sum
     }

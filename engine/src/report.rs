@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::messages::MessageName;
 use crate::request::Quantity;
 
 /// Version of both results.
@@ -57,6 +58,17 @@ pub struct Silence {
     pub to_ns: u64,
 }
 
+/// Arrivals of one message of a stream's connections.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MessageCounts {
+    pub name: MessageName,
+    /// Correct ones.
+    pub received: u64,
+    /// Intact, but with other content; not part of received.
+    pub wrong: u64,
+}
+
 /// One direction of one phase.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -79,12 +91,8 @@ pub struct Counts {
     /// Part of received: over IPv6 with a UDP checksum of 0. Absent: such frames are damaged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_checksums: Option<u64>,
-    /// Correct queries at the Responder; received then counts correct responses. Absent: plain frames.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub questions_received: Option<u64>,
-    /// Intact responses with other content than expected; not part of received. Absent: plain frames.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wrong_answers: Option<u64>,
+    /// The message that the side sends, and its reactions, in their order. The correct ones of the last are `received`.
+    pub messages: Vec<MessageCounts>,
     /// Responder: frames not sent, because no stored connection was found for them.
     pub skipped: u64,
     /// Part of made: native IPv6. Absent: no background was requested.
@@ -145,7 +153,7 @@ pub struct StateTable {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Port {
-    /// Frames that the port did not accept (drops of xdp_devmap_xmit), and queries whose response could not be written.
+    /// Frames that the port did not accept (drops of xdp_devmap_xmit), and frames whose reaction could not be written.
     pub refused: u64,
     pub redirect_errors: u64,
     /// Frames without a mark of this trial.

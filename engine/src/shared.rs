@@ -2,7 +2,7 @@
 //! Numbers of bpf/shared.h with the Rust types that the engine uses. Their values come from the generated enums.
 #![allow(missing_docs, reason = "described in bpf/shared.h")]
 
-use crate::tester::types::{constant, payload, side, sign, stream};
+use crate::tester::types::{constant, side, sign, stream};
 
 pub const INITIATOR: usize = side::INITIATOR.0 as usize;
 pub const RESPONDER: usize = side::RESPONDER.0 as usize;
@@ -21,10 +21,6 @@ pub const NOT_NEGATIVE: u32 = sign::NOT_NEGATIVE.0;
 pub const NEGATIVE: u32 = sign::NEGATIVE.0;
 pub const SIGNS: u32 = sign::SIGNS.0;
 
-pub const QUERY: usize = payload::PAYLOAD_QUERY.0 as usize;
-pub const RESPONSE: usize = payload::PAYLOAD_RESPONSE.0 as usize;
-pub const PAYLOADS: usize = payload::PAYLOADS.0 as usize;
-
 pub const MAX_SENDERS: usize = constant::MAX_SENDERS.0 as usize;
 pub const MAX_PIECES: u64 = constant::MAX_PIECES.0 as u64;
 pub const ENTRY4_OCTETS: u32 = constant::ENTRY4_OCTETS.0;
@@ -39,7 +35,8 @@ pub const DELAY_BUCKETS: u32 = constant::DELAY_BUCKETS.0;
 pub const DUE_FRACTION: u32 = constant::DUE_FRACTION.0;
 pub const TEST_TTL: u8 = constant::TEST_TTL.0 as u8;
 pub const TAG_OCTETS: u32 = constant::TAG_OCTETS.0;
-pub const MESSAGE_WORDS: usize = constant::MESSAGE_WORDS.0 as usize;
+pub const MOST_MESSAGES: usize = constant::MOST_MESSAGES.0 as usize;
+pub const CONTENT_WORDS: usize = constant::CONTENT_WORDS.0 as usize;
 pub const LETTERS_AT: u32 = constant::LETTERS_AT.0;
 pub const STREAM_BITS: u32 = constant::STREAM_BITS.0;
 pub const CONNECTION_BITS: u32 = constant::CONNECTION_BITS.0;

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from natgauge.measurer import Counts, Delays, Direction, Variation
+from natgauge.measurer import Arrivals, Counts, Delays, Direction, Variation
 from natgauge.trial_evidence import CpuStalls, PortDrops
 from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
 
@@ -26,8 +26,7 @@ def counts_of(stream: StreamCounts) -> Counts:
         mistranslated=stream.mistranslated,
         skipped=stream.skipped or 0,
         zero_checksums=stream.zero_checksums or 0,
-        wrong_answers=stream.wrong_answers or 0,
-        questions=stream.questions_received,
+        messages=tuple(Arrivals(message.name, message.received, message.wrong) for message in stream.messages),
         background=stream.background_frames or 0,
         background_received=stream.background_received or 0,
         nominal_seconds=(stream.nominal_ns or 0) / 1e9,

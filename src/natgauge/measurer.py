@@ -161,6 +161,21 @@ class TrialPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Arrivals of one message of a connection, such as a DNS response.
+
+    Attributes:
+        name: of the message.
+        received: correct ones.
+        wrong: intact ones with other content, not part of `received`.
+    """
+
+    name: str
+    received: int
+    wrong: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """Raw frame counts of one direction of one phase; all >= 0.
 
@@ -171,8 +186,8 @@ class Counts:
     `stalled_seconds`: sum of the senders' stalls in this phase that were longer than the bound; None = not known.
     `lost_in_stalls`: lost frames that were due during or shortly after a stall of a core of the tester or the device;
     None = not known.
-    For DNS queries, `received` counts correct answers, `wrong_answers` counts intact answers with other content, and
-    `questions` counts queries that reached the far side (None = not known).
+    `messages`: arrivals of the message that the side sends, and of the reactions to it, in their order; `received`
+    counts the last of them. Empty = not known.
     `background` and `background_received` are the native IPv6 frames among `offered` and `received`.
     `skipped` frames were intended, but could not be generated because the Responder read an empty entry of its table.
     With `record_loss_times`, in seconds since the start of the phase's schedule: `last_lost_seconds`, the sending time
@@ -192,8 +207,7 @@ class Counts:
     mistranslated: int = 0
     skipped: int = 0
     zero_checksums: int = 0
-    wrong_answers: int = 0
-    questions: int | None = None
+    messages: tuple[Arrivals, ...] = ()
     background: int = 0
     background_received: int = 0
     nominal_seconds: float = 0.0
@@ -210,6 +224,11 @@ class Counts:
     def lost(self) -> int:
         """Frames that the port accepted and that did not return correctly: offered - received."""
         return self.offered - self.received
+
+    @property
+    def wrong(self) -> int:
+        """Intact frames with other content, of all messages."""
+        return sum(message.wrong for message in self.messages)
 
     @property
     def busy_seconds(self) -> float:

@@ -212,7 +212,7 @@ def _wrong(stream: _Stream, evidence: TrialEvidence) -> Judgement | None:
         "mistranslated": counts.mistranslated,
         "damaged": counts.damaged,
         "duplicated": counts.duplicates,
-        "answered wrong": counts.wrong_answers,
+        "with wrong content": counts.wrong,
     }
     faults = {name: number for name, number in wrong.items() if number}
     leaked = counts.untranslated + counts.mistranslated

@@ -193,9 +193,9 @@ fn over_ipv6_a_query_is_answered_too() {
 type Row = (&'static str, fn(&mut Vec<u8>), &'static [&'static str]);
 
 const UNANSWERED: &[Row] = &[
-    ("another type is not what was sent", |m| m[TYPE + 1] = 15, &["damaged"]),
-    ("another name is not what was sent", |m| m[ZONE] = b'm', &["damaged"]),
-    ("a cut message is not what was sent", |m| m.truncate(66), &["damaged"]),
+    ("another type is not what was sent", |m| m[TYPE + 1] = 15, &["wrong queries"]),
+    ("another name is not what was sent", |m| m[ZONE] = b'm', &["wrong queries"]),
+    ("a cut message is not what was sent", |m| m.truncate(66), &["wrong queries"]),
     ("a mark of another trial is none of ours", |m| m[LABEL] = b'p', &["foreign"]),
     ("a name that is not in our letters is none of ours", |m| m[LABEL + 3] = b'z', &["foreign"]),
 ];

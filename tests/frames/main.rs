@@ -11,6 +11,7 @@ mod floor;
 mod frame;
 mod generator;
 mod harness;
+mod icmp;
 mod receiver;
 mod softwire;
 mod times;

@@ -46,9 +46,10 @@ fn counts(received: &Received) -> Vec<(&'static str, u64)> {
         ("mistranslated", sum(|tally| tally.mistranslated)),
         ("foreign", received.foreign.iter().sum()),
         ("stored", received.stored),
-        ("queries", sum(|tally| tally.queries)),
-        ("wrong responses", sum(|tally| tally.wrong_responses)),
-        ("unanswered", received.unanswered),
+        ("queries", sum(|tally| tally.followed[INITIATOR])),
+        ("wrong queries", sum(|tally| tally.wrong[INITIATOR])),
+        ("wrong responses", sum(|tally| tally.wrong[RESPONDER])),
+        ("unanswered", received.unanswered.iter().sum()),
     ]
 }
 

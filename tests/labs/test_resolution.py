@@ -25,7 +25,7 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside
-from natgauge.measurer import Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Arrivals, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.records.store import Memory
 
 soak = pytest.mark.soak
@@ -64,9 +64,10 @@ def every_one_answered(outcome: TrialOutcome, queries: int) -> None:
     """All of phase 1 and so many of phase 2, each once and right."""
     assert outcome.verdict is Verdict.PASS, outcome.reason
     counts = queries_of(outcome)
-    assert (counts.offered, counts.received, counts.questions) == (queries, queries, queries)
-    assert (counts.wrong_answers, counts.duplicates, counts.late, counts.damaged) == (0, 0, 0, 0)
-    assert (outcome.phase1.received, outcome.phase1.questions, outcome.stored) == (N, N, N)
+    assert (counts.offered, counts.received) == (queries, queries)
+    assert counts.messages == (Arrivals("query", queries), Arrivals("response", queries))
+    assert (counts.duplicates, counts.late, counts.damaged) == (0, 0, 0)
+    assert (outcome.phase1.received, outcome.phase1.messages[0].received, outcome.stored) == (N, N, N)
     assert outcome.table_count in {None, N}
 
 
@@ -93,9 +94,11 @@ def test_a_known_loss_is_counted_and_its_way_is_known(port: str, tmp_path: Path,
     counts = queries_of(tolerated)
     assert counts.offered == QUERIES
     assert counts.lost == pytest.approx(QUERIES / 1000, abs=1)
-    assert counts.questions == (counts.offered if back else counts.received)
-    assert counts.wrong_answers == 0
-    assert any(f"{counts.lost} of {QUERIES} queries were not answered right" in remark for remark in tolerated.remarks)
+    assert counts.messages[0].received == (counts.offered if back else counts.received)
+    assert counts.wrong == 0
+    assert any(
+        f"{counts.lost} of {QUERIES} exchanges of messages were not completed" in remark for remark in tolerated.remarks
+    )
 
 
 @soak
@@ -120,8 +123,9 @@ def test_the_highest_rate_is_found_by_trials_whose_counts_are_exact(tmp_path: Pa
     for counts in passed:
         lost = counts["offered_frames"] - counts["received_frames"]
         assert 0 <= lost <= counts["offered_frames"] / 10_000
-        assert counts["questions_received"] >= counts["received_frames"]
-        assert counts["wrong_answers"] == 0
+        query, response = counts["messages"]
+        assert query["received"] >= response["received"] == counts["received_frames"]
+        assert response["wrong"] == 0
 
 
 def captured(device: NamespaceDevice, trial: Callable[[], TrialOutcome]) -> list[Datagram]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Counts, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, Arrivals, Counts, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
 from natgauge.paired.slices import CostBlock, CostPlan, CostRound
 from natgauge.procedures.kit.result.delay_statistics import recorded
 from natgauge.procedures.kit.time_budget import nominal_seconds
@@ -294,7 +294,7 @@ class Gateway(Measurer):
             intended=frames,
             offered=offered,
             received=max(min(forwarded - refused, offered) - int(offered * self.loses_share) - wrong, 0),
-            wrong_answers=wrong,
+            messages=(Arrivals("response", 0, wrong),) if wrong else (),
             late=late,
             untranslated=offered if self.leaks_copies else 0,
             nominal_seconds=nominal,

@@ -69,7 +69,7 @@ RIGHT = [
     },
     {
         **EXAMPLE,
-        "frame": {"size": 114, "side": "responder", "query": "aaaa"},
+        "frame": {"size": 114, "side": "responder", "transport": "udp", "query": "aaaa"},
         "phase2": {"initiator": STREAM},
     },
     {

@@ -6,12 +6,15 @@ from __future__ import annotations
 import ipaddress
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from natgauge.bench.address_plan import AddressPlan
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
 from natgauge.bench.ranges import Range, parse_ports
 from natgauge.bench.traffic import DEFAULT_CONNECTIONS, check_rate, make_plan
 from natgauge.errors import UsageError
@@ -169,6 +172,46 @@ def test_more_sources_than_the_outside_address_has_ports_are_refused() -> None:
     assert "64512" in message
     routed = AddressPlan(INSIDE4, OUTSIDE4, translated=False)
     assert make_plan(options, routed).connections == 129024
+
+
+def test_echo_requests_have_identifiers_in_place_of_source_ports_and_one_sequence_number() -> None:
+    plan = make_plan(TrafficOptions(transport="icmp"), NAT44)
+    assert (plan.connections, plan.source_ports.count, plan.destination_ports.count) == (64_512, 64_512, 1)
+    assert plan.frame(("ipv4", "ipv4")).transport == "icmp"
+    assert make_plan(TrafficOptions(), NAT44).frame(("ipv4", "ipv4")).transport is None
+    two = TrafficOptions(transport="icmp", destination_ports="1-2")
+    assert "destination ports: 1-2 with transport icmp" in refusal(two)
+    assert "64512 four tuples" in refusal(TrafficOptions(transport="icmp", connections=64_513))
+
+
+@pytest.mark.parametrize(
+    ("metric", "dut", "choices", "words"),
+    [
+        ("throughput", "map-e", {}, "transport: icmp, but the recipe of map-e is for udp only"),
+        ("resolution-rate", "nftables-nat44", {}, "transport: icmp, but resolution-rate sends DNS queries by UDP"),
+        ("throughput", "jool-nat64", {}, "the recipe of jool-nat64 is for udp only"),
+        (
+            "throughput", "tayga-nat64", {"foreground_share": 0.5},
+            "transport: icmp, but throughput sends native IPv6 in the background by UDP",
+        ),
+    ],
+)  # fmt: skip
+def test_a_transport_that_gateway_or_metric_does_not_have_is_refused(
+    metric: str, dut: str, choices: dict[str, Any], words: str
+) -> None:
+    question = ask(metric, dut, {"transport": "icmp", **choices})
+    with pytest.raises(UsageError) as caught:
+        Bench(question.cell).plan(metric, question.settings)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(("transport", "files"), [("udp", "udp_timeout"), ("icmp", "icmp")])
+def test_each_transport_has_time_outs_of_its_own(transport: str, files: str) -> None:
+    for dut in ("nftables-nat44", "464xlat-tayga"):
+        recipe = Bench(ask("throughput", dut, {"transport": transport, "connections": 100}).cell).recipe
+        for one in (recipe, recipe.of_devices(recipe.length)[recipe.holder]):
+            assert one.knobs.udp_timeout is not None
+            assert all(f"nf_conntrack_{files}" in path for path in one.knobs.udp_timeout.paths)
 
 
 def test_a_space_beyond_the_largest_number_needs_a_number() -> None:

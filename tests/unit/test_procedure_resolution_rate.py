@@ -19,7 +19,7 @@ from natgauge.bench.question import ask
 from natgauge.bench.traffic import make_plan
 from natgauge.errors import UsageError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.measurer import Ability, Counts, Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Ability, Arrivals, Counts, Direction, Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, ResolutionRateSettings
 from natgauge.trial_evidence import TrialEvidence
@@ -81,7 +81,7 @@ def test_wrong_answers_count_like_lost_ones_and_are_named() -> None:
     device = gateway(forwards=300_000, answers_wrong=0.0005)
     assert measure(device).summary.median < 200_000
     failed = [outcome for outcome in device.outcomes if outcome.verdict is Verdict.FAIL]
-    assert any("answered wrong" in outcome.reason for outcome in failed)
+    assert any("with wrong content" in outcome.reason for outcome in failed)
     assert measure(gateway(forwards=300_000, answers_wrong=0.00005)).summary.median > 200_000
 
 
@@ -147,11 +147,13 @@ def answered(phase2: Counts, **changed: Any) -> TrialEvidence:
 
 
 def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:
-    phase2 = Counts(intended=1000, offered=1000, received=990, wrong_answers=4, questions=996)
+    phase2 = Counts(
+        intended=1000, offered=1000, received=990, messages=(Arrivals("query", 996), Arrivals("response", 990, 4))
+    )
     evidence = answered(phase2, placement="shared")
     found = judge(evidence)
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, "device")
-    assert "4 answered wrong of 1000 frames, 10 lost in all" in found.reason
+    assert "4 with wrong content of 1000 frames, 10 lost in all" in found.reason
     assert judge(replace(evidence, loss_tolerance=0.01)).verdict is Verdict.PASS
 
 
@@ -162,7 +164,7 @@ def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:
 def test_what_a_server_did_not_read_in_time_is_not_the_devices(
     received: int, late: int, dropped: int, limited_by: str
 ) -> None:
-    phase2 = Counts(intended=1000, offered=1000, received=received, late=late, questions=1000)
+    phase2 = Counts(intended=1000, offered=1000, received=received, late=late)
     evidence = answered(phase2, placement="isolated", server_dropped=dropped)
     found = judge(evidence)
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, limited_by)

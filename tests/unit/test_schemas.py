@@ -196,6 +196,8 @@ def test_a_wrong_request_is_refused_by_schema_and_engine_alike(where: str, value
     assert where.split(".", maxsplit=1)[0] in refusal
 
 
+ECHOES = changed(EXAMPLE, ("frame.transport", "icmp"), ("initiator.destination_ports", {"first": 1, "last": 1}))
+
 #: By what the engine says: a request that breaks one rule between fields, which the schema knows as well.
 BOTH_KNOW = {
     "phase1: missing: only a stateless trial has none": changed(EXAMPLE, ("phase1", ABSENT)),
@@ -237,6 +239,10 @@ BOTH_KNOW = {
     ),
     "phase2.responder: {}: with frame.query it only responds: leave it out": changed(EXAMPLE, ("frame", ASKING)),
     "frame.handed_on: true: only queries can be: name frame.query": changed(EXAMPLE, ("frame.handed_on", True)),
+    "frame.query: aaaa: is of transport udp: leave it out": changed(
+        EXAMPLE, ("frame", {**ASKING, "transport": "icmp"}), ("phase2.responder", ABSENT)
+    ),
+    "background: {}: is of transport udp: leave it out": changed(ECHOES, ("background", BACKGROUND)),
     "background: {}: is not possible with frame.query: leave it out": changed(
         EXAMPLE, ("frame", ASKING), ("phase2.responder", ABSENT), ("background", BACKGROUND)
     ),
@@ -329,6 +335,9 @@ ENGINE_ALONE = {
     "a port set has fewer ports": changed(EDGES, ("initiator.source_ports.last", 1025)),
     "customer edges have one router: must be one address": changed(
         EDGES, ("initiator.source_addresses.last", "2001:2::3")
+    ),
+    "is the sequence number of transport icmp, which no device has in its table: must be one": changed(
+        ECHOES, ("initiator.destination_ports.last", 2)
     ),
     "customer edges send ipv6, and the Responder speaks ipv4": changed(
         EXAMPLE, ("initiator.customer_edges", EDGES["initiator"]["customer_edges"])

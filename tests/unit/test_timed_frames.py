@@ -17,7 +17,7 @@ from natgauge.trials import Frame
 from natgauge.words import Family
 
 #: Every option of the traffic that shapes a frame, with a value that is not its default.
-FRAME_OPTIONS = {"frame_size": 300, "frame_side": "responder"}
+FRAME_OPTIONS = {"frame_size": 300, "frame_side": "responder", "transport": "icmp"}
 #: Options that choose four tuples, and the number and order of connections.
 OTHERS = {*RANGES, "connections", "subscribers", "order"}
 

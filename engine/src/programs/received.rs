@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counts of the receivers, summed over all CPUs.
 
-use crate::shared::{BOTH, PHASE2, SIDES, STREAMS};
+use crate::shared::{BOTH, MOST_MESSAGES, PHASE2, SIDES, STREAMS};
 use crate::tester::types;
 
 /// Sums over all CPUs.
@@ -19,8 +19,8 @@ pub struct Received {
     pub stored: u64,
     /// Frames whose outside source differed from the one learned.
     pub remapped: u64,
-    /// Queries whose response could not be written.
-    pub unanswered: u64,
+    /// By port: frames whose reaction could not be written.
+    pub unanswered: [u64; SIDES],
 }
 
 impl Received {
@@ -36,16 +36,18 @@ impl Received {
             tally.untranslated -= earlier.untranslated;
             tally.mistranslated -= earlier.mistranslated;
             tally.background -= earlier.background;
-            tally.queries -= earlier.queries;
-            tally.wrong_responses -= earlier.wrong_responses;
+            for at in 0..MOST_MESSAGES {
+                tally.followed[at] -= earlier.followed[at];
+                tally.wrong[at] -= earlier.wrong[at];
+            }
         }
         for side in BOTH {
             self.foreign[side] -= before.foreign[side];
             self.damaged_unmarked[side] -= before.damaged_unmarked[side];
             self.neighbour_replies[side] -= before.neighbour_replies[side];
+            self.unanswered[side] -= before.unanswered[side];
         }
         self.remapped -= before.remapped;
-        self.unanswered -= before.unanswered;
         self
     }
 }
@@ -64,8 +66,10 @@ pub(super) fn add(total: &mut types::tally, part: &types::tally) {
     }
     total.pairs += part.pairs;
     total.background += part.background;
-    total.queries += part.queries;
-    total.wrong_responses += part.wrong_responses;
+    for at in 0..MOST_MESSAGES {
+        total.followed[at] += part.followed[at];
+        total.wrong[at] += part.wrong[at];
+    }
     total.zero_checksums += part.zero_checksums;
     total.received += part.received;
     total.duplicates += part.duplicates;

@@ -35,6 +35,7 @@ beyond_schema! {
     PORT_SETS = "the mapping rule has too few port sets",
     SET_PORTS = "a port set has fewer ports",
     ROUTER = "customer edges have one router: must be one address",
+    ONE_SEQUENCE = "is the sequence number of transport icmp, which no device has in its table: must be one",
     MAP_T = "customer edges send ipv6, and the Responder speaks ipv4",
     NUMBERED = "too many frames in one stream to be distinguished",
 }

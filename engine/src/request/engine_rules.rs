@@ -7,13 +7,15 @@ use super::addresses::{halves, AddressRange, Gateway, PortRange};
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
     AFTER_STEP, AS_MANY, CONNECTIONS, FAMILY, FOREGROUND, FRAME, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX,
-    OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS, UNICAST,
+    ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS,
+    UNICAST,
 };
 use super::frame::{Family, FCS, LIVE_FRAME_OCTETS};
 use super::model::{
     Background, DelaySamples, Frames, Initiator, Order, Phase2, Rate, Reading, Request, Step, Stream, LONGEST_NAME,
 };
 use crate::failure::{Failure, Outcome};
+use crate::transport::Transport;
 
 const MOST_SPACE: u64 = 1 << 62;
 /// `with-replacement` draws 32-bit positions.
@@ -47,6 +49,10 @@ fn check_sides(request: &Request) -> Outcome<()> {
     check_range("initiator.destination_addresses", &i.destination_addresses, i.headers().family)?;
     check_ports("initiator.source_ports", &i.source_ports)?;
     check_ports("initiator.destination_ports", &i.destination_ports)?;
+    let numbers = i.destination_ports.count();
+    if request.frame.transport == Transport::Icmp && numbers > 1 {
+        return refuse("initiator.destination_ports", format!("{numbers} ports"), ONE_SEQUENCE, "");
+    }
     check_range("responder.addresses", &r.addresses, r.family)?;
     check_as_many("initiator.destination_addresses", &i.destination_addresses, "responder.addresses", &r.addresses)?;
     if let Some(pool) = &request.translation.pool {

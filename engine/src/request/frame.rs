@@ -6,8 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::bounds::Whole;
-use crate::dns::{Message, Query};
+use crate::dns::Query;
+use crate::messages::Message;
 use crate::shared::TAG_OCTETS;
+use crate::transport::{self, Transport};
 
 /// Octets of an Ethernet frame's check sequence.
 pub const FCS: u32 = 4;
@@ -16,18 +18,6 @@ pub const LIVE_FRAME_OCTETS: u32 = 3408;
 const LONGEST_FRAME: u64 = (LIVE_FRAME_OCTETS + FCS) as u64;
 /// Octets of an Ethernet header.
 pub const ETHERNET: u32 = 14;
-
-/// The header between IP and the tag.
-#[derive(Debug, Clone, Copy)]
-pub struct Transport {
-    /// Its number in the IP header.
-    pub protocol: u8,
-    /// Length of its header.
-    pub octets: u32,
-}
-
-/// RFC 768.
-const UDP: Transport = Transport { protocol: 17, octets: 8 };
 
 /// The IP version of a side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -95,6 +85,8 @@ pub struct Frame {
     #[serde(with = "Whole::<64, LONGEST_FRAME>")]
     pub size: u32,
     pub side: SideName,
+    #[serde(default)]
+    pub transport: Transport,
     /// Each frame of the Initiator is a DNS query of this type, with the tag in its name, and the Responder answers at
     /// once. Received frames are then correct responses at the Initiator, and delays are those of query and response
     /// together. Absent: plain test frames.
@@ -106,15 +98,16 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The header after the IP header.
-    pub fn transport(&self) -> Transport {
-        UDP
+    /// The messages of a connection.
+    pub fn messages(&self) -> Vec<Message> {
+        self.transport.messages(self.query)
     }
 
     /// Octets without FCS of the shortest frame with these headers: all headers and the tag, or a whole query.
     pub fn least(&self, headers: Headers) -> u32 {
-        let payload = self.query.map_or(TAG_OCTETS, |query| Message::query(query).octets().len() as u32);
-        ETHERNET + headers.octets() + self.transport().octets + payload
+        let sent = self.messages().into_iter().filter(|message| !message.reacts);
+        let payload = sent.map(|message| message.content.map_or(TAG_OCTETS, |content| content.octets().len() as u32));
+        ETHERNET + headers.octets() + transport::HEADER + payload.max().unwrap_or(TAG_OCTETS)
     }
 
     /// Octets without FCS of the longest frame with these headers.

@@ -5,7 +5,9 @@
 use serde_json::{json, Value};
 
 use super::model::{Reading, Request};
+use crate::dns::Query;
 use crate::failure::{Failure, Outcome};
+use crate::transport::Transport;
 
 /// One rule: in words, in JSON schema, and in Rust.
 pub struct Rule {
@@ -20,7 +22,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 20] = [
+pub const SCHEMA_RULES: [Rule; 22] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -200,6 +202,24 @@ pub const SCHEMA_RULES: [Rule; 20] = [
         broken: |request| (request.frame.handed_on && request.frame.query.is_none()).then_some("true"),
     },
     Rule {
+        field: "frame.query",
+        text: "is of transport udp: leave it out",
+        schema: || with_icmp(at("frame.query", json!(false))),
+        broken: |request| {
+            let name = request.frame.query.map(|query| match query {
+                Query::A => "a",
+                Query::Aaaa => "aaaa",
+            });
+            name.filter(|_| request.frame.transport == Transport::Icmp)
+        },
+    },
+    Rule {
+        field: "background",
+        text: "is of transport udp: leave it out",
+        schema: || with_icmp(json!({"properties": {"background": false}})),
+        broken: |request| (request.background.is_some() && request.frame.transport == Transport::Icmp).then_some("{}"),
+    },
+    Rule {
         field: "background",
         text: "is not possible with frame.query: leave it out",
         schema: || with_query(json!({"properties": {"background": false}})),
@@ -244,6 +264,11 @@ fn is_stateless() -> Value {
 fn with_query(then: Value) -> Value {
     let frame = json!({"properties": {"frame": {"required": ["query"]}}, "required": ["frame"]});
     json!({"if": frame, "then": then})
+}
+
+fn with_icmp(then: Value) -> Value {
+    let frame = json!({"properties": {"transport": {"const": "icmp"}}, "required": ["transport"]});
+    json!({"if": {"properties": {"frame": frame}, "required": ["frame"]}, "then": then})
 }
 
 fn reading_once(then: Value) -> Value {

@@ -6,11 +6,12 @@ use std::cmp::Reverse;
 use crate::disturbance::DisturbedTimes;
 use crate::flow::Flow;
 use crate::host::{self, Stall, Stalls};
+use crate::messages::{self, Message};
 use crate::port::{Drops, Port};
 use crate::programs::{Offered, Received};
 use crate::report::{
-    self, Buckets, Clock, Counts, Cpu, Delay, Frame, Phase2, PhaseName, Ports, Role, Silence, StateTable, TrialResult,
-    Variation,
+    self, Buckets, Clock, Counts, Cpu, Delay, Frame, MessageCounts, Phase2, PhaseName, Ports, Role, Silence,
+    StateTable, TrialResult, Variation,
 };
 use crate::request::FCS;
 use crate::shared::{
@@ -113,7 +114,7 @@ impl Trial<'_> {
         let worst = |of: fn(&types::schedule) -> u64| parts.iter().map(|part| of(part)).max().unwrap_or(0);
         let interval = 1e9 / flow.step.map_or(flow.rate, |step| step.rate);
         let mixed = self.request.background.is_some() && stream != PHASE1;
-        let (timed, queries) = (self.request.record_loss_times, self.request.frame.query.is_some());
+        let timed = self.request.record_loss_times;
         Some(Counts {
             intended_frames: flow.intended(),
             intended_rate: flow.rate,
@@ -127,8 +128,7 @@ impl Trial<'_> {
             untranslated: tally.untranslated,
             mistranslated: tally.mistranslated,
             zero_checksums: self.request.accept_zero_checksum.then_some(tally.zero_checksums),
-            questions_received: queries.then_some(tally.queries),
-            wrong_answers: queries.then_some(tally.wrong_responses),
+            messages: self.messages(stream, tally),
             background_frames: mixed.then(|| parts.iter().map(|part| part.background).sum()),
             background_received: mixed.then_some(tally.background),
             skipped: parts.iter().map(|part| part.skipped).sum(),
@@ -153,6 +153,18 @@ impl Trial<'_> {
                 Delay { due_in_stalls, ..delay }
             }),
         })
+    }
+
+    /// Arrivals of each message of a stream; `received` counts those of the last.
+    fn messages(&self, stream: usize, tally: &types::tally) -> Vec<MessageCounts> {
+        let messages = self.request.frame.messages();
+        let followed = |at: usize| messages.get(at + 1).is_some_and(|next| next.reacts);
+        let counts = |(at, message): (usize, &Message)| MessageCounts {
+            name: message.name,
+            received: if followed(at) { tally.followed[at] } else { tally.received },
+            wrong: tally.wrong[at],
+        };
+        messages::of_stream(&messages, stream).map(counts).collect()
     }
 
     /// Number of a flow's `lost` frames that were due in disturbed times; None where not all of them are known.
@@ -189,15 +201,11 @@ impl Trial<'_> {
 
     /// Frames too damaged to read their stream: attributed to the last phase and, by port, to a direction.
     fn damaged_without_stream(&self, stream: usize, received: &Received) -> u64 {
-        let phase2 = self.request.phase2.is_some();
-        let queries = self.request.frame.query.is_some();
-        let responses = if queries { received.damaged_unmarked[INITIATOR] } else { 0 };
-        match stream {
-            PHASE1 if !phase2 => received.damaged_unmarked[RESPONDER] + responses,
-            PHASE2_INITIATOR => received.damaged_unmarked[RESPONDER] + responses,
-            PHASE2_RESPONDER => received.damaged_unmarked[INITIATOR],
-            _ => 0,
+        if stream == PHASE1 && self.request.phase2.is_some() {
+            return 0;
         }
+        let messages = self.request.frame.messages();
+        messages::of_stream(&messages, stream).map(|(_, message)| received.damaged_unmarked[1 - message.sender]).sum()
     }
 
     /// Number of a flow's frames to be timed that were due in disturbed times.
@@ -290,9 +298,8 @@ fn bucket_bounds(at: u32) -> (i64, i64) {
 
 fn port_report(side: usize, port: &Port, received: &Received, offered: Offered, before: Drops) -> report::Port {
     let after = port.drops().unwrap_or(before);
-    let unanswered = if side == RESPONDER { received.unanswered } else { 0 };
     report::Port {
-        refused: offered.refused + unanswered,
+        refused: offered.refused + received.unanswered[side],
         redirect_errors: offered.redirect_errors,
         foreign: received.foreign[side],
         neighbour_replies: received.neighbour_replies[side],

@@ -122,7 +122,7 @@ class Bench:
             UsageError: the first thing that is wrong.
         """
         self.cell = cell
-        self.recipe: Recipe = load(cell.dut)
+        self.recipe: Recipe = load(cell.dut).carrying(cell.traffic.transport)
         self.lab: Lab = self._planned_lab() if lab is None else lab
         addresses = address_plan(self.lab.ground, self.recipe)
         addresses = replace(addresses, port_sets=chosen_sets(self.recipe, cell.device))
@@ -193,6 +193,7 @@ class Bench:
             )
         if Ability.BACKGROUND in settings.needs() and addresses.translated and addresses.outside.family == "ipv6":
             raise UsageError("foreground share: a NAT66 translates native IPv6, too; leave it out")
+        self._refuse_transport(procedure.metric, settings)
         if settings.query is not None:
             ports = self.traffic.destination_ports
             queries.refuse_unlike(procedure.metric, ports.first, ports.last, self.cell.traffic.frame_size)
@@ -211,6 +212,13 @@ class Bench:
             external.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
         refuse_unfit(self.recipe, planned.demand, self._known_limits)
         return planned
+
+    def _refuse_transport(self, metric: str, settings: TrialSettings) -> None:
+        """Refuse metrics whose frames can only be UDP datagrams."""
+        transport = self.traffic.transport
+        if transport != "udp" and (settings.query is not None or Ability.BACKGROUND in settings.needs()):
+            what = "DNS queries" if settings.query is not None else "native IPv6 in the background"
+            raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out")
 
     @property
     def _known_limits(self) -> dict[str, int]:
@@ -364,7 +372,8 @@ class Bench:
     def timed_frames(self) -> tuple[TimedFrames, ...]:
         """Properties of the frames of each address family, for which plain forwarding and a cable are timed."""
         families = dict.fromkeys((self.address_plan.inside.family, self.address_plan.outside.family))
-        return tuple(TimedFrames(family, self.octets_on(family), self.traffic.connections) for family in families)
+        number, transport = self.traffic.connections, self.traffic.transport
+        return tuple(TimedFrames(family, self.octets_on(family), number, transport) for family in families)
 
     def _rounds_of_slices(self) -> SliceRounds | None:
         """Rounds that time the device's frames, made once for all procedures; None = they cannot be timed here."""
@@ -422,9 +431,10 @@ class Bench:
         self._observer.stage("looking up what the tester itself can do (measured once per host and setting)")
         delays, variation = settings.times_frames, Ability.VARIATION in settings.needs()
         families = {self.address_plan.inside.family, self.address_plan.outside.family}
-        query = settings.query
+        query, transport = settings.query, self.traffic.transport
         kinds_sent = [
-            FrameKind(family, self.octets_on(family, query), delays, variation, query) for family in sorted(families)
+            FrameKind(family, self.octets_on(family, query), delays, variation, query, transport)
+            for family in sorted(families)
         ]
         highest = [highest_rates(kind, self.lab.sender_cpus, self.traffic.connections) for kind in kinds_sent]
         phase1, phase2 = min(rates.phase1 for rates in highest), min(rates.phase2 for rates in highest)
@@ -432,7 +442,8 @@ class Bench:
 
     def _own_delays(self, rate: float, seconds: float, *, variation: bool) -> Delays:
         family = self.address_plan.inside.family
-        kind = FrameKind(family, self.octets_on(family), delays=True, variation=variation)
+        octets, transport = self.octets_on(family), self.traffic.transport
+        kind = FrameKind(family, octets, delays=True, variation=variation, transport=transport)
         return own_delays(kind, self.lab.sender_cpus, rate, seconds)
 
     def octets_on(self, family: Family, query: Query | None = None) -> int:

@@ -15,7 +15,7 @@ from natgauge.counts import (
     port_drops_of,
     stalls_of,
 )
-from natgauge.measurer import MOST_TOGETHER, Counts, Direction, TrialOutcome, TrialPlan
+from natgauge.measurer import MOST_TOGETHER, Arrivals, Counts, Direction, TrialOutcome, TrialPlan
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.trials import phase1_of
 from natgauge.verdicts import judge
@@ -101,7 +101,7 @@ def judged(  # noqa: PLR0913 - what decides in addition to the raw trial, each b
             *_fault_remarks("device", raw.faults),
             *_fault_remarks("server", raw.server_refused),
             *_background_remarks(phase2),
-            *_query_remarks(phase2),
+            *_message_remarks(phase2),
         ),
     )
 
@@ -173,14 +173,19 @@ def _background_remarks(phase2: Mapping[Direction, Counts]) -> list[str]:
     ]
 
 
-def _query_remarks(phase2: Mapping[Direction, Counts]) -> list[str]:
-    """Remarks on the direction in which queries or answers were lost."""
+def _message_remarks(phase2: Mapping[Direction, Counts]) -> list[str]:
+    """Remarks on the messages that were lost, where frames are followed by reactions."""
     return [
-        f"{counts.lost} of {counts.offered} queries were not answered right and in time: {counts.questions} had come "
-        f"to the far side, {counts.wrong_answers} were answered wrong, {counts.late} late"
+        f"{counts.lost} of {counts.offered} exchanges of messages were not completed right and in time "
+        f"({'; '.join(map(_arrived, counts.messages))}; {counts.late} late)"
         for counts in phase2.values()
-        if counts.questions is not None and counts.lost
+        if len(counts.messages) > 1 and counts.lost
     ]
+
+
+def _arrived(message: Arrivals) -> str:
+    wrong = f", {message.wrong} with wrong content" if message.wrong else ""
+    return f"{message.name}: {message.received} received{wrong}"
 
 
 def _fault_remarks(who: str, faults: Mapping[str, int]) -> list[str]:

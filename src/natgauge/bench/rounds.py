@@ -27,7 +27,7 @@ from natgauge.trials import (
     TrialRequest,
     compare,
 )
-from natgauge.words import QUANTITIES, Family, Quantity
+from natgauge.words import QUANTITIES, Family, Quantity, Transport
 
 #: Requests have a rate, which slices do not keep.
 RATE: Final = 1e6
@@ -47,6 +47,7 @@ class TimedFrames(NamedTuple):
     family: Family
     octets: int
     connections: int
+    transport: Transport = "udp"
 
 
 class Visited(Protocol):
@@ -182,7 +183,11 @@ def fault_of(counts: ContestantCounts, connections: int, standing: int | None) -
 
 def forwarding_of(frames: TimedFrames, place: Mapping[str, object]) -> Cell:
     """Return the cell of plain forwarding of such frames, in a lab with these options."""
-    traffic: Mapping[str, object] = {"connections": frames.connections, "frame_size": frames.octets}
+    traffic: Mapping[str, object] = {
+        "connections": frames.connections,
+        "frame_size": frames.octets,
+        "transport": frames.transport,
+    }
     return ask("throughput", load(f"linux-{frames.family}").origin, {**traffic, **place}).cell
 
 
@@ -197,5 +202,6 @@ def over_cable(frames: TimedFrames, lab: CableLab, cpu: int, connections: int | 
         phase1=Phase1(rate=RATE),
         phase2=None,
         sender_cpus=(cpu,),
+        transport=frames.transport,
     )
     return Contestant(name="cable", trial=trial)

@@ -22,7 +22,7 @@ from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports
 from natgauge.errors import UsageError
 from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
-from natgauge.words import MAXIMUM_CONNECTIONS, QUERY_OCTETS, Family, Order, Query, Side
+from natgauge.words import MAXIMUM_CONNECTIONS, QUERY_OCTETS, Family, Order, Query, Side, Transport
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
@@ -82,6 +82,7 @@ class TrafficPlan:
         destination_ports: the Responder's.
         frame_size: octets with FCS on `frame_side`.
         frame_side: side of the device to which `frame_size` applies.
+        transport: what the frames are.
         order: order of phase 1.
         mapped_addresses: the Initiator's as the Responder writes them, in the same number and order; None where they
             become known only in phase 1.
@@ -101,6 +102,7 @@ class TrafficPlan:
     destination_ports: Range
     frame_size: int
     frame_side: Side
+    transport: Transport
     order: Order
     mapped_addresses: Addresses | None = None
     subscribers: int | None = None
@@ -120,7 +122,8 @@ class TrafficPlan:
         from natgauge.trials import Frame  # noqa: PLC0415
 
         if query is None:
-            return Frame(size=self.frame_size, side=self.frame_side)
+            transport = None if self.transport == "udp" else self.transport
+            return Frame(size=self.frame_size, side=self.frame_side, transport=transport)
         if self.tunnelled:
             return Frame(size=QUERY_OCTETS[families[1]], side="responder", query=query, handed_on=handed_on)
         return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query, handed_on=handed_on)
@@ -177,12 +180,16 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         destination_ports=destination_ports,
         frame_size=size,
         frame_side=options.frame_side,
+        transport=options.transport,
         order=options.order,
         mapped_addresses=_as_responder_writes(sources, around),
         subscribers=None if around.port_sets is None else subscribers,
         edges=edges,
         tunnelled=around.tunnelled,
     )
+    if options.transport == "icmp":
+        _check_echoes(plan)
+        connections = min(plan.space, DEFAULT_CONNECTIONS) if connections is None else connections
     if edges is not None and connections is None:
         connections = min(plan.space, max(DEFAULT_CONNECTIONS, subscribers * CONNECTIONS_PER_EDGE))
     return _with_connections(plan, connections, with_pool(around, plan), named=_ranges_named(options))
@@ -236,6 +243,17 @@ def _check_port_pool(plan: TrafficPlan, around: AddressPlan) -> None:
         )
 
 
+def _check_echoes(plan: TrafficPlan) -> None:
+    """Refuse several destination ports of ICMP echo: devices identify connections by the identifier alone."""
+    ports = plan.destination_ports
+    if ports.count > 1:
+        raise UsageError(
+            f"destination ports: {ports.first}-{ports.last} with transport icmp, which has identifiers in place of "
+            "source ports and no destination ports; use one number, which is then the sequence number, and more source "
+            "or destination addresses"
+        )
+
+
 def _check_connections(connections: int | None) -> int | None:
     if connections is not None and not 1 <= connections <= MAXIMUM_CONNECTIONS:
         raise UsageError(f"connections: {connections} is outside of 1 to {MAXIMUM_CONNECTIONS} (2^31)")
@@ -249,7 +267,9 @@ def _ports(
     wide = f"{FIRST_SOURCE_PORT}-{LAST_PORT}"
     source = parse_ports("source ports", wide if options.source_ports is None else options.source_ports)
     wanted = connections
-    if wanted is None:
+    if options.transport == "icmp":
+        wanted = 1
+    elif wanted is None:
         wanted = 1 if _ranges_named(options) else DEFAULT_CONNECTIONS
     chosen = sets is not None and options.source_ports is None
     if options.destination_ports is not None:

@@ -27,7 +27,7 @@ from natgauge.duts.recipe_model import (
 )
 from natgauge.duts.toml_layers import BUILT_IN, files_of, frozen, layered, merge, pieces_of
 from natgauge.errors import UsageError, did_you_mean, listed_by
-from natgauge.words import Family
+from natgauge.words import Family, Transport
 
 #: Folders with recipes of the user's own, separated like PATH.
 VARIABLE: Final = "NATGAUGE_DUTS"
@@ -80,6 +80,7 @@ class Recipe(RecipeTable):
         stateful: whether it keeps connections.
         source: what happens to the Initiator's source address and port; "mapped": the address follows from the
             Initiator's address, and the port stays (RFC 7757, RFC 6296, RFC 7599).
+        transports: test frames that it translates.
         system: operating system that its device must run.
         extends: fragments that the recipe extends, first to last.
         environment: variables of its snippets in addition to those of the lab.
@@ -104,6 +105,7 @@ class Recipe(RecipeTable):
     responder_family: Family
     stateful: bool
     source: Literal["translated", "unchanged", "mapped"]
+    transports: Annotated[tuple[Transport, ...], Field(min_length=1)] = ("udp",)
     system: System = "Linux"
     extends: tuple[str, ...] = ()
     environment: dict[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")], str] = Field(default_factory=dict)
@@ -165,6 +167,21 @@ class Recipe(RecipeTable):
             raise ValueError(
                 f"stateful is {self.stateful}, but {' and '.join(holding) or 'no device'} keeps connections"
             )
+
+    def carrying(self, transport: Transport) -> Recipe:
+        """Return the same gateway with its time-outs for these test frames.
+
+        Raises:
+            UsageError: it does not translate them.
+        """
+        if transport not in self.transports:
+            raise UsageError(
+                f"transport: {transport}, but the recipe of {self.name} is for {' and '.join(self.transports)} only"
+            )
+        timeout = self.knobs.udp_timeout
+        knobs = self.knobs.model_copy(update={"udp_timeout": None if timeout is None else timeout.carrying(transport)})
+        chain = tuple(part.model_copy(update={"recipe": part.recipe.carrying(transport)}) for part in self.chain)
+        return self.model_copy(update={"knobs": knobs, "chain": chain})
 
     @property
     def half(self) -> bool:

@@ -8,6 +8,8 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from natgauge.words import Transport
+
 #: The verbs, in the order a gateway's life has them.
 VERBS: Final = ("check", "version", "start", "empty", "count", "faults", "stop")
 #: Verbs whose pieces run in the reverse order: what was made last goes first.
@@ -27,6 +29,7 @@ System = Literal["Linux", "OpenBSD", "FreeBSD"]
 
 _ROOTS: Final = ("/proc/sys/", "/sys/")
 
+Paths = tuple[Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")], ...]
 Snippet = Annotated[str, Field(min_length=1)]
 Pieces = tuple[Snippet, ...]
 Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -122,6 +125,7 @@ class Knob(RecipeTable):
         scope: "device" is set inside the device; "machine" is global, written from outside the device and restored
             afterwards; "lab" is decided when the lab is made.
         paths: files that hold the value, each as one decimal number; all are written, the smallest value counts.
+        paths_of: files in place of `paths` for other test frames than UDP.
         read: snippet that prints the value, instead of `paths`.
         write: snippet that sets it to $NG_VALUE.
         module: kernel module whose loading makes `paths` appear.
@@ -131,7 +135,8 @@ class Knob(RecipeTable):
     """
 
     scope: Literal["device", "machine", "lab"]
-    paths: tuple[Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")], ...] = ()
+    paths: Paths = ()
+    paths_of: dict[Transport, Paths] = Field(default_factory=dict)
     read: Snippet | None = None
     write: Snippet | None = None
     module: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")] | None = None
@@ -152,6 +157,10 @@ class Knob(RecipeTable):
         if self.scope == "lab" and (self.paths or self.read or self.write):
             raise ValueError('scope "lab" takes no paths, read or write')
         return self
+
+    def carrying(self, transport: Transport) -> Self:
+        """Return the same knob with the files for these test frames."""
+        return self.model_copy(update={"paths": self.paths_of.get(transport, self.paths)})
 
     @property
     def settable(self) -> bool:

@@ -73,6 +73,7 @@ class MeasureKeywords(TypedDict, total=False):
     destination_ports: str | None
     frame_size: int | None
     frame_side: Literal["initiator", "responder"] | None
+    transport: Literal["udp", "icmp"] | None
     order: Literal["permutation", "increasing", "decreasing", "with-replacement"] | None
     lab: str | None
     lab_name: str | None
@@ -142,6 +143,7 @@ class CompareKeywords(TypedDict, total=False):
     destination_ports: str | None
     frame_size: int | None
     frame_side: Literal["initiator", "responder"] | None
+    transport: Literal["udp", "icmp"] | None
     order: Literal["permutation", "increasing", "decreasing", "with-replacement"] | None
     table_size: int | None
     hash_size: int | None
@@ -201,9 +203,12 @@ class AuditKeywords(TypedDict, total=False):
     table_size: int | None
     hash_size: int | None
     udp_timeout: int | None
+    psid_length: int | None
+    psid_offset: int | None
     emptying: str | None
     placement: Literal["shared", "isolated"] | None
-    cores: str | int | Sequence[int] | None
+    cores: str | int | Sequence[int] | dict[str, str] | None
+    cores_each: int | None
     sender_cores: str | int | Sequence[int] | None
     server_cores: str | int | Sequence[int] | None
     ring: int | None

@@ -12,7 +12,7 @@ from typing import Any, Final
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
-from natgauge.words import Order, Side
+from natgauge.words import Order, Side, Transport
 
 DEFAULT_LAB: Final = "netns"
 #: Options that draw the space of four tuples.
@@ -34,6 +34,7 @@ class TrafficOptions:
         destination_ports: "A" or "A-B".
         frame_size: octets with FCS on `frame_side`.
         frame_side: the side whose frames have `frame_size`.
+        transport: what the test frames are; with "icmp" the Initiator's ports are identifiers of echo requests.
         order: order in which phase 1 enumerates the four tuples (RFC 9693 section 4.4).
     """
 
@@ -78,6 +79,10 @@ class TrafficOptions:
     frame_side: Side = field(
         default="initiator",
         metadata=described("Side whose frames have the frame size", label="side of the frame size"),
+    )
+    transport: Transport = field(
+        default="udp",
+        metadata=described("Test frames: UDP datagrams, or ICMP echo requests and replies"),
     )
     order: Order = field(
         default="permutation",

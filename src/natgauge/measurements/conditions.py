@@ -126,6 +126,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
                 **_ranges(traffic),
                 "frame_size": traffic.frame_size,
                 "frame_side": traffic.frame_side,
+                "transport": traffic.transport,
                 "frame_octets": {side: bench.octets_on(family) for side, family in families.items()},
                 "seed": bench.seed,
             }
@@ -194,6 +195,7 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
         **_ranges(traffic),
         "frame_size": traffic.frame_size if query is None else conditions.frame_octets[traffic.frame_side],
         "frame_side": traffic.frame_side,
+        "transport": traffic.transport,
         "frame_octets": conditions.frame_octets,
         "grace_seconds": conditions.grace_seconds,
         "seed": conditions.seed,

@@ -22,6 +22,8 @@ from natgauge.records.measurement import (
 )
 from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
 
+#: By test frames: what a result with them is, where it is not a result of RFC 9693.
+METHODS: Final = {"icmp": "RFC 9693's method applied to ICMP echo, which the RFC does not cover"}
 #: Cores of a device over which frames can be spread.
 _SEVERAL: Final = 2
 
@@ -62,12 +64,20 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         parameters=parameters,
         notes=(
             *measured.notes,
+            *_method(parameters),
             *_remarks(parameters),
             *_unknown_core_work(measured, parameters),
             *chain_notes(measured.unit, figures, parameters),
         ),
         results=folder,
     )
+
+
+def _method(parameters: Parameters) -> Iterator[Note]:
+    """Yield how the figure follows from the RFC, for test frames that the RFC does not have."""
+    text = METHODS.get(str(parameters.get("transport")))
+    if text is not None:
+        yield Note("method", text)
 
 
 def _remarks(parameters: Parameters) -> Iterator[Note]:

@@ -32,7 +32,7 @@ from natgauge.trials import (
     phase1_of,
     run,
 )
-from natgauge.words import Address, Family, Query
+from natgauge.words import Address, Family, Query, Transport
 
 #: Intended rate when the highest rate is measured: above that of any core, within the engine's limit.
 BEYOND_REACH: Final = 60_000_000.0
@@ -72,7 +72,7 @@ class FrameKind:
     """Properties of the frames of one cell; `frame_size` in octets with FCS.
 
     `delays`: every frame is timed. `variation`: delays of consecutive frames are subtracted. `query`: type of the DNS
-    queries, which are answered; None = plain frames.
+    queries, which are answered; None = plain frames. `transport`: what the frames are.
     """
 
     family: Family
@@ -80,6 +80,7 @@ class FrameKind:
     delays: bool
     variation: bool = False
     query: Query | None = None
+    transport: Transport = "udp"
 
 
 def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword
@@ -94,6 +95,7 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
     sender_cpus: Sequence[int],
     record_delays: bool = False,
     record_variation: bool = False,
+    transport: Transport = "udp",
     source: Address | None = None,
     destination: Address | None = None,
 ) -> TrialRequest:
@@ -110,13 +112,15 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
         sender_cpus: the tester's.
         record_delays: time every frame.
         record_variation: record differences between the delays of consecutive frames.
+        transport: what the frames are; ICMP has one number in place of destination ports.
         source: the Initiator's first address; None = as in natgauge's own labs.
         destination: the Responder's address; None = as in natgauge's own labs.
     """
     first = INSIDE[family].host(0) if source is None else source
     target = str(OUTSIDE[family].host(0) if destination is None else destination)
     targets = AddressRange(first=target, last=target)
-    ports = min(-(-connections // _SOURCE_PORTS.count), _MOST_DESTINATION_PORTS)
+    most = _MOST_DESTINATION_PORTS if transport == "udp" else 1
+    ports = min(-(-connections // _SOURCE_PORTS.count), most)
     sources = -(-connections // (_SOURCE_PORTS.count * ports))
     return TrialRequest(
         mark=secrets.randbelow(0xFFFF_FFFF) + 1,
@@ -140,7 +144,7 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
         ),
         translation=Translation(source="unchanged"),
         connections=connections,
-        frame=Frame(size=frame_size, side="initiator"),
+        frame=Frame(size=frame_size, side="initiator", transport=None if transport == "udp" else transport),
         phase1=phase1,
         gap_ms=None if phase2 is None else _GAP_MS,
         phase2=phase2,
@@ -315,8 +319,9 @@ class CableTester:
             sender_cpus=self._cpus,
             record_delays=kind.delays,
             record_variation=kind.variation,
+            transport=kind.transport,
         )
-        return request.model_copy(update={"frame": Frame(size=kind.frame_size, side="initiator", query=kind.query)})
+        return request.model_copy(update={"frame": request.frame.model_copy(update={"query": kind.query})})
 
 
 def _rate_of(counts: StreamCounts) -> float:

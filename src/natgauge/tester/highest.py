@@ -111,6 +111,7 @@ def _cache_key(profile: FrameKind, sender_cpus: Sequence[int], connections: int)
     parts = (platform.node(), platform.release(), cpu_model(), engine, *map(str, sender_cpus))
     timed = "variation" if profile.variation else "delays" if profile.delays else "no delays"
     words = () if profile.query is None else (f"queries of type {profile.query}",)
+    words = words if profile.transport == "udp" else (*words, profile.transport)
     return "|".join((*parts, profile.family, str(profile.frame_size), timed, *words, f"{connections} connections"))
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from natgauge.errors import BrokenError
-from natgauge.words import Family, Order, Query, ReadingOrder, Side
+from natgauge.words import Family, Order, Query, ReadingOrder, Side, Transport
 
 REQUEST_VERSION: Final = 1
 RESULT_VERSION: Final = 1
@@ -124,12 +124,14 @@ class Translation(AgreementPart):
 class Frame(AgreementPart):
     """Octets with FCS on the named side; the other side follows from the families (IPv6 = IPv4 + 20).
 
+    `transport`: what the frames are; None = UDP datagrams.
     `query`: the Initiator sends DNS queries of this type, which the Responder answers; None = plain frames.
     `handed_on`: a server behind the Responder's port answers the queries.
     """
 
     size: int
     side: Side
+    transport: Transport | None = None
     query: Query | None = None
     handed_on: bool = False
 
@@ -301,12 +303,20 @@ class Silence(AgreementPart):
     to_ns: Count
 
 
+class MessageCounts(AgreementPart):
+    """Arrivals of one message of a stream's connections; `wrong`: intact, but with other content."""
+
+    name: str
+    received: Count
+    wrong: Count
+
+
 class StreamCounts(AgreementPart):
     """Raw counts of one direction of one phase; a field is None when it was not measured, never zero instead.
 
     `last_lost_ns`: due time of the last lost frame, since the start of the phase; None also where no frame was lost.
     `zero_checksums`: part of `received_frames`, over IPv6 with a UDP checksum of 0.
-    `questions_received`: queries that reached the Responder; `received_frames` counts the correct answers.
+    `messages`: the message that the side sends, and the reactions to it; `received_frames` are those of the last.
     `lost_in_stalls`: lost frames that were due during a stall of any CPU, up to 1 ms before it, or within its
     own length after it.
     """
@@ -323,8 +333,7 @@ class StreamCounts(AgreementPart):
     untranslated: Count
     mistranslated: Count
     zero_checksums: Count | None = None
-    questions_received: Count | None = None
-    wrong_answers: Count | None = None
+    messages: tuple[MessageCounts, ...] = ()
     skipped: Count | None = None
     background_frames: Count | None = None
     background_received: Count | None = None

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The header between IP and the tag, and the messages of a connection; one file for each transport.
+
+mod icmp;
+mod udp;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::dns::Query;
+use crate::messages::Message;
+use crate::request::Family;
+use crate::tester::types;
+
+/// Octets of the header, of each transport.
+pub const HEADER: u32 = 8;
+
+/// What test frames are: UDP datagrams, or ICMP echo requests and replies, whose identifier is the Initiator's port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names of protocols")]
+pub enum Transport {
+    #[default]
+    Udp,
+    Icmp,
+}
+
+impl Transport {
+    /// The messages of a connection; `query`: of DNS.
+    pub fn messages(self, query: Option<Query>) -> Vec<Message> {
+        match self {
+            Self::Udp => udp::messages(query),
+            Self::Icmp => icmp::messages(),
+        }
+    }
+
+    /// Its number in the IP header.
+    pub fn protocol(self, family: Family) -> u8 {
+        match self {
+            Self::Udp => udp::PROTOCOL,
+            Self::Icmp => icmp::protocol(family),
+        }
+    }
+
+    /// Octets of header and pseudo header that are equal in all frames of a message; `length`: of header and payload.
+    pub fn summed(self, message: &Message, family: Family, length: u16) -> Vec<u8> {
+        match self {
+            Self::Udp => udp::summed(length),
+            Self::Icmp => icmp::summed(message, family, length),
+        }
+    }
+
+    /// Its name for the frame programs.
+    pub fn shared(self) -> types::transport_kind {
+        match self {
+            Self::Udp => types::transport_kind::TRANSPORT_UDP,
+            Self::Icmp => types::transport_kind::TRANSPORT_ICMP,
+        }
+    }
+}

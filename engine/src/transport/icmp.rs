@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! ICMP echo (RFC 792, RFC 4443 section 4): requests of the Initiator, replies of the Responder. The Responder's schedule
+//! sends the replies, as it sends UDP datagrams: any number of them may follow a request.
+
+use crate::messages::{Message, MessageName};
+use crate::request::Family;
+use crate::shared::{INITIATOR, RESPONDER};
+
+pub(super) fn protocol(family: Family) -> u8 {
+    match family {
+        Family::Ipv4 => 1,
+        Family::Ipv6 => 58,
+    }
+}
+
+/// Types over IPv4 and over IPv6.
+pub(super) fn messages() -> Vec<Message> {
+    vec![
+        Message { types: [8, 128], ..Message::scheduled(MessageName::Request, INITIATOR) },
+        Message { types: [0, 129], ..Message::scheduled(MessageName::Reply, RESPONDER) },
+    ]
+}
+
+/// ICMP over IPv4 has no pseudo header (RFC 792); over IPv6 it has (RFC 4443 section 2.3).
+pub(super) fn summed(message: &Message, family: Family, length: u16) -> Vec<u8> {
+    let header = [message.icmp_type(family), 0];
+    match family {
+        Family::Ipv4 => header.to_vec(),
+        Family::Ipv6 => [&header[..], &length.to_be_bytes(), &[0, protocol(family)]].concat(),
+    }
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ICMP echo through real devices: every request and reply, and what the device's own list says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.labs.program import own
+from tests.labs.trying import decided
+
+from natgauge.bench.bench import Bench
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.question import ask
+from natgauge.measurer import Arrivals, Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.records.store import Memory
+from natgauge.tester.highest import HighestRates
+
+N = 500
+FRAMES = 1_000
+#: Replies exactly once per connection, as RFC 9693 section 4.6 validates, and requests and replies at random.
+ONCE = TrialPlan(N, 5_000.0, Phase2Plan(0.0, 5_000.0, 0.1, reading_order="once"))
+BOTH = TrialPlan(N, 5_000.0, Phase2Plan(5_000.0, 5_000.0, FRAMES / 5_000.0))
+SOAK = [pytest.param(name, marks=pytest.mark.soak) for name in ("iptables-nat44", "linux-ipv6")]
+
+
+@contextmanager
+def echoing(dut: str) -> Iterator[tuple[Bench, LabMeasurer]]:
+    """A device that is ready for echo requests."""
+    asked = {"lab_name": own("icmp"), "connections": N, "connection_rate": 5_000.0, "transport": "icmp"}
+    question = ask("throughput", dut, asked)
+    bench = Bench(question.cell, rates=HighestRates(1e6, 1e6))
+    planned = bench.plan("throughput", question.settings)
+    with bench:
+        yield bench, bench.ready(planned, Memory()).measurer
+
+
+@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", "linux-ipv4", *SOAK])
+def test_every_request_and_reply_passes_and_each_identifier_is_a_connection(dut: str) -> None:
+    with echoing(dut) as (bench, measurer):
+        validated, both = decided(measurer, ONCE), decided(measurer, BOTH)
+        listed = bench.device.count() if bench.device is not None else None
+    for outcome in (validated, both):
+        assert outcome.verdict is Verdict.PASS, outcome.reason
+        assert (outcome.phase1.received, outcome.stored) == (N, N)
+        assert outcome.phase1.messages == (Arrivals("request", N),)
+        assert outcome.table_count in {None, N}
+    assert listed in {None, N}
+    assert validated.phase2[Direction.RESPONDER].messages == (Arrivals("reply", N),)
+    for direction, message in ((Direction.INITIATOR, "request"), (Direction.RESPONDER, "reply")):
+        assert both.phase2[direction].offered == FRAMES
+        assert both.phase2[direction].messages == (Arrivals(message, FRAMES),)
