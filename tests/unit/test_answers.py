@@ -143,7 +143,7 @@ def test_over_both_each_ranking_and_each_axis_has_one_sentence() -> None:
     ]
     ranked, cores, connections, limits = answers(results)
     assert re.match(
-        r"a opens most connections at each of 4 points \(connections and cores\). There it is (1.9|2.0)", ranked.text
+        r"a opens most connections at each of 4 points \(connections and cores\). It reaches (1.9|2.0)", ranked.text
     )
     assert (cores.certainty, connections.certainty) == ("sure", "sure")
     assert [each.leads for each in (ranked, cores, connections, limits)] == [True, False, False, False]
@@ -254,11 +254,20 @@ def test_every_doubt_has_a_grade_and_each_that_could_change_the_answer_says_what
 
 
 def test_doubts_of_many_results_are_told_once_with_their_results() -> None:
-    doubts = [{"word": "wide spread", "text": "t"}, {"word": "functional", "text": "u"}]
-    found = doubted([made(doubts=doubts), made(doubts=doubts[:1])])
-    assert [(each.doubt.word, len(each.results)) for each in found["interval"]] == [("wide spread", 2)]
+    wide, functional = Note("wide spread", "t"), Note("functional", "u")
+    found = doubted([("a", [wide, functional]), ("b", [wide])])
+    assert [(each.doubt.word, each.names) for each in found["interval"]] == [("wide spread", ("a", "b"))]
     assert [each.remedy for each in found["answer"]] == ["Measure speed on a machine that is not emulated."]
     assert found["information"] == []
+
+
+def test_an_a_a_control_that_seems_to_differ_is_an_answer_of_its_own() -> None:
+    control = [estimate("nftables-nat44 (A/A control)", 1.02, 1.011, 1.029)]
+    *_, found = answers([], [compared(control=control)])
+    assert found.text == (
+        "Compared with itself, nftables-nat44 seems to differ, too (frame up: 1.01 to 1.03, A/A control): a difference "
+        "counts only beyond that."
+    )
 
 
 @pytest.mark.parametrize("metric", sorted(procedures()))

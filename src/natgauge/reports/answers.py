@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -82,32 +82,35 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Doubted:
-    """A doubt, and the results that have it.
+    """A doubt, and what has it.
 
     Attributes:
-        doubt: the doubt of the first of these results.
-        results: all results with a doubt of this word and grade.
+        doubt: the doubt of the first one.
+        names: names of the results, or of the gateways of a comparison, that have a doubt of this word and grade.
     """
 
     doubt: Note
-    results: tuple[Result, ...]
+    names: tuple[str, ...]
 
     @property
     def remedy(self) -> str:
-        """What to do about it; empty where it could not change the answer."""
+        """What to do about it; empty where it could not change the answer, or says it itself."""
         return REMEDIES.get(self.doubt.word, "") if self.doubt.grade == "answer" else ""
 
 
-def doubted(results: Sequence[Result]) -> Mapping[Grade, Sequence[Doubted]]:
-    """Return the doubts of results by grade, each word once."""
-    having: dict[tuple[Grade, str], list[tuple[Note, Result]]] = {}
-    for result in results:
-        for doubt in result.doubts:
-            having.setdefault((doubt.grade or "information", doubt.word), []).append((doubt, result))
+def doubted(every: Iterable[tuple[str, Iterable[Note]]]) -> Mapping[Grade, Sequence[Doubted]]:
+    """Return doubts by grade, each word once.
+
+    Args:
+        every: name and doubts of each result.
+    """
+    having: dict[tuple[Grade, str], list[tuple[Note, str]]] = {}
+    for name, doubts in every:
+        for doubt in doubts:
+            having.setdefault((doubt.grade or "information", doubt.word), []).append((doubt, name))
     found: dict[Grade, list[Doubted]] = {grade: [] for grade in GRADES}
     for (grade, _), pairs in having.items():
-        each = {id(result): result for _, result in pairs}
-        found[grade].append(Doubted(pairs[0][0], tuple(each.values())))
+        found[grade].append(Doubted(pairs[0][0], tuple(dict.fromkeys(name for _, name in pairs))))
     return found
 
 
@@ -209,7 +212,7 @@ def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Sentence:
     top = max((ranking.results[0] for ranking in own), key=lambda result: result.median)
     seconds = list(dict.fromkeys(ranking.claims[0].first.dut for ranking in own))
     second = seconds[0] if len(seconds) == 1 else "the second best"
-    text += f". There it is {_times([ranking.claims[0] for ranking in own], 'that of ' + second)}"
+    text += f". It reaches {_times([ranking.claims[0] for ranking in own], f'the {top.metric} of {second}')}"
     if better(top.metric) == "higher":
         text += f", and up to {_value(top)} {_point(top, results)}".rstrip()
     claims = [claim for ranking in told for claim in ranking.claims]
@@ -352,15 +355,17 @@ def _listed(head: str, claims: Sequence[Claim], of: str) -> Sentence:
         names = list(shown)
         rest = f"; {len(names) - 2} other gateways lie between"
         shown = {name: shown[name] for name in (names[0], names[-1])}
+    points = {len(own) for own in shown.values()}
+    over = f" over {points.pop()} points" if points not in ({1}, set()) and len(points) == 1 else ""
     parts = [
-        f"{dut} {'' if at else 'reaches '}{_times(own, '' if at else of, alone=len(claims) == 1)}"
+        f"{dut} {'' if at else 'reaches '}{_times(own, '' if at else of, alone=len(claims) == 1, at=not over)}"
         for at, (dut, own) in enumerate(shown.items())
     ]
     kept = [each for own in shown.values() for each in own]
     certainties = {each.certainty for each in kept}
     certainty = certainties.pop() if len(certainties) == 1 else "seen"
     reasons = _reasons([each for each in kept if each.certainty == "seen"])
-    cover = "" if len(claims) == 1 else f"; {_coverage(kept)}s"
+    cover = "" if len(claims) == 1 else f"; {_coverage(kept)}s{over}"
     return Sentence(f"{head}{', '.join(parts)}{rest}{cover}.", certainty, reasons)
 
 
@@ -368,18 +373,19 @@ def _middle(claims: Sequence[Claim]) -> float:
     return statistics.median(claim.contrast.value for claim in claims)
 
 
-def _times(claims: Sequence[Claim], of: str, *, alone: bool = True) -> str:
+def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = True) -> str:
     """Ratios of claims, such as "1.43 times that of x (1.40 to 1.47, 95 % interval)".
 
     Args:
         claims: at least one; of several, the median of the ratios, and the range of all intervals.
         of: what the ratio is relative to.
         alone: whether the coverage is named.
+        at: whether the number of points is named.
     """
     if any(claim.contrast.kind == "difference" for claim in claims):
         changes = [claim.contrast.value for claim in claims if claim.contrast.kind == "difference"]
         return f"{min(changes):+.3g} {unit_of(claims[0].first)} against {of.removeprefix('that of ')}".rstrip()
-    at = f" at {len(claims)} points" if len(claims) > 1 else ""
+    where = f" at {len(claims)} points" if at and len(claims) > 1 else ""
     cover = f", {_coverage(claims)}" if alone else ""
     lower = min(claim.contrast.interval.lower for claim in claims)
     upper = max(claim.contrast.interval.upper for claim in claims)
@@ -388,9 +394,9 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True) -> str:
             f"at most {_ratio(upper, math.ceil)}" if math.isfinite(upper) else f"at least {_ratio(lower, math.floor)}"
         )
         known = bound if lower > 0 or math.isfinite(upper) else "any number of"
-        return f"{known} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{at})"
+        return f"{known} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
     chance = ", maybe by chance" if all(claim.certainty == "cannot tell" for claim in claims) else ""
-    return f"{_ratio(_middle(claims))} times {of}".rstrip() + f" ({_interval(claims)}{at}{cover}){chance}"
+    return f"{_ratio(_middle(claims))} times {of}".rstrip() + f" ({_interval(claims)}{where}{cover}{chance})"
 
 
 def _coverage(claims: Sequence[Claim]) -> str:
@@ -439,7 +445,16 @@ def of_comparison(record: ComparisonRecord) -> list[Sentence]:
         said = "more" if record.above else "not more" if record.decided else "undecided whether more"
         costs = f"Costs are {said} than {limit} above those of {record.baseline.label}."
         found.insert(0, Sentence(costs, "sure" if record.decided or record.above else "cannot tell"))
+    biased = [estimate for estimate in record.control if _excludes_1(estimate)]
+    for estimate in biased:
+        ratios = f"{_ratio(estimate.low or 0.0, math.floor)} to {_ratio(estimate.high or 0.0, math.ceil)}"
+        of = f"Compared with itself, {record.baseline.label} seems to differ, too ({FRAME_OF[estimate.quantity]}"
+        found.append(Sentence(f"{of}: {ratios}, A/A control): a difference counts only beyond that.", "seen"))
     return found
+
+
+def _excludes_1(estimate: RatioEstimate) -> bool:
+    return estimate.is_bounded and not (estimate.low or 0.0) <= 1 <= (estimate.high or math.inf)
 
 
 def _compared(record: ComparisonRecord, estimate: RatioEstimate) -> Sentence:

@@ -12,7 +12,7 @@ from natgauge.measurer import Verdict
 from natgauge.records.parameters import shown
 from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
 from natgauge.reports.find_results import Stored, each_trial
-from natgauge.reports.html.timed import Timed, timed_of
+from natgauge.reports.html.timed import DelayCounts
 from natgauge.reports.rows import number
 
 #: The most trials of a result that are listed, of all results together, and of each however many there are; the results
@@ -44,7 +44,7 @@ class Trials:
         disturbed: number of disturbed trials, whatever their verdict.
         odd: the first trials that were disturbed or did not count.
         more: number of odd trials that are not listed.
-        timed: recorded delays.
+        delays: recorded delays.
         stored: False where the folder has no trials.
     """
 
@@ -52,7 +52,7 @@ class Trials:
     disturbed: int = 0
     odd: list[Oddity] = field(default_factory=list)
     more: int = 0
-    timed: list[Timed] = field(default_factory=list)
+    delays: DelayCounts = field(default_factory=DelayCounts)
     stored: bool = True
 
 
@@ -79,7 +79,7 @@ def _add(trials: Trials, trial: Mapping[str, Any], most: int, *, timed: bool) ->
     trials.verdicts[verdict] += 1
     trials.disturbed += disturbed
     if timed:
-        trials.timed += timed_of(trial)
+        trials.delays.add(trial)
     if not disturbed and verdict in (Verdict.PASS, Verdict.FAIL):
         return
     if len(trials.odd) < most:

@@ -39,6 +39,8 @@ _SHOWN: Final = 5
 _BEYOND, _LEAST_SPAN = 0.08, 1.02
 #: Letters in a line of a name.
 _LETTERS: Final = 52
+#: Name of the tester's limit of a delay.
+_OWN_PART: Final = "tester's own part"
 _Kind = TypeVar("_Kind")
 
 
@@ -116,7 +118,7 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
 
     Args:
         results: all results, in the order of the page.
-        timed: delays of the trials of each result.
+        timed: delays of each result by load and direction.
         looks: looks of all gateways.
     """
     groups = []
@@ -133,9 +135,9 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
     names = dict(zip(map(id, results), labels.names_of(results), strict=True))
     if distributions:
         caption = (
-            "Each line is one direction of a trial that timed its frames, and its dashes are the load; both axes are "
-            "logarithmic. Delays are those of the device and the tester together. The dashed upright line is the "
-            "tester's own part, where it is known."
+            "Each line is one direction at one load, over all trials that timed their frames; its dashes are the load. "
+            "Both axes are logarithmic. Delays are those of the device and the tester together. The dashed upright "
+            "line is the tester's own part, where it is known."
         )
         figures = tuple(_delays(result, trials, names[id(result)], most, looks) for result, trials in distributions)
         groups.append(FigureGroup("Delays: share of the frames that took longer", caption, figures))
@@ -226,7 +228,9 @@ def _near_limits(results: Sequence[Result]) -> tuple[ChartLine, ...]:
     limits = [limit for result in results if (limit := limit_of(result)) is not None]
     lowest = min(limits, key=lambda limit: limit.value, default=None)
     values = [value for result in results for value in result.values]
-    return () if lowest is None or not charts.near(lowest.value, values) else (ChartLine(lowest.value, lowest.label),)
+    if lowest is None or not charts.near(lowest.value, values):
+        return ()
+    return (ChartLine(lowest.value, _OWN_PART if results[0].unit == "us" else lowest.label),)
 
 
 def _limits(results: Sequence[Result]) -> str:
@@ -236,7 +240,7 @@ def _limits(results: Sequence[Result]) -> str:
         return ""
     least, most = min(limits, key=lambda one: one.value), max(limits, key=lambda one: one.value)
     span = number(least.value) if least.value == most.value else f"{number(least.value)} to {number(most.value)}"
-    what = "tester's own part" if results[0].unit == "us" else least.label
+    what = _OWN_PART if results[0].unit == "us" else least.label
     return f" The {what}, {span}, is drawn where it is near the values."
 
 
@@ -270,7 +274,7 @@ def _bars(results: Sequence[Result], names: Mapping[int, str], looks: Looks, *, 
     rows, points = [], []
     for result in results:
         name, unit = names[id(result)], unit_of(result)
-        common = {"name": _wrapped(name), **looks(result.dut)}
+        common = {"name": _wrapped(f"{name}: {number(result.median)}"), **looks(result.dut)}
         text = f"{name}: median {number(result.median)} {unit}, {number(result.minimum)} to {number(result.maximum)}"
         rows.append({**common, "value": result.median, "low": result.minimum, "high": result.maximum, "tip": text})
         points += [
@@ -334,7 +338,7 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
     lowest = min(limits, key=lambda limit: limit.value, default=None)
     near = lowest is not None and charts.near(lowest.value, [row["x"] for row in rows])
     marks = (ChartLine(lowest.value, lowest.label),) if lowest is not None and near else ()
-    axes = (ChartAxis("offered load (frames/s, each direction)", marks=marks), ChartAxis("loss (%)", form="~g"))
+    axes = (ChartAxis("offered load (frames/s, each direction)", marks=marks), ChartAxis("loss (%)", form=".3~g"))
     head = ("gateway", "offered load (frames/s, each direction)", "loss (%)")
     return Figure("", " ".join(findings), head, tuple(data), charts.lines(rows, axes, band=False))
 
@@ -342,9 +346,9 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
 def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, looks: Looks) -> Figure:
     rows: list[dict[str, Any]] = []
     data, findings = [], []
-    for at, trial in enumerate(trials, start=1):
+    for trial in trials:
         load = f"{number(trial.rate)} frames/s"
-        line = f"{load}, from the {trial.direction.capitalize()}, trial {at}"
+        line = f"{load}, from the {trial.direction.capitalize()}"
         known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
         for place, (delay, share) in enumerate(_thinned(known, points)):
             tip = {} if place % _SHOWN else {"tip": f"{line}: {share:.3%} took longer than {delay:,.3g} us"}
@@ -353,10 +357,10 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         data.append((load, trial.direction, f"{trial.frames:,}", *shown))
         findings.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
     limit = limit_of(result)
-    marks = () if limit is None else (ChartLine(limit.value, "tester's own part"),)
+    marks = () if limit is None else (ChartLine(limit.value, _OWN_PART),)
     axes = (
         ChartAxis("one-way delay (us)", log=True, marks=marks),
-        ChartAxis("frames that took longer (%)", log=True, form="~g"),
+        ChartAxis("frames that took longer (%)", log=True, form=".3~g"),
     )
     head = ("load in each direction", "from", "frames", *(_percent(percent) for percent in PERCENTILES))
     loads = list(dict.fromkeys(row["load"] for row in rows))

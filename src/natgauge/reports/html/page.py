@@ -28,6 +28,7 @@ from natgauge.reports.html.figures import FigureGroup
 from natgauge.reports.optional_deps import need
 from natgauge.reports.rows import unit_of
 from natgauge.reports.sheet import SheetRow, below, lines_of
+from natgauge.words import FRAME_OF
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
@@ -68,7 +69,7 @@ def page(collected: StoredResults) -> str:
     trials = [evidence.trials_of(stored, most) for stored in collected.stored]
     looks = figures.looks_of(results, records)
     forests = [figures.forest_figures(at, record, looks) for at, record in enumerate(records, start=1)]
-    questions = [*figures.question_figures(results, [each.timed for each in trials], looks), *forests]
+    questions = [*figures.question_figures(results, [each.delays.distributions() for each in trials], looks), *forests]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -81,7 +82,7 @@ def page(collected: StoredResults) -> str:
         script=_resource("page.js"),
         answers=said,
         reasons=list(dict.fromkeys(reason for sentence in said for reason in sentence.reasons)),
-        doubts=_doubts(results, names),
+        doubts=_doubts(collected, names),
         failures=failures_of(collected),
         groups=_drawn(_first_screen(questions), "q"),
         repetitions=_drawn(figures.evidence_figures(results, looks), "e"),
@@ -133,25 +134,20 @@ def _versions(collected: StoredResults) -> str:
     )
 
 
-def _doubts(results: Sequence[Result], names: Sequence[str]) -> list[dict[str, Any]]:
+def _doubts(collected: StoredResults, names: Sequence[str]) -> list[dict[str, Any]]:
     """Doubts by grade, each word once with the names of its results."""
-    name_of = dict(zip(map(id, results), names, strict=True))
+    of_results = [
+        (f"{name} ({result.metric})", result.doubts) for name, result in zip(names, collected.results, strict=True)
+    ]
+    of_rates = [
+        (f"{gateway.label} ({FRAME_OF[quantity]})", doubts)
+        for record in collected.records
+        for gateway in record.gateways
+        for quantity, doubts in gateway.doubts.items()
+    ]
     return [
-        {
-            "grade": grade,
-            "title": answers.GRADE_TITLES[grade],
-            "doubts": [
-                {
-                    "word": each.doubt.word,
-                    "text": each.doubt.text,
-                    "remedy": each.remedy,
-                    "count": len(each.results),
-                    "names": [f"{name_of[id(result)]} ({result.metric})" for result in each.results],
-                }
-                for each in every
-            ],
-        }
-        for grade, every in answers.doubted(results).items()
+        {"grade": grade, "title": answers.GRADE_TITLES[grade], "doubts": every}
+        for grade, every in answers.doubted([*of_results, *of_rates]).items()
         if every
     ]
 
