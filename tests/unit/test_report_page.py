@@ -33,7 +33,7 @@ from natgauge.reports.html import charts
 from natgauge.reports.html.figures import FigureGroup, looks_of, question_figures
 from natgauge.reports.html.limits import limit_of, load_limit
 from natgauge.reports.html.page import page
-from natgauge.reports.html.timed import DelayCounts
+from natgauge.reports.html.timed import LoadDelays
 from natgauge.reports.rows import number as printed
 from natgauge.reports.sheet import lines_of
 
@@ -354,7 +354,7 @@ def test_the_connections_that_fill_a_cache_are_marked_where_they_are_drawn() -> 
 
 def test_percentiles_of_delays_are_by_nearest_rank_and_spoiled_trials_left_out() -> None:
     buckets = [(1000, 1010, 500), (2000, 2010, 400), (3000, 3010, 99), (9000, 9010, 1)]
-    counts = DelayCounts()
+    counts = LoadDelays()
     for each in (trial(delays=buckets), trial(delays=buckets), trial("INVALID", delays=[(1, 2, 9)]), trial()):
         counts.add(each)
     other, one = counts.distributions()

@@ -94,7 +94,7 @@ def doubt_lines(results: Sequence[Result], *, brief: bool = False) -> list[str]:
         brief: whether only doubts that could change the answer have their text, and others only their word.
     """
     lines = []
-    for grade, every in doubted(results).items():
+    for grade, every in doubted((str(at), result.doubts) for at, result in enumerate(results)).items():
         title = GRADE_TITLES[grade]
         if brief and grade != "answer":
             words = ", ".join(f"{each.doubt.word}{_share(each, results)}" for each in every)
@@ -111,7 +111,7 @@ def _doubt(found: Doubted, results: Sequence[Result]) -> str:
 
 
 def _share(found: Doubted, results: Sequence[Result]) -> str:
-    return f" ({len(found.results)} of {len(results)} results)" if len(results) > 1 else ""
+    return f" ({len(found.names)} of {len(results)} results)" if len(results) > 1 else ""
 
 
 def headline(result: Result) -> str:

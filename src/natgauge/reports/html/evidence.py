@@ -12,7 +12,7 @@ from natgauge.measurer import Verdict
 from natgauge.records.parameters import shown
 from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
 from natgauge.reports.find_results import Stored, each_trial
-from natgauge.reports.html.timed import DelayCounts
+from natgauge.reports.html.timed import LoadDelays
 from natgauge.reports.rows import number
 
 #: The most trials of a result that are listed, of all results together, and of each however many there are; the results
@@ -52,7 +52,7 @@ class Trials:
     disturbed: int = 0
     odd: list[Oddity] = field(default_factory=list)
     more: int = 0
-    delays: DelayCounts = field(default_factory=DelayCounts)
+    delays: LoadDelays = field(default_factory=LoadDelays)
     stored: bool = True
 
 

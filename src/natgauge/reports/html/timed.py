@@ -35,7 +35,7 @@ class Timed:
     percentiles: Mapping[float, float]
 
 
-class DelayCounts:
+class LoadDelays:
     """Counts of delays by load and direction, summed over trials."""
 
     def __init__(self) -> None:
