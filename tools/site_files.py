@@ -26,6 +26,8 @@ ROOT: Final = Path(__file__).parents[1]
 _PAGES: Final = ("*.md", "docs/*.md", "benchmarks/*.md", "benchmarks/results/*.md")
 _LINK: Final = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 _DATED: Final = re.compile(r"\d{4}-\d\d-\d\d-")
+#: A line of text directly above a list, which Python-Markdown reads as part of the paragraph.
+_LIST_BEHIND_TEXT: Final = re.compile(r"(?m)^((?![-*|#>] |\d+\. |```|\s).+\n)(?=(?:[-*]|1\.) )")
 _FENCE: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -101,17 +103,30 @@ def on_files(files: Files, /, config: MkDocsConfig) -> Files:
     paths = [file.relative_to(ROOT).as_posix() for file in (*found, *sorted(copied))] + config.extra_css
     ours = [File(path, str(ROOT), config.site_dir, use_directory_urls=False) for path in paths]
     ours += [File.generated(config, path, content=text) for path, text in generated().items()]
-    config.nav = list(_expanded(config.nav or [], [file.src_uri for file in ours if file.is_documentation_page()]))
+    named = set(_named(config.nav or []))
+    left = [file.src_uri for file in ours if file.is_documentation_page() and file.src_uri not in named]
+    config.nav = list(_expanded(config.nav or [], left))
     return Files([*(file for file in files if file.src_dir != config.docs_dir), *ours])
 
 
-def _expanded(nav: Sequence[Any], known: Sequence[str]) -> Iterator[Any]:
-    """Yield the entries of the navigation; a folder becomes its pages, README first, then the newest or by name."""
+def _named(nav: Sequence[Any]) -> Iterator[str]:
+    for entry in nav:
+        for at in entry.values() if isinstance(entry, dict) else [entry]:
+            yield from _named(at) if isinstance(at, list) else [at]
+
+
+def _expanded(nav: Sequence[Any], left: Sequence[str]) -> Iterator[Any]:
+    """Yield the entries of the navigation; a folder becomes its pages, README first, then the newest or by name.
+
+    Args:
+        nav: entries: paths, or titles with a path or entries.
+        left: pages that no entry names.
+    """
     for entry in nav:
         if isinstance(entry, dict):
-            yield {title: list(_expanded(at, known)) if isinstance(at, list) else at for title, at in entry.items()}
+            yield {title: list(_expanded(at, left)) if isinstance(at, list) else at for title, at in entry.items()}
         elif entry.endswith("/"):
-            below = sorted(path for path in known if PurePosixPath(path).parent == PurePosixPath(entry))
+            below = sorted(path for path in left if PurePosixPath(path).parent == PurePosixPath(entry))
             dated = [path for path in below if _DATED.match(PurePosixPath(path).name)]
             rest = [path for path in below if path not in dated]
             yield from [*sorted(rest, key=lambda path: not path.endswith("README.md")), *reversed(dated)]
@@ -120,7 +135,8 @@ def _expanded(nav: Sequence[Any], known: Sequence[str]) -> Iterator[Any]:
 
 
 def on_page_markdown(markdown: str, /, page: Any, **_: Any) -> str:
-    """Add links to the figures of a page of results."""
+    """Read lists as GitHub does, and add links to the figures of a page of results."""
+    markdown = _LIST_BEHIND_TEXT.sub(r"\1\n", markdown)
     source = ROOT / page.file.src_uri
     names = [file.name for file in results_of(source)] if source.parent.name == "results" else []
     return markdown + "".join(f"\n\n[{name}]({name})" for name in names)
