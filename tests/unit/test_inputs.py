@@ -33,7 +33,7 @@ from natgauge.reports import difference
 
 ROOT = Path(__file__).parents[2]
 #: Options of commands that choose nothing of the question but where it goes.
-OTHERS = {"dut", "results", "host_name", "as_json", "form", "gateways"}
+OTHERS = {"dut", "results", "host_name", "verbose", "as_json", "form", "gateways"}
 
 #: A question has so many parts that a smaller one that fails takes minutes to find.
 WITHOUT_SHRINKING = settings(
