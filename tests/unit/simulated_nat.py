@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from typing import Literal
@@ -72,11 +73,11 @@ class Behaviour:
     error_checksum_verified: bool = True
     quoted_header_verified: bool = True
     errors_from_inside: bool = True
+    hairpins_errors: bool = True
     icmp_kills: bool = False
     ttl_errors: bool = True
     simultaneous_open: bool = True
     unsolicited_syn: Literal["silent", "late error", "reset", "error"] = "silent"
-    mtu: int = 1500
     fragments_too_big: bool = True
     frag_needed: bool = True
     forwards: bool = True
@@ -109,8 +110,18 @@ class SimulatedNat:
         self._random = random.Random(seed)  # noqa: S311 - a simulation
         self._next_port = 1024
         self._frames = 0
+        self.mtu = 1500
         self._expired = 0.0
         self._fragments: dict[tuple[object, ...], list[Packet]] = {}
+
+    @contextmanager
+    def narrow(self, mtu: int) -> Iterator[None]:
+        """Give the outside another MTU for a while."""
+        self.mtu, before = mtu, self.mtu
+        try:
+            yield
+        finally:
+            self.mtu = before
 
     # The tester's ports
 
@@ -225,16 +236,16 @@ class SimulatedNat:
         if self._is_own(packet.destination):
             self._hairpin(packet, mapping)
             return
-        if len(packet.octets()) > self.behaviour.mtu and self._refuses_size(packet):
+        if len(packet.octets()) > self.mtu and self._refuses_size(packet):
             return
-        if len(packet.octets()) > self.behaviour.mtu:
-            cut = (self.behaviour.mtu - 20) // 8 * 8
+        if len(packet.octets()) > self.mtu:
+            cut = (self.mtu - 20) // 8 * 8
         self._forward("responder", _with_source(packet, mapping.outside, alg=self.behaviour.alg), cut)
 
     def _refuses_size(self, packet: Packet) -> bool:
         """Whether a packet that is too big for the outside is dropped, with an error if it may not be fragmented."""
         if packet.dont_fragment and self.behaviour.frag_needed:
-            self._error("initiator", packet, 3, 4, self.behaviour.mtu)
+            self._error("initiator", packet, 3, 4, self.mtu)
         return packet.dont_fragment or not self.behaviour.fragments_too_big
 
     def _forward(self, side: Side, packet: Packet, cut: int) -> None:
@@ -336,8 +347,25 @@ class SimulatedNat:
         if not found:
             return
         mapping = found[0]
+        if self._is_own(inner.source):
+            self._hairpin_error(mapping, inner, error)
+            return
         quoted = _inner_with_destination(error.quoted, inner, mapping.outside)
         self._emit("responder", make_packet(mapping.outside.address, inner.source, replace(error, quoted=quoted)))
+
+    def _hairpin_error(self, mapping: _Mapping, inner: Packet, error: ErrorMessage) -> None:
+        """Hand the error of one inside host to the other one, which sent the hairpinned packet."""
+        source = source_of(inner)
+        found = [one for one in self.mappings.values() if one.protocol == inner.protocol and one.outside == source]
+        if not found or not self.behaviour.hairpins_errors:
+            return
+        quoted = _inner_with_destination(error.quoted, inner, mapping.outside)
+        whole = read_packet(quoted)
+        assert whole is not None
+        quoted = _inner_with_source(quoted, whole, found[0].inside)
+        self._emit(
+            "initiator", make_packet(mapping.outside.address, found[0].inside.address, replace(error, quoted=quoted))
+        )
 
     # Mappings
 
@@ -458,4 +486,5 @@ def examiner_of(behaviour: Behaviour, *, seed: int = 1, inside_hosts: int = 3, o
         "initiator": AuditSide(inside, INSIDE, _NAT_MACS["initiator"]),
         "responder": AuditSide(outside, OUTSIDE, _NAT_MACS["responder"]),
     }
-    return Examiner(Network(SimulatedNat(behaviour, seed), sides), pool=behaviour.addresses)
+    nat = SimulatedNat(behaviour, seed)
+    return Examiner(Network(nat, sides), narrow=nat.narrow)

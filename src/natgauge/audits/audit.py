@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Unpack, cast
@@ -23,10 +25,10 @@ from natgauge.bench.bench import Bench, check_host
 from natgauge.bench.observer import Observer, Silent
 from natgauge.duts.limits import DeviceDemand
 from natgauge.duts.recipe import Recipe, as_played, digest
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.inputs.keywords import AuditKeywords
-from natgauge.labs.contract import Addresses, Link, Port
+from natgauge.labs.contract import Addresses, Device, Link, Port
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
 from natgauge.records.store import RESULTS, Store
 from natgauge.words import Side
@@ -156,12 +158,35 @@ def _chosen(options: AuditOptions) -> Sequence[Requirement]:
 
 def examiner_of(bench: Bench, network: Network) -> Examiner:
     """Return an examiner of a bench's gateway."""
-    prefix, pool = bench.address_plan.prefix, bench.address_plan.pool
+    prefix = bench.address_plan.prefix
+    devices = bench.lab.devices
+    is_linux = bool(devices) and devices[-1].machine.system == "Linux"
     return Examiner(
         network,
         prefix=None if prefix is None else prefix.network_address,
-        pool=None if pool is None else pool.count,
+        narrow=partial(_narrow, devices[-1]) if is_linux else None,
     )
+
+
+@contextmanager
+def _narrow(device: Device, mtu: int) -> Iterator[None]:
+    """Give the outside interface of a device another MTU for a while.
+
+    Raises:
+        BrokenError: the device refuses.
+    """
+    found = device.run('cat "/sys/class/net/$NG_OUTSIDE/mtu"')
+    _set_mtu(device, str(mtu))
+    try:
+        yield
+    finally:
+        _set_mtu(device, found.stdout.strip())
+
+
+def _set_mtu(device: Device, mtu: str) -> None:
+    answer = device.run('ip link set dev "$NG_OUTSIDE" mtu "$NG_VALUE"', environment={"NG_VALUE": mtu})
+    if answer.status:
+        raise BrokenError(f"{device.name}: MTU of {device.outside}: {answer.said}")
 
 
 def _sides(bench: Bench) -> dict[Side, AuditSide]:
@@ -177,6 +202,8 @@ def _sides(bench: Bench) -> dict[Side, AuditSide]:
     made: dict[Side, AuditSide] = {}
     for side, addresses, text, link, port in sides:
         number = _HOSTS if text is None and bench.lab.virtual else min(addresses.count, _HOSTS)
+        if side == "initiator":
+            number = min(number, bench.recipe.limits.source_addresses or number)
         hosts = (addresses.first + index for index in range(number))
         mac = None if port.gateway_mac is None else bytes.fromhex(port.gateway_mac.replace(":", ""))
         made[side] = AuditSide(tuple(islice((one for one in hosts if one in link.network), _HOSTS)), link.device, mac)

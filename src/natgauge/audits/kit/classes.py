@@ -11,9 +11,8 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, Flow, RemoteEndpoint, Transport, carries, opening, source_of
+from natgauge.audits.kit.flows import Endpoint, Flow, RemoteEndpoint, Transport, carries, opening
 from natgauge.audits.kit.network import Arrival
-from natgauge.audits.kit.undecided import NotSeenError
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
 PortClass = Literal["preserving", "overloading", "contiguous", "random"]
@@ -173,8 +172,23 @@ def overloading(examiner: Examiner, transport: Transport) -> Endpoint | None:
     return mine if mine in others else None
 
 
-def hairpinning(examiner: Examiner, transport: Transport) -> HairpinClass:
-    """Find whether an inside host reaches another one through its outside endpoint, and with which source.
+@dataclass(frozen=True, slots=True)
+class HairpinSeen:
+    """A frame of an inside host that another inside host received through its outside endpoint.
+
+    Attributes:
+        source: flow of the host that sent it.
+        target: flow of the host that received it.
+        arrival: the frame as it arrived.
+    """
+
+    source: Flow
+    target: Flow
+    arrival: Arrival
+
+
+def hairpinned(examiner: Examiner, transport: Transport) -> HairpinSeen | None:
+    """Send between two inside hosts through an outside endpoint; None = the gateway does not deliver it.
 
     Each of the two hosts sends to the outside endpoint of the other one: a gateway that filters delivers the second
     frame only, after the first one opened its filter.
@@ -184,17 +198,24 @@ def hairpinning(examiner: Examiner, transport: Transport) -> HairpinClass:
     """
     first = examiner.established(transport, examiner.endpoint(0), examiner.remote(0), "I1")
     second = examiner.established(transport, examiner.endpoint(1), examiner.remote(0), "I2")
-    arrival = _hairpinned(examiner, second, first, "I2", "I1")
-    source = second
-    if arrival is None:
-        arrival, source = _hairpinned(examiner, first, second, "I1", "I2"), first
-    if arrival is None:
-        return "none"
-    seen = source_of(arrival.packet)
+    for source, target, name, other in ((second, first, "I2", "I1"), (first, second, "I1", "I2")):
+        arrival = _hairpinned(examiner, source, target, name, other)
+        if arrival is not None:
+            return HairpinSeen(source, target, arrival)
+    return None
+
+
+def hairpinning(examiner: Examiner, transport: Transport) -> HairpinClass:
+    """Find whether an inside host reaches another one through its outside endpoint, and with which source.
+
+    Raises:
+        NotSeenError: as `hairpinned`.
+    """
+    seen = examiner.once(hairpinned, transport)
     if seen is None:
-        raise NotSeenError("the hairpinned frame has no source port")
-    own = examiner.written(source.mapped)
-    return "external source" if seen.address == own.address else "internal source"
+        return "none"
+    own = examiner.written(seen.source.mapped)
+    return "external source" if seen.arrival.packet.source == own.address else "internal source"
 
 
 def _hairpinned(examiner: Examiner, source: Flow, target: Flow, name: str, other: str) -> Arrival | None:

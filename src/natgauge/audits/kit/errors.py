@@ -31,7 +31,9 @@ _NUMBERS: Final[dict[ErrorKind, dict[int, tuple[int, int]]]] = {
     "time exceeded": {4: (11, 0), 6: (3, 0)},
 }
 ERROR_KINDS: Final[tuple[ErrorKind, ...]] = tuple(_NUMBERS)
-_MTU: Final = 1400
+#: Type and code of an error for a packet that is too big, by IP version.
+TOO_BIG: Final = _NUMBERS["too big"]
+MTU_IN_ERRORS: Final = 1400
 _DATA: Final = b"natgauge audit"
 
 
@@ -46,6 +48,7 @@ class ErrorSeen:
         destination: destination of the quoted packet.
         outer_source: source of the error itself.
         outer_destination: destination of the error itself.
+        rest: 32 bits behind the checksum, such as the MTU.
     """
 
     kind: ErrorKind
@@ -54,12 +57,13 @@ class ErrorSeen:
     destination: Endpoint | None
     outer_source: Address
     outer_destination: Address
+    rest: int
 
 
 def error_about(packet: Packet, sender: Address, kind: ErrorKind) -> Packet:
     """Return an ICMP error that quotes a packet, to the packet's source."""
     number, code = _NUMBERS[kind][packet.source.version]
-    rest = _MTU if kind == "too big" else 0
+    rest = MTU_IN_ERRORS if kind == "too big" else 0
     return make_packet(sender, packet.source, ErrorMessage(number, code, rest, packet.octets()))
 
 
@@ -144,6 +148,7 @@ def _error(examiner: Examiner, packet: Packet, kind: ErrorKind, *, up: bool, sen
         None if inner is None else destination_of(inner),
         arrival.packet.source,
         arrival.packet.destination,
+        message.rest if isinstance(message, ErrorMessage) else 0,
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from ipaddress import IPv6Address
 from typing import Any, Final, TypeVar
 
@@ -58,13 +59,19 @@ class Examiner:
         network: the tester's ports.
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
         timers: measured time-outs by name (see `natgauge.audits.kit.timers`).
-        pool: number of outside addresses; None = not known.
+        narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
     """
 
-    def __init__(self, network: Network, *, prefix: IPv6Address | None = None, pool: int | None = None) -> None:
+    def __init__(
+        self,
+        network: Network,
+        *,
+        prefix: IPv6Address | None = None,
+        narrow: Callable[[int], AbstractContextManager[None]] | None = None,
+    ) -> None:
         self.network = network
         self.prefix = prefix
-        self.pool = pool
+        self.narrow = narrow
         self.timers: dict[str, Any] = {}
         self._seen: dict[tuple[Callable[..., Any], tuple[Any, ...]], tuple[Any, range]] = {}
         self._cited: set[int] = set()

@@ -35,6 +35,7 @@ _BELOW: Final = 0.985
 #: The longest idle time is this much above what an RFC requires.
 _BEYOND: Final = 1.02
 _SHOWN_EVERY_SECONDS: Final = 1.0
+_STREAM_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class TimerKind:
         probe: segment from outside that shows whether the mapping is there; None = a segment over the flow.
         refresh: what is done during the idle time; None = nothing.
         remote_port: destination port of the mapping; None = any.
+        again_after: seconds after which both sides send once more, before the idle time begins; 0 = they do not.
+            Linux takes a UDP flow for a stream only if it has lasted for two seconds.
     """
 
     name: str
@@ -58,6 +61,7 @@ class TimerKind:
     probe: Callable[[Flow], Segment] | None = None
     refresh: Callable[[Examiner, Flow], None] | None = None
     remote_port: int | None = None
+    again_after: float = 0.0
 
 
 @dataclass(slots=True)
@@ -157,7 +161,7 @@ REQUIRED_SECONDS: Final = (ICMP_LEAST, UDP_LEAST, TRANSITORY_LEAST, UDP_RECOMMEN
 TIMERS: Final = (
     TimerKind("UDP, one frame out", "udp", UDP_RECOMMENDED),
     TimerKind("UDP, one frame each way", "udp", UDP_RECOMMENDED, _answer),
-    TimerKind("UDP, several frames each way", "udp", UDP_RECOMMENDED, _stream),
+    TimerKind("UDP, several frames each way", "udp", UDP_RECOMMENDED, _stream, again_after=_STREAM_SECONDS),
     TimerKind("UDP to port 53, one frame each way", "udp", UDP_RECOMMENDED, _answer, remote_port=53),
     TimerKind("UDP, refreshed from inside", "udp", UDP_RECOMMENDED, refresh=_send_up),
     TimerKind("UDP, refreshed from outside", "udp", UDP_RECOMMENDED, _answer, refresh=_send_down),
@@ -200,7 +204,10 @@ class _Watched:
 def plan(kinds: Sequence[TimerKind], wait: float) -> tuple[int, float]:
     """Return the number of mappings, and the longest time in seconds that they are watched for."""
     times = [(kind, idle_times(kind, wait)) for kind in kinds]
-    longest = max((idle[-1] * (1.0 if kind.refresh is None else _PROBE_AT) for kind, idle in times), default=0.0)
+    longest = max(
+        (idle[-1] * (1.0 if kind.refresh is None else _PROBE_AT) + kind.again_after for kind, idle in times),
+        default=0.0,
+    )
     return sum(len(idle) for _, idle in times), longest
 
 
@@ -242,12 +249,11 @@ def watch(
             left = sum(not _is_done(seen) for seen in found.values())
             show(f"time-outs: {now - begun:.0f} of at most {longest:.0f} s, {left} of {len(found)} kinds still there")
             examiner.network.pause(min(event.due, now + _SHOWN_EVERY_SECONDS))
-        if event.seen.kind.refresh is not None and not event.refreshed:
-            event.seen.kind.refresh(examiner, event.flow)
-            event.refreshed, event.due = True, event.opened + event.idle * _PROBE_AT
-            heapq.heappush(events, event)
-        else:
+        if event.refreshed:
             _probe(examiner, event)
+        else:
+            _refresh(examiner, event)
+            heapq.heappush(events, event)
     return found
 
 
@@ -257,8 +263,25 @@ def _opened(examiner: Examiner, seen: TimerSeen, idle: float, number: int) -> _W
     began = examiner.network.now()
     kind.open(examiner, flow)
     opened = examiner.network.now()
-    due = opened + idle * (1.0 if kind.refresh is None else _REFRESH_AT)
-    return _Watched(due, number, idle, seen, flow, began, opened, range(first, len(examiner.network.frames)))
+    due = opened + (kind.again_after or idle * (1.0 if kind.refresh is None else _REFRESH_AT))
+    watched = _Watched(due, number, idle, seen, flow, began, opened, range(first, len(examiner.network.frames)))
+    watched.refreshed = kind.refresh is None and not kind.again_after
+    return watched
+
+
+def _refresh(examiner: Examiner, event: _Watched) -> None:
+    """Do what comes between the opening of a mapping and its probe."""
+    kind = event.seen.kind
+    event.refreshed = True
+    if kind.refresh is not None:
+        kind.refresh(examiner, event.flow)
+        event.due = event.opened + event.idle * _PROBE_AT
+        return
+    event.began, first = examiner.network.now(), len(examiner.network.frames)
+    _stream(examiner, event.flow)
+    event.opened = examiner.network.now()
+    event.frames = range(first, len(examiner.network.frames))
+    event.due = event.opened + event.idle
 
 
 def _is_done(seen: TimerSeen) -> bool:

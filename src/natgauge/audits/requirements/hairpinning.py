@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hairpinning: RFC 4787 section 6, RFC 5382 section 7.2."""
+"""Hairpinning: RFC 4787 section 6, RFC 5382 section 7.2, RFC 5508 section 4.3."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.classes import hairpinning
+from natgauge.audits.kit.classes import hairpinned, hairpinning
+from natgauge.audits.kit.errors import error_about
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Transport
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, judged
+from natgauge.audits.kit.flows import Transport, source_of
+from natgauge.audits.kit.packets import ErrorMessage, read_segment
+from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged
 from natgauge.audits.kit.undecided import NotApplicableError
 
 
@@ -25,6 +27,31 @@ def _examine_source(examiner: Examiner, transport: Transport) -> RequirementFind
     return judged(seen == "external source", f"a hairpinned frame has an {seen}")
 
 
+def _examine_error(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    """Answer a hairpinned frame with an ICMP error, which must reach the inside host that sent the frame."""
+    seen = examiner.once(hairpinned, transport)
+    if seen is None:
+        raise NotApplicableError("the gateway does not hairpin")
+    packet = error_about(seen.arrival.packet, seen.arrival.packet.destination, "port unreachable")
+    source = seen.source.inside
+
+    def send(_tag: bytes) -> None:
+        examiner.network.send("initiator", packet, "the other inside host answers with an ICMP error")
+
+    arrival = examiner.delivered(
+        send,
+        "initiator",
+        lambda one, _tag: isinstance(read_segment(one), ErrorMessage) and one.destination == source.address,
+        f"the gateway delivers it to {source.address}",
+    )
+    if arrival is None:
+        return fails("an ICMP error about a hairpinned frame was dropped")
+    message = read_segment(arrival.packet)
+    inner = message.packet if isinstance(message, ErrorMessage) else None
+    quoted = None if inner is None else source_of(inner)
+    return judged(quoted == source, f"an ICMP error about a hairpinned frame quotes the source {quoted}")
+
+
 _TEXT: Final = "hairpinning between inside hosts"
 _SOURCE: Final = "hairpinned frames with the external source address and port"
 REQUIREMENTS: Final = (
@@ -32,4 +59,5 @@ REQUIREMENTS: Final = (
     Requirement(4787, "REQ-9a", "MUST", _SOURCE, ("udp",), _examine_source),
     Requirement(5382, "REQ-8", "MUST", _TEXT, ("tcp",), _examine),
     Requirement(5382, "REQ-8a", "MUST", _SOURCE, ("tcp",), _examine_source),
+    Requirement(5508, "REQ-7", "MUST", "ICMP errors are hairpinned, too", ("udp",), _examine_error),
 )

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Translation between IPv6 and IPv4: RFC 6146 section 3.4, RFC 7915 sections 4 and 5."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from typing import Final
+
+from natgauge.audits.kit.errors import MTU_IN_ERRORS, error_down
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import Flow, Transport, carries
+from natgauge.audits.kit.packets import UDP, Packet, UdpSegment, is_right, make_packet
+from natgauge.audits.kit.requirement import AuditProfile, Requirement, RequirementFinding, fails, judged
+from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
+
+#: IPv6 links pass packets of this size without fragmentation (RFC 8200 section 5).
+_LEAST_MTU: Final = 1280
+#: Up to this size of the IPv4 packet, a translator lets it be fragmented (RFC 7915 section 5.1).
+_SMALL: Final = 1260
+_HEADERS4: Final = 28
+_LARGE: Final = 1400
+#: An IPv6 header is 20 octets longer than an IPv4 header.
+_LONGER: Final = 20
+
+
+def _flow(examiner: Examiner, transport: Transport) -> Flow:
+    if examiner.prefix is None:
+        raise NotApplicableError("the gateway does not translate between IPv6 and IPv4")
+    return examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+
+
+def _examine_checksum(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    flow = _flow(examiner, transport)
+
+    def send(tag: bytes) -> None:
+        segment = UdpSegment(flow.remote.own.port, flow.mapped.port, tag, checksum=0)
+        examiner.down(flow.remote.own, flow.mapped, segment, f"{flow.remote} sends UDP without a checksum")
+
+    arrival = examiner.delivered(
+        send, "initiator", lambda packet, tag: carries(packet, transport, tag), "the gateway delivers it"
+    )
+    if arrival is None:
+        return fails("UDP without a checksum was dropped")
+    right = is_right(arrival.packet)
+    return judged(right, f"UDP without a checksum arrived with a {'right' if right else 'wrong'} one")
+
+
+def _up(examiner: Examiner, flow: Flow, octets: int) -> Packet:
+    """Send UDP that makes an IPv4 packet of this size, and return it as it arrives outside."""
+    for _ in range(2):
+        data, since = secrets.token_bytes(octets - _HEADERS4), examiner.mark
+        segment = UdpSegment(flow.inside.port, flow.remote.written.port, data)
+        examiner.up(flow.inside, flow.remote.written, segment, f"I1 sends UDP, {octets} octets as IPv4")
+        arrival = examiner.network.wait(
+            "responder",
+            lambda packet: carries(packet, "udp", data),  # noqa: B023 - called in this turn
+            1.0,
+            since=since,
+            sentence="the gateway sends it on",
+        )
+        if arrival is not None:
+            return arrival.packet
+    raise NotSeenError(f"UDP of {octets} octets did not arrive outside")
+
+
+def _examine_may_be_cut(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    flow = _flow(examiner, transport)
+    small, large = (_up(examiner, flow, octets).dont_fragment for octets in (_SMALL, _LARGE))
+    words = " and ".join(f"{octets} octets: DF={int(bit)}" for octets, bit in ((_SMALL, small), (_LARGE, large)))
+    return judged(not small and large, words)
+
+
+def _examine_mtu(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    seen = error_down(examiner, _flow(examiner, transport), "too big")
+    if seen is None:
+        return fails("Fragmentation Needed was dropped")
+    expected = MTU_IN_ERRORS + _LONGER
+    words = f"Fragmentation Needed with MTU {MTU_IN_ERRORS} became Packet Too Big with MTU {seen.rest}"
+    return judged(seen.rest == expected, words)
+
+
+def _examine_cut(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    flow = _flow(examiner, transport)
+    for _ in range(2):
+        since = examiner.mark
+        segment = UdpSegment(flow.remote.own.port, flow.mapped.port, secrets.token_bytes(_LARGE - _HEADERS4))
+        packet = make_packet(flow.remote.own.address, flow.mapped.address, segment)
+        packet = replace(packet, identification=secrets.randbelow(65535) + 1)
+        examiner.network.send("responder", packet, f"{flow.remote} sends {_LARGE} octets that may be fragmented")
+        examiner.control()
+        examiner.network.pause(examiner.network.now() + 0.05)
+        parts = [
+            arrival
+            for arrival in examiner.network.arrivals[since:]
+            if arrival.side == "initiator"
+            and arrival.packet.protocol == UDP
+            and arrival.packet.source == flow.remote.written.address
+            and len(arrival.packet.payload) > _UDP_OF_CONTROL
+        ]
+        if parts:
+            for part in parts:
+                examiner.network.explain(part.number, "the gateway delivers this part")
+            sizes = [len(part.packet.octets()) for part in parts]
+            words = f"IPv4 of {_LARGE} octets without DF became IPv6 of {', '.join(map(str, sizes))} octets"
+            return judged(max(sizes) <= _LEAST_MTU, words)
+    return fails(f"IPv4 of {_LARGE} octets without DF was dropped")
+
+
+#: Octets of the UDP of control frames, with its header.
+_UDP_OF_CONTROL: Final = 16
+_ONLY: Final[frozenset[AuditProfile]] = frozenset({"nat64"})
+REQUIREMENTS: Final = (
+    Requirement(
+        6146, "3.4-checksum", "MUST", "UDP without a checksum gets one", ("udp",), _examine_checksum, profiles=_ONLY
+    ),
+    Requirement(
+        7915,
+        "4-1280",
+        "SHOULD",
+        "IPv4 packets without DF are fragmented to 1280 octets",
+        ("udp",),
+        _examine_cut,
+        profiles=_ONLY,
+    ),
+    Requirement(
+        7915, "4.2-MTU", "MUST", "the MTU of Packet Too Big is 20 octets larger", ("udp",), _examine_mtu, profiles=_ONLY
+    ),
+    Requirement(
+        7915,
+        "5.1-DF",
+        "MUST",
+        "DF is set above 1260 octets, and not below",
+        ("udp",),
+        _examine_may_be_cut,
+        profiles=_ONLY,
+    ),
+)

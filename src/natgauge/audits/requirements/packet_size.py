@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets that are too big for the outside: RFC 4787 section 10."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Final
+
+from natgauge.audits.kit.errors import TOO_BIG
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import Flow, Transport, source_of
+from natgauge.audits.kit.packets import UDP, ErrorMessage, Packet, UdpSegment, make_packet, read_segment
+from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged, meets
+from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
+
+#: MTU of the gateway's outside link during the examination; IPv6 needs 1280.
+_MTU: Final = 1300
+_DATA_OCTETS: Final = 1380
+_UDP_HEADER_OCTETS: Final = 8
+
+
+def _narrowed(examiner: Examiner) -> AbstractContextManager[None]:
+    if examiner.narrow is None:
+        raise NotSeenError("natgauge cannot change the MTU of this gateway's outside link")
+    return examiner.narrow(_MTU)
+
+
+def _big(flow: Flow, *, dont_fragment: bool) -> Packet:
+    data = secrets.token_bytes(_DATA_OCTETS)
+    segment = UdpSegment(flow.inside.port, flow.remote.written.port, data)
+    packet = make_packet(flow.inside.address, flow.remote.written.address, segment)
+    return replace(packet, dont_fragment=dont_fragment, identification=secrets.randbelow(65535) + 1)
+
+
+def _examine_refused(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+
+    def wanted(seen: Packet, _tag: bytes) -> bool:
+        message = read_segment(seen)
+        return (
+            isinstance(message, ErrorMessage)
+            and (message.kind, message.code) == TOO_BIG[seen.source.version]
+            and message.packet is not None
+            and source_of(message.packet) == flow.inside
+        )
+
+    def send(_tag: bytes) -> None:
+        packet = _big(flow, dont_fragment=True)
+        examiner.network.send("initiator", packet, f"I1 sends {len(packet.octets())} octets that may not be cut")
+
+    with _narrowed(examiner):
+        since = examiner.mark
+        arrival = examiner.delivered(send, "initiator", wanted, "the gateway answers that the packet is too big")
+        _refuse_whole(examiner, since)
+    if arrival is None:
+        return fails(f"no ICMP error for a packet above the outside MTU of {_MTU}")
+    message = read_segment(arrival.packet)
+    mtu = message.rest & 0xFFFF if isinstance(message, ErrorMessage) else 0
+    return meets(f"ICMP error with MTU {mtu} from {arrival.packet.source} for a packet above the outside MTU of {_MTU}")
+
+
+def _refuse_whole(examiner: Examiner, since: int) -> None:
+    """Refuse a verdict where the link takes more than the MTU that was set."""
+    for arrival in examiner.network.arrivals[since:]:
+        if arrival.side == "responder" and len(arrival.packet.octets()) > _MTU:
+            raise NotSeenError(f"the gateway's outside link passed more than the MTU of {_MTU} that was set")
+
+
+def _examine_cut(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    if flow.inside.address.version == 6:
+        raise NotApplicableError("the inside speaks IPv6, whose routers fragment nothing")
+    with _narrowed(examiner):
+        for _ in range(2):
+            since, packet = examiner.mark, _big(flow, dont_fragment=False)
+            examiner.network.send("initiator", packet, f"I1 sends {len(packet.octets())} octets that may be cut")
+            examiner.control()
+            examiner.network.pause(examiner.network.now() + 0.05)
+            _refuse_whole(examiner, since)
+            parts = [
+                arrival
+                for arrival in examiner.network.arrivals[since:]
+                if arrival.side == "responder" and arrival.packet.is_fragment and arrival.packet.protocol == UDP
+            ]
+            if sum(len(part.packet.payload) for part in parts) == _DATA_OCTETS + _UDP_HEADER_OCTETS:
+                for part in parts:
+                    examiner.network.explain(part.number, "the gateway sends a fragment")
+                offsets = [part.packet.offset for part in parts]
+                return judged(
+                    offsets == sorted(offsets),
+                    f"{len(parts)} fragments{'' if offsets == sorted(offsets) else ', out of order'}",
+                )
+    return fails("a packet that may be fragmented was dropped")
+
+
+REQUIREMENTS: Final = (
+    Requirement(4787, "REQ-13", "MUST", "packets that are too big get an ICMP error", ("udp",), _examine_refused),
+    Requirement(4787, "REQ-13a", "MUST", "packets that may be fragmented are", ("udp",), _examine_cut),
+)
