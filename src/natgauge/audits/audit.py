@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -37,8 +37,8 @@ from natgauge.words import Side
 FAILED: Final = 12
 #: Addresses of the tester on each side where the lab's networks are natgauge's own.
 _HOSTS: Final = 3
-#: The limits of the device stay as they are, so the number of connections decides nothing.
-_AS_FOUND: Final = DeviceDemand(connections=1, phase1_seconds=0.0, as_found=True)
+#: More mappings than an audit opens.
+_MAPPINGS: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,12 @@ def audit(
     store = Store.create(Path(results), "audit", bench.recipe.name)
     began = time.monotonic()
     with store.evidence(), bench:
-        device = bench.start(_AS_FOUND)
+        sides = _sides(bench)
+        device = bench.start(_demand(bench, sides))
         store.write_recipe(as_played(bench.recipe), digest(bench.recipe))
         store.write_environment({"machine": machine.facts(), "device": None if device is None else device.as_dict()})
         with PacketSockets(bench.lab) as sockets:
-            examiner = examiner_of(bench, Network(sockets, _sides(bench)))
+            examiner = examiner_of(bench, Network(sockets, sides))
             examiner.network.resolve()
             _watch(examiner, chosen, request.options.wait, observer, tell)
             audited = [_kept(one, store) for one in examine(examiner, chosen, observer.stage)]
@@ -208,6 +209,18 @@ def _sides(bench: Bench) -> dict[Side, AuditSide]:
         mac = None if port.gateway_mac is None else bytes.fromhex(port.gateway_mac.replace(":", ""))
         made[side] = AuditSide(tuple(islice((one for one in hosts if one in link.network), _HOSTS)), link.device, mac)
     return made
+
+
+def _demand(bench: Bench, sides: Mapping[Side, AuditSide]) -> DeviceDemand:
+    """Return the demand on the device, whose limits and time-outs stay as they are."""
+    return DeviceDemand(
+        connections=_MAPPINGS,
+        phase1_seconds=0.0,
+        source_addresses=len(sides["initiator"].hosts),
+        fills_table=True,
+        as_found=True,
+        port_sets=bench.address_plan.port_sets,
+    )
 
 
 def _kept(examined: Examined, store: Store) -> AuditedRequirement:
