@@ -119,6 +119,15 @@ def test_known_rule_sets_are_named(tmp_path: Path) -> None:
     assert deaf["RFC4787-REQ-12", "udp"] == "meets"
 
 
+def test_nat64_is_audited_in_both_families(tmp_path: Path) -> None:
+    done = audited("tayga-iptables-nat64", tmp_path)
+    found = verdicts(done)
+    assert done.record.classes["udp"].ports == "overloading"
+    assert found["RFC5508-REQ-4", "udp"] == found["RFC7915-4.2-MTU", "udp"] == found["RFC4787-REQ-14", "udp"] == "meets"
+    # tayga.conf(5): "udp-cksum-mode drop" is the default.
+    assert found["RFC6146-3.4-checksum", "udp"] == "fails"
+
+
 @pytest.mark.slow("a time-out of ten seconds, which must pass")
 def test_time_outs_that_were_set_are_measured(tmp_path: Path) -> None:
     done = audited("nftables-nat44", tmp_path, udp_timeout=10, wait=13.0)
