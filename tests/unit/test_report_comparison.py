@@ -66,7 +66,7 @@ def test_a_folder_holds_measurements_and_comparisons(tmp_path: Path, capsys: pyt
     assert shown.out.index("throughput") < shown.out.index("(baseline)")
     assert f"{tmp_path / 'c'}: left out" in shown.err
     assert run(["report", "--format", "csv", str(tmp_path)]) == 2
-    assert "measurements and comparisons, which have different columns" in capsys.readouterr().err
+    assert "measurements, comparisons and audits have different columns" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", [["--against", "cores"], ["--published", "x"]])
@@ -74,9 +74,7 @@ def test_what_turns_results_is_refused_for_comparisons_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str]
 ) -> None:
     assert run(["report", *option, str(keep(tmp_path / "a", NOTED))]) == 2
-    assert capsys.readouterr().err.endswith(
-        f"{option[0]} is for results of measurements, the folders hold comparisons alone\n"
-    )
+    assert capsys.readouterr().err.endswith(f"{option[0]} is for results of measurements, the folders hold none\n")
 
 
 def test_a_comparison_of_an_older_schema_is_refused_in_one_line(

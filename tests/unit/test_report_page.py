@@ -22,6 +22,7 @@ from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError
 from natgauge.measurer import Ability, Delays, Direction, TrialPlan
 from natgauge.procedures import latency
+from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
 from natgauge.records.campaign import CAMPAIGN_SCHEMA
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
@@ -556,3 +557,45 @@ def test_the_page_is_printed_on_paper_with_two_columns_of_figures(browser: Brows
     columns = browser.ask("getComputedStyle(document.querySelector('#figures .panels')).gridTemplateColumns")
     browser.call("Emulation.setEmulatedMedia", media="")
     assert len(columns.split()) == 2
+
+
+def audited() -> AuditRecord:
+    """An audit in which a gateway meets a requirement, fails one and was not seen in a third one."""
+    verdicts: tuple[Literal["meets", "fails", "not seen"], ...] = ("meets", "fails", "not seen")
+    return AuditRecord(
+        gateway="nat",
+        title="a gateway",
+        profile="cgn",
+        classes={
+            "udp": BehaviourClasses(mapping="endpoint-independent", filtering=None, ports="random", hairpinning="none")
+        },
+        requirements=tuple(
+            AuditedRequirement(
+                rfc=4787, requirement=f"REQ-{at}", level="MUST", text="t", transport="udp", verdict=verdict,
+                measured=f"measured {at}", evidence=AuditEvidence(file=None, frames=()),
+            )
+            for at, verdict in enumerate(verdicts, start=1)
+        ),
+        timeouts={}, wait_seconds=0, seconds=1, device=None, parameters={},
+    )  # fmt: skip
+
+
+def test_an_audit_has_its_page_and_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Store.create(tmp_path, "audit", "nat").write_audit(audited().document())
+    path = tmp_path / "page.html"
+    assert run(["report", "--html", str(path), str(tmp_path)]) == 0
+    shown = text_of(path)
+    for said in (
+        "nat meets 1 of 2 requirements that were examined.",
+        "It fails 1 of level MUST: RFC4787-REQ-2 (udp).",
+        "1 more were not seen, or do not apply.",
+        "mapping endpoint-independent, filtering not seen",
+        "measured 2",
+    ):
+        assert said in shown
+    capsys.readouterr()
+    assert run(["report", str(tmp_path)]) == 0
+    printed_text = capsys.readouterr().out
+    assert printed_text.startswith("nat meets 1 of 2 requirements")
+    assert "RFC 4787 REQ-2" in printed_text
+    assert run(["diff", str(tmp_path), str(tmp_path)]) == 2

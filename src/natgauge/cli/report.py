@@ -83,9 +83,9 @@ def command(
     html: Path | None,
     parquet: Path | None,
 ) -> None:
-    """Print the table of RFC 9693 section 6 for results folders, one column per result, and a table per comparison.
+    """Print the table of RFC 9693 section 6, one column per result, and a table per comparison and audit.
 
-    FOLDER is a results folder of a measurement or a comparison, a folder with several of them, or a campaign's.
+    FOLDER is a results folder of a measurement, comparison or audit, a folder with several of them, or a campaign's.
     """
     from natgauge.reports import find_results
 
@@ -113,6 +113,9 @@ def command(
                 click.echo(_shaped(collected, form or "text", like, beside=beside))
         if collected.comparisons:
             click.echo(("\n" if collected.stored else "") + _compared(collected, form or "text"))
+        if collected.audits:
+            others = collected.stored or collected.comparisons
+            click.echo(("\n" if others else "") + _audited(collected, form or "text"))
 
 
 def _refuse_options(
@@ -162,14 +165,14 @@ def _refuse(
     """
     from natgauge.errors import UsageError
 
-    if form == "csv" and collected.stored and collected.comparisons:
+    if form == "csv" and sum(map(bool, (collected.stored, collected.comparisons, collected.audits))) > 1:
         raise UsageError(
-            "report: --format csv: the folders hold measurements and comparisons, which have different columns; name "
-            "folders of one kind"
+            "report: --format csv: measurements, comparisons and audits have different columns; name folders of one "
+            "kind"
         )
     if not collected.stored and (against or published or like):
         option = "--against" if against else "--published" if published else "--like"
-        raise UsageError(f"report: {option} is for results of measurements, the folders hold comparisons alone")
+        raise UsageError(f"report: {option} is for results of measurements, the folders hold none")
 
 
 def _measured(collected: StoredResults, form: str, against: str | None, published: tuple[str, ...]) -> str:
@@ -229,4 +232,16 @@ def _compared(collected: StoredResults, form: str) -> str:
             "\n".join([*(sentence.text for sentence in of_comparison(record)), "", table])
             for record, table in zip(collected.records, tables, strict=True)
         ]
+    return "\n\n".join(tables)
+
+
+def _audited(collected: StoredResults, form: str) -> str:
+    """A table for each audit."""
+    from natgauge.reports import audit
+    from natgauge.reports.answers import of_audit
+
+    tables = []
+    for record in (stored.record for stored in collected.audits):
+        said = [sentence.text for sentence in of_audit(record)] if form == "text" else []
+        tables.append("\n".join([*said, *([""] if said else []), _rendered(form, audit.sheet(record))]))
     return "\n\n".join(tables)

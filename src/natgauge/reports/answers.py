@@ -20,6 +20,7 @@ from natgauge.analysis.comparing import comparable
 from natgauge.analysis.contrast import better, bounds, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, of_forwarding
 from natgauge.notes import GRADES, Grade, Note
+from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.reports import labels
@@ -435,6 +436,20 @@ def _limits(results: Sequence[Result]) -> Sentence:
         f"{_LIMITS[limit].rstrip(',')}{'' if at else ' limited'} {count}" for at, (limit, count) in enumerate(limits)
     ]
     return Sentence(f"Of {len(results)} results {'; '.join(parts)}.")
+
+
+def of_audit(record: AuditRecord) -> list[Sentence]:
+    """Return the answer of an audit: how many requirements the gateway meets, and which it fails."""
+    decided = [one for one in record.requirements if one.verdict in ("meets", "fails")]
+    met = sum(one.verdict == "meets" for one in decided)
+    found = [Sentence(f"{record.gateway} meets {met} of {len(decided)} requirements that were examined.", leads=True)]
+    for level in ("MUST", "SHOULD", "MAY"):
+        failed = [f"{one.key} ({one.transport})" for one in decided if one.verdict == "fails" and one.level == level]
+        if failed:
+            found.append(Sentence(f"It fails {len(failed)} of level {level}: {_list(failed)}."))
+    if left := len(record.requirements) - len(decided):
+        found.append(Sentence(f"{left} more were not seen, or do not apply."))
+    return found
 
 
 def of_comparison(record: ComparisonRecord) -> list[Sentence]:

@@ -7,12 +7,28 @@ from collections import Counter
 from collections.abc import Iterator
 
 from natgauge.records.audit import AuditRecord
+from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.tables import aligned
 
 
 def text(record: AuditRecord) -> str:
     """Return the classes by transport, the verdicts with what was measured, and their number."""
     return "\n".join(_lines(record))
+
+
+def sheet(record: AuditRecord) -> Sheet:
+    """Return the table of an audit: a line for each requirement and transport."""
+    lines = [SheetRow(record.gateway, ("level", "transport", "verdict", "measured"))]
+    for one in record.requirements:
+        declared = "" if not one.differs else f" (declared: {'meets' if one.declared else 'fails'})"
+        name = f"RFC {one.rfc} {one.requirement}"
+        lines.append(SheetRow(name, (one.level, one.transport, one.verdict + declared, one.measured)))
+    classes = (
+        f"{transport.upper()}: mapping {seen.mapping or 'not seen'}, filtering {seen.filtering or 'not seen'}, "
+        f"ports {seen.ports or 'not seen'}, hairpinning {seen.hairpinning or 'not seen'}."
+        for transport, seen in record.classes.items()
+    )
+    return Sheet(tuple(lines), tuple(classes))
 
 
 def _lines(record: AuditRecord) -> Iterator[str]:
@@ -23,12 +39,8 @@ def _lines(record: AuditRecord) -> Iterator[str]:
         rows.append((transport.upper(), *(word or "not seen" for word in named)))  # type: ignore[arg-type] # four
     yield from (f"  {line}" for line in aligned(rows))
     yield ""
-    verdicts = [("requirement", "level", "transport", "verdict", "measured")]
-    for one in record.requirements:
-        declared = "" if not one.differs else f" (declared: {'meets' if one.declared else 'fails'})"
-        verdicts.append(
-            (f"RFC {one.rfc} {one.requirement}", one.level, one.transport, one.verdict + declared, one.measured)
-        )
+    head, *others = sheet(record).lines
+    verdicts = [("requirement", *head.cells), *((row.heading, *row.cells) for row in others)]
     yield from (f"  {line}" for line in aligned(verdicts))
     yield ""
     counts = Counter(one.verdict for one in record.requirements)

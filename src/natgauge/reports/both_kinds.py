@@ -41,7 +41,7 @@ def difference(
     for which, others in ((first, second), (second, first)):
         if not which.stored and not others.comparisons:
             raise UsageError(
-                "diff: one run holds comparisons alone, the other measurements alone; name two folders of one kind"
+                "diff: the runs have neither measurements nor comparisons in common; name two folders of one kind"
             )
     results = of_results.diff(first.results, second.results, **how) if first.stored and second.stored else None
     ratios = None

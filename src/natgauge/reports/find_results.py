@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from natgauge.errors import UsageError
+from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.records.store import (
+    AUDIT,
     CAMPAIGN,
     CAMPAIGN_RESULTS,
     COMPARISON,
@@ -26,6 +28,8 @@ from natgauge.records.store import (
     result_name,
 )
 
+#: Files of which a results folder has one when it has ended.
+_OUTCOMES: Final = (SUMMARY, COMPARISON, AUDIT)
 _Kind = TypeVar("_Kind")
 
 
@@ -46,8 +50,16 @@ class StoredComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredAudit:
+    """The record of an audit and the present path of the folder with its evidence."""
+
+    folder: Path
+    record: AuditRecord
+
+
+@dataclass(frozen=True, slots=True)
 class StoredResults:
-    """The results and comparisons of folders.
+    """The results, comparisons and audits of folders.
 
     Attributes:
         stored: every result of a measurement, in the order of the folders; within a folder of results by name, within a
@@ -55,12 +67,14 @@ class StoredResults:
         unended: results folders of measurements and comparisons that did not end: they have evidence, but no result.
         comparisons: every comparison, in the same order.
         campaigns: folders of the campaigns among them.
+        audits: every audit, in the same order.
     """
 
     stored: tuple[Stored, ...]
     unended: tuple[Path, ...]
     comparisons: tuple[StoredComparison, ...] = ()
     campaigns: tuple[Path, ...] = ()
+    audits: tuple[StoredAudit, ...] = ()
 
     @property
     def results(self) -> list[Result]:
@@ -78,13 +92,13 @@ def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
 
     Args:
         folders: at least one.
-        failed: whether a folder may contain only measurements that did not end; otherwise there is at least one result
-            or comparison.
+        failed: whether a folder may contain only measurements that did not end; otherwise there is at least one result,
+            comparison or audit.
 
     Raises:
         UsageError: a folder holds no result, cannot be read, or a summary is damaged or of another schema.
     """
-    every: list[Stored | StoredComparison] = []
+    every: list[Stored | StoredComparison | StoredAudit] = []
     unended: list[Path] = []
     campaigns: list[Path] = []
     for folder in folders:
@@ -92,7 +106,7 @@ def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
         own = [each for each in (folder, *_children(folder)) if (each / CAMPAIGN).is_file()] if failed else []
         if failed and not below and _is_results_folder(folder):
             below = [folder]
-        ended = [each for each in below if (each / SUMMARY).is_file() or (each / COMPARISON).is_file()]
+        ended = [each for each in below if any((each / name).is_file() for name in _OUTCOMES)]
         if below and not ended and not failed:
             raise UsageError(
                 f"report: {folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
@@ -106,6 +120,7 @@ def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
         tuple(unended),
         tuple(outcome for outcome in every if isinstance(outcome, StoredComparison)),
         tuple(campaigns),
+        tuple(outcome for outcome in every if isinstance(outcome, StoredAudit)),
     )
 
 
@@ -116,15 +131,15 @@ def _children(folder: Path) -> list[Path]:
         raise _unreadable(folder, error) from error
 
 
-def _read(folder: Path) -> Stored | StoredComparison:
-    path = folder / COMPARISON
+def _read(folder: Path) -> Stored | StoredComparison | StoredAudit:
     try:
-        compared = path.is_file()
+        if (folder / COMPARISON).is_file():
+            return StoredComparison(folder, read_record(folder / COMPARISON, ComparisonRecord))
+        if (folder / AUDIT).is_file():
+            return StoredAudit(folder, read_record(folder / AUDIT, AuditRecord))
     except OSError as error:
         raise _unreadable(folder, error) from error
-    if not compared:
-        return Stored(folder, read_summary(folder))
-    return StoredComparison(folder, read_record(path, ComparisonRecord))
+    return Stored(folder, read_summary(folder))
 
 
 def read_summary(folder: Path) -> Result:
@@ -191,7 +206,7 @@ def _as_planned(campaign: Path) -> list[Path]:
 
 
 def _is_results_folder(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (SUMMARY, COMPARISON, PLAN))
+    return any((folder / name).is_file() for name in (*_OUTCOMES, PLAN))
 
 
 def _unreadable(folder: Path, error: OSError) -> UsageError:

@@ -19,9 +19,9 @@ from natgauge.measurer import Verdict
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
-from natgauge.reports import answers, comparison, labels, text
+from natgauge.reports import answers, audit, comparison, labels, text
 from natgauge.reports.failures import failures_of
-from natgauge.reports.find_results import Stored, StoredComparison, StoredResults
+from natgauge.reports.find_results import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup
@@ -73,7 +73,10 @@ def page(collected: StoredResults) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    said = answers.answers(results, records)
+    said = [
+        *answers.answers(results, records),
+        *(one for each in collected.audits for one in answers.of_audit(each.record)),
+    ]
     common, parameters = _parameters([result.parameters for result in results], names)
     html: str = environment.from_string(_resource("page.html.j2")).render(
         title=_title(collected),
@@ -94,6 +97,7 @@ def page(collected: StoredResults) -> str:
             )
         ],
         comparisons=[_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)],
+        audits=[_audit(stored) for stored in collected.audits],
         tables=list(_parts(_named(lines_of(results), names))) if results else [],
         below=below(results, lambda at, result: f"{names[at - 1]}, {result.metric}") if results else (),
         common=common,
@@ -120,6 +124,8 @@ def _title(collected: StoredResults) -> str:
         gateways = [gateway.label for gateway in collected.records[0].gateways[:-1]]
         more = f", and {len(collected.records) - 1} more" if len(collected.records) > 1 else ""
         parts.append(f"{'costs' if parts else 'Costs'} of {', '.join(gateways)} compared{more}")
+    audited = [stored.record.gateway for stored in collected.audits]
+    parts += [f"{'audit' if parts else 'Audit'} of {', '.join(audited)}"] if audited else []
     return "; ".join(parts) or "No result"
 
 
@@ -219,6 +225,18 @@ def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
         "common": common,
         "parameters": list(_parts(differing)),
         "folder": str(stored.folder),
+    }
+
+
+def _audit(stored: StoredAudit) -> dict[str, Any]:
+    shown_as = audit.sheet(stored.record)
+    head, *rows = [(line.heading, *line.cells) for line in shown_as.lines]
+    return {
+        "gateway": stored.record.gateway,
+        "head": head,
+        "rows": rows,
+        "below": shown_as.below,
+        "folder": stored.folder,
     }
 
 
