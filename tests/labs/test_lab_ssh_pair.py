@@ -55,6 +55,7 @@ def test_a_chain_on_two_machines_forwards_and_is_given_back(pair: FarPair) -> No
         assert lab.device_cores.count == len(lab.devices[0].environment["NG_CPUS"].split(","))
         places = {place for place in lab.dropped() if not place.startswith(("initiator", "responder"))}
         assert {place.split(" ")[0] for place in places} == {"ce", "pe"}
+        assert {"ce backlog", "pe backlog"} <= places
         players = [Gateway(one, device) for one, device in zip(recipe.of_devices(0), lab.devices, strict=True)]
         with Chain(players, recipe.holder) as chain:
             chain.start(DeviceDemand(connections=FLOWS, phase1_seconds=5))

@@ -15,7 +15,7 @@ from natgauge.inputs.types import format_cores
 from natgauge.labs.common.links import VethCable, neighbour_limits, read_drops
 from natgauge.labs.contract import Device
 from natgauge.labs.ssh import bsd, facts, tuning, work
-from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
+from natgauge.labs.ssh.facts import SECTION, RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import Layout, layout, private_directory
 from natgauge.labs.ssh.machine import Remember, RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import SshHost
@@ -56,6 +56,8 @@ class Ways:
     undo: Callable[[Layout, RemoteFacts], str]
 
 
+#: Counters of dropped frames, which BSD does not have.
+_COUNTERS: Final = f"cat /proc/net/dev; echo '{SECTION}'; cat /proc/net/softnet_stat"
 _LINUX: Final = Ways(facts.script, facts.read, Layout.make, Layout.undo)
 _BSD: Final = Ways(bsd.script, bsd.read, bsd.make, bsd.undo)
 
@@ -270,12 +272,18 @@ class Segment:
                 setting.write(least)
 
     def dropped(self) -> dict[str, int]:
-        """Return the frames dropped so far at the devices' interfaces, while the machine answers."""
+        """Return the frames dropped so far at the devices' interfaces and backlogs, while the machine answers.
+
+        The backlogs are those of the machine's processors: of several devices on it, it is not known whose they are.
+        """
         figures: dict[str, int] = {}
         for home in self.homes:
             # A machine that is gone shows when its device is asked.
             with suppress(BrokenError, ValueError):
-                drops = read_drops(home.run("cat /proc/net/dev", timeout=20.0).stdout)
+                interfaces, _, backlogs = home.run(_COUNTERS, timeout=20.0).stdout.partition(f"{SECTION}\n")
+                drops = read_drops(interfaces)
+                if len(self.homes) == 1:
+                    figures[f"{home.name} backlog"] = work.backlog_drops(backlogs)
                 for interface, side in ((home.inside, "inside"), (home.outside, "outside")):
                     if interface in drops:
                         figures[f"{home.name} {side} received"] = drops[interface].received
