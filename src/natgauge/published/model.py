@@ -177,10 +177,12 @@ class SmallPlan(_Model):
 
     Attributes:
         divide: divisors of the numbers of ports; sizes of tables shrink with the connections.
+        differs: further differences from the publication, one sentence each.
         settings: settings by metric that differ from those of the full plan; "-" leaves a setting out.
     """
 
     divide: dict[PortRange, Annotated[int, Field(ge=1)]] = {}
+    differs: tuple[Text, ...] = ()
     settings: dict[str, dict[str, Any]] = {}
 
 
@@ -192,6 +194,8 @@ class TablePlan(_Model):
         differs: differences of the plan from the publication, one sentence each.
         parameters: parameters that the publication gives outside of the table's rows, as printed.
         columns: values of plan keys for each column, "-" for a column that the plan leaves out.
+        own_cores: number of devices of the chain, each of which has the printed number of cores for itself; None = a
+            single device, or all devices share the cores. The devices of a small plan share the cores.
         entries_per_bucket: size of the connection tracking table / size of its hash table, where one row gives both.
         settings: settings by metric.
         measure: measurements, instead of those that follow from the quantities.
@@ -202,6 +206,7 @@ class TablePlan(_Model):
     differs: tuple[Text, ...] = ()
     parameters: dict[Parameter, Text] = {}
     columns: dict[str, Annotated[tuple[Text | int, ...], Field(min_length=1)]] = {}
+    own_cores: Annotated[int, Field(ge=2)] | None = None
     entries_per_bucket: Annotated[int, Field(ge=1)] | None = None
     settings: dict[str, dict[str, Any]] = {}
     measure: tuple[dict[str, Any], ...] = ()

@@ -23,7 +23,7 @@ from natgauge.published.model import Parameter, Table
 
 #: Keys by their part of the plan; every other key is a setting of a metric.
 _PARTS: Final = {
-    "lab": ("cores",),
+    "lab": ("cores", "cores_each"),
     "traffic": ("source_ports", "destination_ports", "connections", "order"),
     "device": ("table_size", "hash_size", "udp_timeout", "emptying"),
 }
@@ -131,7 +131,8 @@ def differences(table: Table, *, small: bool) -> list[str]:
         if small
         else "Tester and device have separate cores of one machine"
     )
-    return [*table.plan.differs, f"{place}; the publication has a machine for each."]
+    differs = (*table.plan.differs, *(table.plan.small.differs if small else ()))
+    return [*differs, f"{place}; the publication has a machine for each."]
 
 
 def cores(table: Table, *, small: bool) -> int:
@@ -139,7 +140,7 @@ def cores(table: Table, *, small: bool) -> int:
     if small:
         return _SMALL_CORES
     numbers = (_parameter(table, "cores", column) for column in range(table.width))
-    return 2 * max([1, *(number for number in numbers if number is not None)])
+    return (1 + (table.plan.own_cores or 1)) * max([1, *(number for number in numbers if number is not None)])
 
 
 def axis_of(table: Table) -> AxisOfTable | None:
@@ -284,13 +285,18 @@ def _cell(table: Table, column: int, *, small: bool) -> dict[str, Any]:
     sizes = {key: _power_of_two(size * share) if small else size for key, size in _sizes(table, column).items()}
     cell = {
         # A small plan without a series over cores takes one core, and natgauge chooses its time-outs.
-        "cores": None if small and table.axis != "cores" else _parameter(table, "cores", column),
+        _cores_key(table, small=small): None if small and table.axis != "cores" else _parameter(table, "cores", column),
         **traffic,
         **{key: _shown(size) for key, size in sizes.items()},
         "udp_timeout": None if small else _parameter(table, "timeout", column),
         **{key: cells[column] for key, cells in table.plan.columns.items()},
     }
     return {key: value for key, value in cell.items() if value is not None}
+
+
+def _cores_key(table: Table, *, small: bool) -> str:
+    """The key with the number of cores."""
+    return "cores" if small or table.plan.own_cores is None else "cores_each"
 
 
 def _traffic(table: Table, column: int, *, small: bool) -> tuple[dict[str, Any], float]:
