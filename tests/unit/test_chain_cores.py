@@ -105,6 +105,18 @@ def test_a_number_of_cores_for_each_device_takes_the_last_cores_in_the_order_of_
     assert three.cores_of == {"nat": (3,), "ce": (4,), "br": (5,)}
 
 
+def test_the_cores_of_a_single_device_are_the_same_whichever_way_they_are_named() -> None:
+    alone = LabNeeds(families=("ipv4", "ipv4"))
+    labs = [
+        planned(alone, placement="isolated", cores=(4, 5), sender_cores=(0,)),
+        planned(alone, cores={"dut": (4, 5)}, sender_cores=(0,)),
+        planned(alone, cores_each=2, sender_cores=(0,)),
+    ]
+    assert [lab.settings for lab in labs] == [labs[0].settings] * 3
+    assert labs[1].parameters() == {"ring": 512}
+    assert "core 4 is a sender's" in refused(alone, cores={"dut": (4, 5)}, sender_cores=(4,))
+
+
 def test_unequal_and_shared_cores_are_recorded_by_device() -> None:
     unequal = planned(cores={"ce": (2,), "pe": (3, 4, 5)})
     assert unequal.device_cores.count == 4

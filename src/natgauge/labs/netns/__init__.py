@@ -189,10 +189,11 @@ def choose_cores(options: NetnsOptions, need: LabNeeds) -> tuple[tuple[int, ...]
 
 def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None:
     """Refuse options that an existing lab cannot satisfy."""
+    by_device = _cores_by_device(options, need)
     options_of: tuple[tuple[str, Any, Any], ...] = (
         ("placement", options.placement, kept.placement),
-        ("cores", None if options.cores is None else cores_in(options.cores), kept.device_cpus),
-        ("cores by device", _cores_by_device(options, need), kept.cores_of),
+        ("cores", choose_cores(options, need)[1], kept.device_cpus),
+        ("cores by device", by_device if len(need.devices) > 1 else None, kept.cores_of),
         ("sender cores", options.sender_cores, kept.sender_cpus),
         ("server cores", options.server_cores, kept.server_cpus),
         ("ring", options.ring, kept.ring),

@@ -139,8 +139,11 @@ class NetnsLab(MadeLab):
         self.cores_of = None if cores_of is None else _check_cores_of(cores_of, self._names, placement)
         if self.cores_of is not None:
             device_cpus = cores_in(self.cores_of)
+        if len(self._names) == 1:
+            # A single device has all cores, whichever way they are named.
+            self.cores_of = None
         self.sender_cpus, self.device_cpus = _choose_cpus(
-            placement, sender_cpus, device_cpus, may_meet=cores_of is not None and sender_cpus is not None
+            placement, sender_cpus, device_cpus, may_meet=self.cores_of is not None and sender_cpus is not None
         )
         self._idle_core = idle_core and sender_cpus is None and device_cpus is None
         self._chosen_server_cpus = None if server_cpus is None else check_cpus(server_cpus, "server cores")
