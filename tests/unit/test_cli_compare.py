@@ -268,7 +268,7 @@ def test_time_for_too_few_rounds_says_how_much_it_takes(
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (2, False, 2)
     assert document["estimates"][0]["low"] is None
     text = "2 rounds; a confidence interval needs 3; use --most-seconds 60 or more"
-    assert document["notes"] == [{"word": "time used up", "text": text, "count": 1, "value": None}]
+    assert document["notes"] == [{"word": "time used up", "text": text, "count": 1, "value": None, "grade": "interval"}]
 
 
 def test_settings_of_one_gateway_have_a_cable_and_forwarding_of_their_own(engine: Engine) -> None:

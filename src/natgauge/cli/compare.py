@@ -74,7 +74,7 @@ def command(gateways: tuple[str, ...], results: Path, form: str, verbose: bool, 
     with ProgressDisplay(verbose=verbose) as display:
         on_interim = partial(_show_intervals, display)
         compared = compare(*gateways, results=results, observe=display, on_interim=on_interim, **choices)
-    _show(compared.result, form=form, as_json=as_json)
+    _show(compared.result, form=form, verbose=verbose, as_json=as_json)
     return compared.exit_status
 
 
@@ -90,7 +90,7 @@ def _show_intervals(display: ProgressDisplay, seconds: float, rounds: int, estim
     )
 
 
-def _show(record: ComparisonRecord, *, form: str, as_json: bool) -> None:
+def _show(record: ComparisonRecord, *, form: str, verbose: bool, as_json: bool) -> None:
     from natgauge.reports import comparison
 
     if as_json:
@@ -98,4 +98,4 @@ def _show(record: ComparisonRecord, *, form: str, as_json: bool) -> None:
 
         click.echo(json.dumps(record.document(), allow_nan=False))
     else:
-        click.echo(comparison.comment(record) if form == "markdown" else comparison.text(record))
+        click.echo(comparison.comment(record) if form == "markdown" else comparison.text(record, brief=not verbose))

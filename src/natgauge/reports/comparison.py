@@ -12,6 +12,7 @@ from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEs
 from natgauge.reports import markdown
 from natgauge.reports.answers import of_comparison
 from natgauge.reports.sheet import Sheet, SheetRow
+from natgauge.reports.text import graded
 
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
@@ -22,12 +23,17 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def text(record: ComparisonRecord) -> str:
-    """Return the answer in sentences: each gateway, the A/A control, the baseline's costs, and what must be known."""
-    return "\n".join(_sentences(record))
+def text(record: ComparisonRecord, *, brief: bool = False) -> str:
+    """Return the answer in sentences: each gateway, the A/A control, the baseline's costs, and what must be known.
+
+    Args:
+        record: the comparison.
+        brief: whether only doubts that could change the answer have their text, and others only their word.
+    """
+    return "\n".join(_sentences(record, brief=brief))
 
 
-def _sentences(record: ComparisonRecord) -> Iterator[str]:
+def _sentences(record: ComparisonRecord, *, brief: bool) -> Iterator[str]:
     yield from (sentence.text for sentence in of_comparison(record))
     yield f"Costs compared with {record.baseline.label}, as {_COSTS[record.by]}:"
     for estimate in record.estimates:
@@ -41,7 +47,12 @@ def _sentences(record: ComparisonRecord) -> Iterator[str]:
         tester = "" if cost.tester_nanoseconds is None else f"; the tester's own: {cost.tester_nanoseconds:.0f} ns"
         yield f"  {cost.quantity}: {costs}{tester}"
     yield from (f"  Note: {note}" for note in record.notes)
-    yield from (f"  Doubt: {doubt}" for doubt in doubts(record))
+    named = (
+        (f"{gateway.label}, {quantity}", every)
+        for gateway in record.gateways
+        for quantity, every in gateway.doubts.items()
+    )
+    yield from (f"  {line}" for line in graded(named, lambda found: f" ({'; '.join(found.names)})", brief=brief))
     yield from (f"  {rates}" for rates in _rates(record))
     yield f"  {_length(record)}. Evidence: {record.results}"
 
