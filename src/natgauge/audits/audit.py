@@ -19,7 +19,7 @@ from natgauge.audits.kit.requirement import Requirement
 from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.audits.kit.timers import TIMERS, plan, watch
 from natgauge.audits.request import AuditOptions, audit_request
-from natgauge.audits.requirements import requirements
+from natgauge.audits.requirements import known, requirements
 from natgauge.audits.runner import Examined, classes, examine
 from natgauge.bench.bench import Bench, check_host
 from natgauge.bench.observer import Observer, Silent
@@ -82,6 +82,8 @@ def audit(
     observer = observe or Silent()
     bench = Bench(request.cell, observer)
     _refuse(bench.recipe)
+    for key in bench.recipe.declares:
+        refuse_unknown(key, bench.recipe)
     check_host()
     chosen = _chosen(request.options)
     store = Store.create(Path(results), "audit", bench.recipe.name)
@@ -95,7 +97,7 @@ def audit(
             examiner = examiner_of(bench, Network(sockets, sides))
             examiner.network.resolve()
             _watch(examiner, chosen, request.options.wait, observer, tell)
-            audited = [_kept(one, store) for one in examine(examiner, chosen, observer.stage)]
+            audited = [_kept(one, store, bench.recipe) for one in examine(examiner, chosen, observer.stage)]
             found = {
                 transport: BehaviourClasses(**cast("Any", named)) for transport, named in classes(examiner).items()
             }
@@ -151,6 +153,18 @@ def _refuse(recipe: Recipe) -> None:
         raise UsageError(
             f"{recipe.name}: is one half of a gateway, whose other half the tester emulates; audit the whole chain"
         )
+
+
+def refuse_unknown(key: str, recipe: Recipe) -> None:
+    """Refuse a declared requirement that there is not.
+
+    Raises:
+        UsageError: natgauge knows no requirement with this key.
+    """
+    try:
+        known(key)
+    except UsageError as error:
+        raise UsageError(f"{recipe.origin}: declares: {error}") from error
 
 
 def _chosen(options: AuditOptions) -> Sequence[Requirement]:
@@ -223,7 +237,7 @@ def _demand(bench: Bench, sides: Mapping[Side, AuditSide]) -> DeviceDemand:
     )
 
 
-def _kept(examined: Examined, store: Store) -> AuditedRequirement:
+def _kept(examined: Examined, store: Store, recipe: Recipe) -> AuditedRequirement:
     """Write the frames of a verdict, and return its record."""
     requirement, finding = examined.requirement, examined.finding
     file = None
@@ -237,5 +251,6 @@ def _kept(examined: Examined, store: Store) -> AuditedRequirement:
         transport=examined.transport,
         verdict=finding.verdict,
         measured=finding.measured,
+        declared=recipe.declares.get(requirement.key),
         evidence=AuditEvidence(file=file, frames=tuple(frame.sentence for frame in examined.frames)),
     )

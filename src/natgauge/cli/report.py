@@ -236,10 +236,12 @@ def _compared(collected: StoredResults, form: str) -> str:
 
 
 def _audited(collected: StoredResults, form: str) -> str:
-    """A table for each audit."""
+    """The table of an audit, or one table of several audits with a column for each gateway."""
     from natgauge.reports import audit
     from natgauge.reports.answers import of_audit
 
+    if len(collected.audits) > 1:
+        return _rendered(form, audit.chart([stored.record for stored in collected.audits]))
     tables = []
     for record in (stored.record for stored in collected.audits):
         said = [sentence.text for sentence in of_audit(record)] if form == "text" else []

@@ -37,8 +37,8 @@ _PARTS: Final = "parts"
 _OF_DEVICES: Final = frozenset(
     {"extends", "environment", "needs", "modules", "limits", "process", "verbs", "emptyings", "knobs"}
 )
-#: The location of the files does not change what a recipe does.
-_ORIGINS: Final[Any] = {"origin": True, "chain": {"__all__": {"recipe": {"origin"}}}}
+#: Neither the location of the files nor what their authors declare changes what a recipe does.
+_ORIGINS: Final[Any] = {"origin": True, "declares": True, "chain": {"__all__": {"recipe": {"origin", "declares"}}}}
 
 Kind = Literal[
     "routing", "nat44", "nat66", "nptv6", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
@@ -95,6 +95,7 @@ class Recipe(RecipeTable):
             then those of the device that holds the state.
         port_sets: addresses and ports of its subscribers; each of the Initiator's addresses is a subscriber, or each
             customer edge that the tester emulates.
+        declares: requirements on NATs, such as "RFC4787-REQ-4", that its author says it meets (True) or fails (False).
         origin: file that contained it.
     """
 
@@ -118,6 +119,7 @@ class Recipe(RecipeTable):
     knobs: Knobs = Knobs()
     chain: tuple[ChainDevice, ...] = ()
     port_sets: PortSets | None = None
+    declares: dict[str, bool] = Field(default_factory=dict)
     origin: Path
 
     @model_validator(mode="after")

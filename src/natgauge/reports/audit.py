@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from natgauge.records.audit import AuditRecord
+from natgauge.records.audit import AuditRecord, BehaviourClasses
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.tables import aligned
+
+#: Classes of behaviour, in the order of the tables.
+CLASSES: Final = tuple(BehaviourClasses.model_fields)
 
 
 def text(record: AuditRecord) -> str:
@@ -48,3 +52,32 @@ def _lines(record: AuditRecord) -> Iterator[str]:
     musts = len(record.failed(level="must"))
     yield f"{len(record.requirements)} verdicts: {summary}; {musts} of the failed ones are MUST"
     yield f"  Evidence: {record.results}"
+
+
+def chart(records: Sequence[AuditRecord]) -> Sheet:
+    """Return one table of several audits: a column for each gateway, a row for each class and requirement."""
+    lines = [SheetRow("requirement", tuple(record.gateway for record in records))]
+    for transport in ("udp", "tcp", "icmp"):
+        for name in CLASSES:
+            words = [getattr(record.classes.get(transport), name, None) for record in records]
+            if any(words):
+                lines.append(SheetRow(f"{name}, {transport.upper()}", tuple(word or "not seen" for word in words)))
+    rows = dict.fromkeys((one.rfc, one.requirement, one.transport) for record in records for one in record.requirements)
+    verdicts = [
+        {(one.rfc, one.requirement, one.transport): one.verdict for one in record.requirements} for record in records
+    ]
+    heading = {(one.rfc, one.requirement): (one.level, one.text) for record in records for one in record.requirements}
+    for rfc, requirement, transport in rows:
+        level, what = heading[rfc, requirement]
+        cells = tuple(found.get((rfc, requirement, transport), "-") for found in verdicts)
+        lines.append(SheetRow(f"RFC {rfc} {requirement}, {transport.upper()} ({level}): {what}", cells))
+    return Sheet(tuple(lines), tuple(_differing(records)))
+
+
+def _differing(records: Sequence[AuditRecord]) -> Iterator[str]:
+    """Yield a sentence for each verdict that is not as the recipe declares."""
+    for record in records:
+        for one in record.requirements:
+            if one.differs:
+                says = "meets" if one.declared else "fails"
+                yield f"{record.gateway}: its recipe declares that it {says} {one.key}, but: {one.measured}."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs compared, whatever they hold: results of measurements with results, a comparison with a comparison."""
+"""Two runs compared, whatever they hold: measurements, comparisons and audits, each with those of its own kind."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from natgauge.errors import UsageError
+from natgauge.reports import audit_difference as of_audits
 from natgauge.reports import difference as of_results
 from natgauge.reports import ratio_difference as of_ratios
+from natgauge.reports.audit_difference import AuditDifference
 from natgauge.reports.difference import DIFF_SCHEMA, WORSE, Diff
 from natgauge.reports.find_results import StoredResults
 from natgauge.reports.ratio_difference import RatioDifference
@@ -21,11 +23,14 @@ class RunDifference:
 
     results: Diff | None
     ratios: RatioDifference | None
+    audits: AuditDifference | None = None
 
     @property
     def exit_status(self) -> int:
         """1 where something is worse; else 5 where something is unknown; 0 otherwise."""
-        each = [difference.exit_status for difference in (self.results, self.ratios) if difference is not None]
+        each = [
+            difference.exit_status for difference in (self.results, self.ratios, self.audits) if difference is not None
+        ]
         return WORSE if WORSE in each else max(each)
 
 
@@ -37,6 +42,12 @@ def difference(
     Raises:
         UsageError: the runs have nothing of one kind in common, or as the functions for each kind raise.
     """
+    audits = None
+    if first.audits and second.audits:
+        pair = ([each.record for each in one.audits] for one in (first, second))
+        audits = of_audits.difference(*pair)
+        if not first.stored or not second.stored:
+            return RunDifference(None, None, audits)
     how: dict[str, Any] = {"about": about, "across": across, "margin": margin}
     for which, others in ((first, second), (second, first)):
         if not which.stored and not others.comparisons:
@@ -47,7 +58,7 @@ def difference(
     ratios = None
     if first.comparisons and second.comparisons:
         ratios = of_ratios.difference(*of_ratios.only_pair(first.records, second.records), **how)
-    return RunDifference(results, ratios)
+    return RunDifference(results, ratios, audits)
 
 
 def text(difference: RunDifference, width: int | None = None) -> str:
@@ -57,6 +68,8 @@ def text(difference: RunDifference, width: int | None = None) -> str:
         parts.append(of_results.text(difference.results, width))
     if difference.ratios is not None:
         parts.append(of_ratios.text(difference.ratios, width))
+    if difference.audits is not None:
+        parts.append(of_audits.text(difference.audits))
     return "\n\n".join(parts)
 
 
@@ -69,4 +82,5 @@ def document(difference: RunDifference) -> dict[str, Any]:
         "schema": DIFF_SCHEMA,
         "exit_status": difference.exit_status,
         "ratios": ratios,
+        "audits": [] if difference.audits is None else of_audits.document(difference.audits),
     }
