@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -95,7 +94,6 @@ def test_linux_behaves_as_it_is_known_to(tmp_path: Path) -> None:
     assert not [name for name in namespaces.names() if name.startswith("ng-audit")]
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 def test_tshark_reads_each_capture_without_a_warning(tmp_path: Path) -> None:
     done = audited("nftables-nat44", tmp_path)
     evidence = [one.evidence for one in done.record.requirements if one.evidence.file is not None]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,10 +17,6 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.question import cell_of
 from natgauge.duts.limits import DeviceDemand
 from natgauge.labs.common import namespaces
-
-pytestmark = pytest.mark.skipif(
-    shutil.which("turnutils_natdiscovery") is None, reason="coturn is not installed (apt-get install coturn)"
-)
 
 LAB: Final = "coturn"
 INSIDE, OUTSIDE = f"ng-{LAB}-tester", f"ng-{LAB}-far"

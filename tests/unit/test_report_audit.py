@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audits as text, table and difference, and what is refused before a lab is made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import natgauge
+from natgauge.audits.request import audit_request
+from natgauge.cli import run
+from natgauge.errors import UsageError
+from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
+from natgauge.reports import audit
+from natgauge.reports.audit_difference import difference
+
+
+def requirement(name: str = "REQ-8", verdict: str = "meets", **values: Any) -> AuditedRequirement:
+    return AuditedRequirement.model_validate(
+        {
+            "rfc": 4787,
+            "requirement": name,
+            "level": "MUST",
+            "text": "filtering",
+            "transport": "udp",
+            "verdict": verdict,
+            "measured": "endpoint-independent",
+            "evidence": AuditEvidence(file=None, frames=()),
+            **values,
+        }
+    )
+
+
+def record(*requirements: AuditedRequirement, gateway: str = "mine", filtering: str | None = None) -> AuditRecord:
+    return AuditRecord(
+        gateway=gateway,
+        title="My gateway",
+        profile="all",
+        classes={
+            "udp": BehaviourClasses(mapping="endpoint-independent", filtering=filtering, ports=None, hairpinning=None)
+        },
+        requirements=requirements or (requirement(),),
+        timeouts={"UDP, one frame out": (29.9, 31.4)},
+        wait_seconds=330.0,
+        seconds=2.5,
+        device=None,
+        parameters={"lab_kind": "netns"},
+        results="results/1",
+    )
+
+
+def stored(folder: Path, name: str, one: AuditRecord) -> Path:
+    path = folder / name
+    path.mkdir()
+    (path / "audit.json").write_text(json.dumps(one.document()))
+    return path
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    assert AuditRecord.from_document(record().document()) == record()
+
+
+def test_the_text_has_classes_verdicts_and_counts() -> None:
+    text = audit.text(record(requirement(), requirement("REQ-9", "fails", measured="not delivered")))
+    assert "UDP  endpoint-independent  not seen" in text
+    assert "RFC 4787 REQ-9  MUST   udp        fails    not delivered" in text
+    assert "2 verdicts: 1 meets, 1 fails; 1 of the failed ones are MUST" in text
+
+
+def test_a_declaration_that_differs_is_shown_beside_the_verdict() -> None:
+    one = record(requirement(declared=False), requirement("REQ-9", declared=True))
+    assert "meets (declared: fails)" in audit.text(one)
+    (sentence,) = audit.sheet([one]).below
+    assert sentence == "mine: its recipe declares that it fails RFC4787-REQ-8, but: endpoint-independent."
+
+
+def test_levels_decide_what_fails() -> None:
+    one = record(requirement("REQ-1", "fails"), requirement("REQ-2", "fails", level="SHOULD"), requirement("REQ-3"))
+    assert [each.requirement for each in one.failed(level="must")] == ["REQ-1"]
+    assert [each.requirement for each in one.failed(level="should")] == ["REQ-1", "REQ-2"]
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "csv", "draft", "latex"])
+def test_a_report_has_one_column_for_each_gateway(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = stored(tmp_path, "1", record())
+    second = stored(tmp_path, "2", record(requirement("REQ-9", "not seen"), gateway="other"))
+    assert run(["report", str(first), str(second), "--format", form]) == 0
+    out = capsys.readouterr().out
+    assert "mine" in out
+    assert "other" in out
+    assert "REQ-9" in out
+
+
+def test_a_difference_lists_changes_and_its_status_says_what_is_worse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = stored(tmp_path, "1", record(filtering="endpoint-independent"))
+    after = stored(tmp_path, "2", record(requirement(verdict="fails"), filtering="address-dependent"))
+    assert run(["diff", str(before), str(after)]) == 1
+    out = capsys.readouterr().out
+    assert "RFC4787-REQ-8" in out
+    assert "address-dependent" in out
+    assert run(["diff", str(after), str(before), "--json"]) == 0
+    changes = json.loads(capsys.readouterr().out)["audits"]
+    assert [(one["what"], one["before"], one["after"]) for one in changes] == [
+        ("filtering", "address-dependent", "endpoint-independent"),
+        ("RFC4787-REQ-8", "fails", "meets"),
+    ]
+
+
+def test_audits_without_a_common_gateway_are_not_compared() -> None:
+    pair = [record(), record(gateway="other")]
+    assert difference(pair, pair).changes == ()
+    with pytest.raises(UsageError, match="no gateway in common"):
+        difference(pair, [record(gateway="third"), record(gateway="fourth")])
+
+
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        ({"wait": -1.0}, "wait: -1.0 is outside"),
+        ({"profile": "office"}, "profile"),
+        ({"frame_size": 64}, "frame size: audit has no such option"),
+        ({"lab": "nowhere"}, "nowhere"),
+    ],
+)
+def test_wrong_options_are_refused(choices: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        audit_request("nftables-nat44", choices)
+
+
+def test_gateways_without_mappings_and_halves_are_refused() -> None:
+    with pytest.raises(UsageError, match="linux-ipv4: keeps no mappings"):
+        natgauge.audit("linux-ipv4")
+    with pytest.raises(UsageError, match=r"keeps no mappings|one half"):
+        natgauge.audit("map-t-br")
+
+
+def test_a_recipe_that_declares_an_unknown_requirement_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        """
+name = "mine"
+title = "Mine"
+kind = "nat44"
+initiator_family = "ipv4"
+responder_family = "ipv4"
+stateful = true
+source = "translated"
+extends = ["linux-ipv4", "conntrack", "nftables-masquerade"]
+[environment]
+NFT_FAMILY = "ip"
+[declares]
+"RFC4787-REQ-99" = true
+"""
+    )
+    with pytest.raises(
+        UsageError, match=r"mine.toml: declares: requirement: 'RFC4787-REQ-99' is unknown; did you mean"
+    ):
+        natgauge.audit(path)
