@@ -218,7 +218,7 @@ def test_a_comparison_is_not_compared_with_a_measurement(tmp_path: Path, capsys:
         assert run(["diff", *map(str, pair)]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1
-        assert "the runs have neither measurements nor comparisons in common" in error
+        assert "the runs have neither measurements, comparisons nor audits in common" in error
 
 
 def test_several_comparisons_of_one_run_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

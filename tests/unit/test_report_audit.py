@@ -73,7 +73,7 @@ def test_the_text_has_classes_verdicts_and_counts() -> None:
 def test_a_declaration_that_differs_is_shown_beside_the_verdict() -> None:
     one = record(requirement(declared=False), requirement("REQ-9", declared=True))
     assert "meets (declared: fails)" in audit.text(one)
-    (sentence,) = audit.sheet([one]).below
+    (sentence,) = audit.chart([one]).below
     assert sentence == "mine: its recipe declares that it fails RFC4787-REQ-8, but: endpoint-independent."
 
 

@@ -42,22 +42,18 @@ def difference(
     Raises:
         UsageError: the runs have nothing of one kind in common, or as the functions for each kind raise.
     """
-    audits = None
-    if first.audits and second.audits:
-        pair = ([each.record for each in one.audits] for one in (first, second))
-        audits = of_audits.difference(*pair)
-        if not first.stored or not second.stored:
-            return RunDifference(None, None, audits)
     how: dict[str, Any] = {"about": about, "across": across, "margin": margin}
-    for which, others in ((first, second), (second, first)):
-        if not which.stored and not others.comparisons:
-            raise UsageError(
-                "diff: the runs have neither measurements nor comparisons in common; name two folders of one kind"
-            )
     results = of_results.diff(first.results, second.results, **how) if first.stored and second.stored else None
     ratios = None
     if first.comparisons and second.comparisons:
         ratios = of_ratios.difference(*of_ratios.only_pair(first.records, second.records), **how)
+    audits = None
+    if first.audits and second.audits:
+        audits = of_audits.difference(*([each.record for each in run.audits] for run in (first, second)))
+    if results is None and ratios is None and audits is None:
+        raise UsageError(
+            "diff: the runs have neither measurements, comparisons nor audits in common; name two folders of one kind"
+        )
     return RunDifference(results, ratios, audits)
 
 
