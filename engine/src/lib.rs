@@ -7,6 +7,7 @@ pub mod comparison;
 pub mod disturbance;
 pub mod dns;
 pub mod failure;
+pub mod family;
 pub mod flow;
 pub mod host;
 pub mod messages;

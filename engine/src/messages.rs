@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::dns::Content;
-use crate::request::Family;
+use crate::family::Family;
 use crate::shared::{INITIATOR, PHASE2_RESPONDER, RESPONDER};
 
 /// Names of messages.

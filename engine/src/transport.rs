@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::dns::Query;
+use crate::family::Family;
 use crate::messages::Message;
-use crate::request::Family;
 use crate::tester::types;
 
 /// Octets of the header, of each transport.

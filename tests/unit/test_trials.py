@@ -36,6 +36,7 @@ STREAM = {
     "damaged": 0,
     "untranslated": 0,
     "mistranslated": 0,
+    "messages": [{"name": "datagram", "received": 9, "wrong": 0}],
     "skipped": 0,
     "nominal_ns": 2_000_000_000,
     "sending_ns": 2_000_000_100,

@@ -10,11 +10,12 @@ use super::engine_rule_texts::{
     ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS,
     UNICAST,
 };
-use super::frame::{Family, FCS, LIVE_FRAME_OCTETS};
+use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
     Background, DelaySamples, Frames, Initiator, Order, Phase2, Rate, Reading, Request, Step, Stream, LONGEST_NAME,
 };
 use crate::failure::{Failure, Outcome};
+use crate::family::Family;
 use crate::transport::Transport;
 
 const MOST_SPACE: u64 = 1 << 62;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::bounds::Whole;
 use crate::dns::Query;
+use crate::family::Family;
 use crate::messages::Message;
 use crate::shared::TAG_OCTETS;
 use crate::transport::{self, Transport};
@@ -18,24 +19,6 @@ pub const LIVE_FRAME_OCTETS: u32 = 3408;
 const LONGEST_FRAME: u64 = (LIVE_FRAME_OCTETS + FCS) as u64;
 /// Octets of an Ethernet header.
 pub const ETHERNET: u32 = 14;
-
-/// The IP version of a side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Family {
-    Ipv4,
-    Ipv6,
-}
-
-impl Family {
-    /// Octets of the IP header.
-    pub fn header_octets(self) -> u32 {
-        match self {
-            Self::Ipv4 => 20,
-            Self::Ipv6 => 40,
-        }
-    }
-}
 
 /// The IP headers of a side's frames.
 #[derive(Debug, Clone, Copy)]

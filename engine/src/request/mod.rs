@@ -13,12 +13,13 @@ mod model;
 mod schema_rules;
 mod trial;
 
+pub use crate::family::Family;
 pub use addresses::{halves, ipv6, AddressRange, Gateway, Mac, PortRange};
 pub use comparison::{parse as parse_comparison, Comparison, Contestant, Quantity, COMPARISON_RULES};
 pub use customer_edges::{four, CustomerEdges};
 pub use document::LONGEST;
 pub use engine_rule_texts::ENGINE_RULES;
-pub use frame::{Family, Frame, Headers, SideName, ETHERNET, FCS};
+pub use frame::{Frame, Headers, SideName, ETHERNET, FCS};
 pub use model::{
     Background, DelaySamples, Initiator, InitiatorStream, Limits, Order, Phase1, Phase2, Reading, Request, Responder,
     ResponderStream, Senders, Source, Step, Stream, Translation, VERSION,

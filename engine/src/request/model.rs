@@ -9,7 +9,8 @@ use serde::Deserialize;
 use super::addresses::{AddressRange, Gateway, Mac, PortRange};
 use super::bounds::{Cpus, Positive, Text, Whole, MOST_CPUS};
 use super::customer_edges::CustomerEdges;
-use super::frame::{Family, Frame, Headers, SideName, FCS};
+use super::frame::{Frame, Headers, SideName, FCS};
+use crate::family::Family;
 use crate::shared::{CONNECTION_BITS, INITIATOR, MAX_SENDERS, RESPONDER, SIDES};
 
 /// Version of the trial request.

@@ -2,8 +2,8 @@
 //! ICMP echo (RFC 792, RFC 4443 section 4): requests of the Initiator, replies of the Responder. The Responder's schedule
 //! sends the replies, as it sends UDP datagrams: any number of them may follow a request.
 
+use crate::family::Family;
 use crate::messages::{Message, MessageName};
-use crate::request::Family;
 use crate::shared::{INITIATOR, RESPONDER};
 
 pub(super) fn protocol(family: Family) -> u8 {
