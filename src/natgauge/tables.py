@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import textwrap
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -18,6 +19,23 @@ _WIDTH: Final = 100_000
 def columns() -> int:
     """Return the most characters of a line: those of the terminal, 100 where standard output is none; at least 60."""
     return max(_LEAST, shutil.get_terminal_size((_COLUMNS, 0)).columns)
+
+
+def wrapped(text: str, width: int) -> str:
+    """Return a text whose lines are broken between words; the rest of a line is indented below it.
+
+    Args:
+        text: lines; those of tables are not wider than `width`.
+        width: most characters of a line; a longer word stays whole.
+    """
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if len(line) <= width:
+            lines.append(line)
+            continue
+        rest = " " * (len(line) - len(line.lstrip()) + 2)
+        lines += textwrap.wrap(line, width, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:

@@ -13,7 +13,9 @@ import pytest
 from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, journal_dies, quick_disk
 
 from natgauge.campaigns import campaign
+from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
 from natgauge.cli import run
+from natgauge.cli.status import lines
 from natgauge.errors import BrokenError, EndedBySignal
 
 __all__ = ["quick_disk"]
@@ -195,3 +197,26 @@ def test_where_there_is_no_campaign_one_line_says_so(
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert not Path("results").exists()
+
+
+def test_the_status_of_gateways_with_long_names_and_many_values_fits() -> None:
+    values = tuple(1.5 * 10.0**size for size in range(7))
+    name = "a-gateway-with-a-name-of-sixty-letters-which-is-longer-than-any"
+    every = [
+        MeasurementStatus(f"{name}-{at}", "throughput", 7, 7, 1.0, values, 0, "frames/s", "x", "") for at in range(40)
+    ]
+    shown = lines(
+        CampaignStatus(
+            "long",
+            Path("long"),
+            runs=False,
+            measurements=tuple(every),
+            now=None,
+            beside=(),
+            trials=9,
+            visits=9,
+            seconds_left=None,
+        )
+    )
+    assert max(map(len, shown)) <= 100
+    assert sum("7 of 7: 1,500 (1.5 to 1,500,000) frames/s" in line for line in shown) == 40

@@ -145,6 +145,17 @@ def test_on_a_terminal_one_live_line_shows_rate_bounds_and_time_left_and_a_narro
     assert "taking the lab down" in shown.get()
 
 
+def test_a_part_of_the_work_with_a_long_name_is_cut_on_the_live_line() -> None:
+    console = Console(force_terminal=True, width=60)
+    with console.capture() as shown, ProgressDisplay(console) as display:
+        display.stage(f"measuring throughput of {'long-' * 40}")
+        live = display._live
+        assert live is not None
+        live.refresh()
+    lines = [line for line in re.split(r"[\r\n]|\x1b\[[\d?]*\w", shown.get()) if "measuring" in line]
+    assert {len(line) for line in lines} == {60}
+
+
 @pytest.mark.parametrize("verbose", [False, True])
 def test_on_a_terminal_trials_are_lines_only_when_the_user_wants_them(*, verbose: bool) -> None:
     console = Console(force_terminal=True, width=200)

@@ -173,8 +173,8 @@ def test_the_command_prints_each_form(tmp_path: Path, capsys: pytest.CaptureFixt
     views = {"text": text, "csv": csv_table, "draft": draft, "latex": latex, "markdown": markdown}
     for form, view in views.items():
         assert run(["report", "--format", form, str(where)]) == 0
-        said = "".join(f"{sentence.text}\n" for sentence in answers([shown])) + "\n" if form == "text" else ""
-        assert capsys.readouterr().out == said + view.table([shown]) + "\n"
+        said = [*(sentence.text for sentence in answers([shown])), *text.doubt_lines([shown], brief=True), "", ""]
+        assert capsys.readouterr().out == ("\n".join(said) if form == "text" else "") + view.table([shown]) + "\n"
 
 
 @pytest.mark.parametrize("inner", ["", "results"])

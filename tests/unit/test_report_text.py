@@ -16,10 +16,11 @@ from natgauge.procedures import enumeration_orders, frame_loss, latency
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.store import plain
-from natgauge.reports import csv_table, markdown
+from natgauge.reports import csv_table, markdown, matrix
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import SeriesRow, doubt_lines, render, verdict
 from natgauge.reports.text import table as text_of
+from natgauge.tables import wrapped
 
 ROWS: list[dict[str, float | str | None]] = [
     {"load_percent": 100.0, "rate": 198_303.0, "lost_percent": 12.34567, "verdict": "FAIL"},
@@ -253,6 +254,28 @@ def test_tables_of_many_gateways_with_long_names_and_rates_of_six_orders_of_magn
         for result in results:
             assert f"{result.median:,.0f}" in shown or f"{result.median:,.3g}" in shown
     assert text_of(results, 100_000) == text_of(results)
+
+
+@pytest.mark.parametrize("number", [1, 2, 40])
+def test_the_matrix_of_many_gateways_with_long_names_fits(number: int) -> None:
+    results = [
+        made([10.0**size], metric=metric, parameters={"dut": f"{LONG}{at}"})
+        for at in range(number)
+        for metric in ("throughput", "connection-rate", "validated-connection-rate")
+        for size in [at % 7]
+    ]
+    shown = render(matrix.sheet(results), 100)
+    assert widest(shown) <= 100
+    assert shown.count("1,000,000") >= 3 * (number // 7)
+
+
+def test_sentences_are_broken_between_words_with_the_rest_below_and_lines_that_fit_stay() -> None:
+    text = wrapped(f"{'word ' * 30}\n  {LONG} {'and ' * 20}\n  a  table   stays", 60)
+    lines = text.splitlines()
+    assert widest(text.replace(LONG, "")) <= 60
+    assert {line[:2] for line in lines[1:3]} == {"  "}
+    assert LONG in text
+    assert lines[-1] == "  a  table   stays"
 
 
 def test_a_table_that_is_too_wide_is_turned_before_it_is_cut() -> None:

@@ -96,12 +96,13 @@ def _run(order: RunOrder, *, verbose: bool) -> int:
     from natgauge.campaigns import campaign
     from natgauge.campaigns.status import status
     from natgauge.cli.progress import ProgressDisplay, duration
+    from natgauge.cli.say import wrapped
 
     began = time.monotonic()
     with ProgressDisplay(verbose=verbose) as display:
         folder, _ = campaign.run(order, display)
     campaign_status = status(folder)
-    click.echo(_ended(campaign_status, verbose=verbose))
+    click.echo(wrapped(_ended(campaign_status, verbose=verbose)))
     click.echo(f"  Time: {duration(time.monotonic() - began)}")
     return 4 if any(measurement.broken for measurement in campaign_status.measurements) else 0
 

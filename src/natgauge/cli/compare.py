@@ -91,6 +91,7 @@ def _show_intervals(display: ProgressDisplay, seconds: float, rounds: int, estim
 
 
 def _show(record: ComparisonRecord, *, form: str, verbose: bool, as_json: bool) -> None:
+    from natgauge.cli.say import wrapped
     from natgauge.reports import comparison
 
     if as_json:
@@ -98,4 +99,5 @@ def _show(record: ComparisonRecord, *, form: str, verbose: bool, as_json: bool) 
 
         click.echo(json.dumps(record.document(), allow_nan=False))
     else:
-        click.echo(comparison.comment(record) if form == "markdown" else comparison.text(record, brief=not verbose))
+        text = comparison.comment(record) if form == "markdown" else wrapped(comparison.text(record, brief=not verbose))
+        click.echo(text)

@@ -202,9 +202,10 @@ def show(answered: Answer, *, verbose: bool = False, as_json: bool = False) -> N
 
         click.echo(json.dumps(answered.document, allow_nan=False))
         return
+    from natgauge.cli.say import wrapped
     from natgauge.records.measurement import Result
     from natgauge.reports.text import verdict
     from natgauge.tables import columns
 
-    click.echo(verdict(Result.from_document(answered.document), brief=not verbose, width=columns()))
-    click.echo(f"  Evidence: {answered.folder}")
+    text = verdict(Result.from_document(answered.document), brief=not verbose, width=columns())
+    click.echo(wrapped(f"{text}\n  Evidence: {answered.folder}"))

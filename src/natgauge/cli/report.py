@@ -177,11 +177,13 @@ def _refuse(
 
 def _measured(collected: StoredResults, form: str, against: str | None, published: tuple[str, ...]) -> str:
     """The table of all results of measurements."""
+    from natgauge.cli.say import wrapped
     from natgauge.reports import matrix
     from natgauge.reports import pivot as turned
     from natgauge.reports import sheet as sheets
     from natgauge.reports.answers import answers
     from natgauge.reports.published import beside
+    from natgauge.reports.text import doubt_lines
 
     theirs = beside(published, collected.results)
     if against is None and form != "text":
@@ -193,8 +195,9 @@ def _measured(collected: StoredResults, form: str, against: str | None, publishe
     else:
         ours = _rendered(form, turned.sheet(collected.results, against, narrow=form == "draft"))
     if form == "text":
-        said = "\n".join(sentence.text for sentence in answers(collected.results))
-        ours = f"{said}\n\n{ours}"
+        said = [sentence.text for sentence in answers(collected.results)]
+        said += doubt_lines(collected.results, brief=True)
+        ours = wrapped("\n".join([*said, "", ours]))
     return f"Measured here:\n{ours}\n\n{theirs}" if theirs else str(ours)
 
 
