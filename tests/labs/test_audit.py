@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.labs.external import external_nat
 
 import natgauge
 from natgauge.audits.audit import Audited
@@ -136,6 +137,19 @@ def test_time_outs_that_were_set_are_measured(tmp_path: Path) -> None:
         # Linux counts in jiffies; a host that stands still makes a mapping seem to live longer, never shorter.
         assert alive < 10.5
         assert dead > 9.9
+
+
+def test_a_gateway_on_a_wire_is_audited_with_the_addresses_that_were_named(tmp_path: Path) -> None:
+    with external_nat("wire-audit", "nftables-nat44", 30) as (_, ports):
+        alone = audited("nftables-nat44", tmp_path, **ports)
+        named = {"source_addresses": "10.0.0.2-10.0.0.3", "destination_addresses": "198.19.0.2-198.19.0.3"}
+        found = audited("nftables-nat44", tmp_path, **ports, **named)
+    (reason,) = {
+        one.measured for one in alone.record.requirements if (one.key, one.transport) == ("RFC4787-REQ-9", "udp")
+    }
+    assert "needs 2 addresses on the initiator's side, the audit has 1; give more with --source-addresses" in reason
+    assert found.record.classes["udp"].mapping == "address and port-dependent"
+    assert found.record.device is None
 
 
 def test_a_gateway_that_forwards_nothing_is_not_seen_and_the_exit_status_is_that_of_the_level(

@@ -14,6 +14,8 @@ from natgauge.audits.kit.flows import TRANSPORTS, Transport
 from natgauge.audits.kit.undecided import NotSeenError
 
 DEPENDENCES: tuple[Dependence, ...] = get_args(Dependence)
+#: Runs with other pseudorandom choices.
+SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3)))
 #: A frame in seven is lost.
 LOSSY = {"none lost": lambda _: False, "some lost": lambda frame: frame % 7 == 3}
 
@@ -28,8 +30,11 @@ def as_query(kind: Dependence) -> Dependence:
     [("preserving", "none lost"), ("contiguous", "none lost"), ("random", "none lost"), ("random", "some lost")],
 )
 @pytest.mark.parametrize(("mapped", "filtered"), list(product(DEPENDENCES, DEPENDENCES)))
-def test_mapping_and_filtering_are_named(mapped: Dependence, filtered: Dependence, port_rule: str, losing: str) -> None:
-    for seed, transport in product((1, 2, 3), TRANSPORTS):
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mapping_and_filtering_are_named(
+    mapped: Dependence, filtered: Dependence, port_rule: str, losing: str, seed: int
+) -> None:
+    for transport in TRANSPORTS:
         behaviour = Behaviour(mapping=mapped, filtering=filtered, ports=port_rule, loses=LOSSY[losing])  # type: ignore[arg-type]
         examiner = examiner_of(behaviour, seed=seed)
         of_query = as_query if transport == "icmp" else lambda kind: kind
@@ -47,8 +52,9 @@ def test_mapping_and_filtering_are_named(mapped: Dependence, filtered: Dependenc
     ],
 )
 @pytest.mark.parametrize("losing", LOSSY)
-def test_ports_are_named(rule: str, mapped: Dependence, losing: str) -> None:
-    for seed, transport in product((1, 2, 3), TRANSPORTS):
+@pytest.mark.parametrize("seed", SEEDS)
+def test_ports_are_named(rule: str, mapped: Dependence, losing: str, seed: int) -> None:
+    for transport in TRANSPORTS:
         examiner = examiner_of(Behaviour(ports=rule, mapping=mapped, loses=LOSSY[losing]), seed=seed)  # type: ignore[arg-type]
         assert ports(examiner, transport).kind == rule, transport
 
@@ -56,9 +62,10 @@ def test_ports_are_named(rule: str, mapped: Dependence, losing: str) -> None:
 @pytest.mark.parametrize("losing", LOSSY)
 @pytest.mark.parametrize("filtered", ["endpoint-independent", "address-dependent"])
 @pytest.mark.parametrize("rule", ["external source", "internal source", "none"])
-def test_hairpinning_is_named(rule: str, filtered: Dependence, losing: str) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_hairpinning_is_named(rule: str, filtered: Dependence, losing: str, seed: int) -> None:
     transports: tuple[Transport, ...] = ("udp", "tcp")
-    for seed, transport in product((1, 2, 3), transports):
+    for transport in transports:
         behaviour = Behaviour(hairpinning=rule, filtering=filtered, loses=LOSSY[losing])  # type: ignore[arg-type]
         assert hairpinning(examiner_of(behaviour, seed=seed), transport) == rule
 
