@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::dns::Content;
-use crate::family::Family;
 use crate::shared::{INITIATOR, PHASE2_RESPONDER, RESPONDER};
 
 /// Names of messages.
@@ -32,23 +31,12 @@ pub struct Message {
     pub reacts: bool,
     /// What follows the header of the transport; None: tag and padding.
     pub content: Option<Content>,
-    /// Types of ICMP messages over IPv4 and over IPv6; 0 in other transports.
-    pub types: [u8; 2],
 }
 
 impl Message {
     /// A message with tag and padding that `sender` sends by schedule.
     pub fn scheduled(name: MessageName, sender: usize) -> Self {
-        Self { name, sender, reacts: false, content: None, types: [0; 2] }
-    }
-
-    /// Its type in the header of ICMP.
-    pub fn icmp_type(&self, family: Family) -> u8 {
-        let [ipv4, ipv6] = self.types;
-        match family {
-            Family::Ipv4 => ipv4,
-            Family::Ipv6 => ipv6,
-        }
+        Self { name, sender, reacts: false, content: None }
     }
 }
 
@@ -59,4 +47,25 @@ pub fn of_stream(messages: &[Message], stream: usize) -> impl Iterator<Item = (u
     let from = first.unwrap_or(messages.len());
     let all = messages.iter().enumerate().skip(from);
     all.take_while(move |(at, message)| *at == from || message.reacts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::{PHASE1, PHASE2_INITIATOR};
+    use crate::transport::Transport;
+
+    #[test]
+    fn a_stream_has_its_senders_message_and_the_reactions_after_it() {
+        let of = |messages: &[Message], stream| of_stream(messages, stream).map(|(at, _)| at).collect::<Vec<_>>();
+        let query = Transport::Udp.messages(Some(crate::dns::Query::A));
+        for stream in [PHASE1, PHASE2_INITIATOR] {
+            assert_eq!(of(&query, stream), [0, 1]);
+        }
+        assert!(of(&query, PHASE2_RESPONDER).is_empty());
+        for transport in [Transport::Udp, Transport::Icmp] {
+            let messages = transport.messages(None);
+            assert_eq!((of(&messages, PHASE1), of(&messages, PHASE2_RESPONDER)), (vec![0], vec![1]));
+        }
+    }
 }

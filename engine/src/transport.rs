@@ -50,6 +50,14 @@ impl Transport {
         }
     }
 
+    /// The first two octets of the header of ICMP; 0 in other transports.
+    pub fn type_and_code(self, message: &Message, family: Family) -> [u8; 2] {
+        match self {
+            Self::Udp => [0; 2],
+            Self::Icmp => icmp::type_and_code(message, family),
+        }
+    }
+
     /// Its name for the frame programs.
     pub fn shared(self) -> types::transport_kind {
         match self {

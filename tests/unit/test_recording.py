@@ -232,6 +232,11 @@ def test_a_comparison_by_rates_keeps_what_its_gateways_may_choose_of_the_traffic
     assert not moving([*inputs_of_part("traffic"), *inputs_of_part("lab")]) - kept - {"subscribers"}
 
 
+def test_a_result_of_echo_requests_is_not_called_one_of_the_rfc() -> None:
+    notes = {transport: result(traffic=traffic(transport=transport)).notes for transport in ("udp", "icmp")}
+    assert [note.word for note in notes["icmp"] if note not in notes["udp"]] == ["method"]
+
+
 @pytest.mark.parametrize(("subscribers", "told"), [(1, None), (10, 10)])
 def test_a_single_subscriber_is_comparable_with_a_device_that_has_none(subscribers: int, told: int | None) -> None:
     bench = Bench(ask("throughput", "map-e", {"subscribers": subscribers, "connections": 1000}).cell)
