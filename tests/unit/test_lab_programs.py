@@ -27,7 +27,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path,
     monkeypatch.setattr(sys, "executable", str(beside / "python"))
     monkeypatch.setenv(programs.VARIABLE, str(named))
     monkeypatch.setenv("PATH", str(path))
-    return beside, named, path
+    # What the user names comes first.
+    return named, beside, path
 
 
 def test_the_nearest_place_wins(places: tuple[Path, Path, Path]) -> None:

@@ -73,7 +73,7 @@ def test_a_search_ends_with_the_interval_it_has(measure: _WithTime, seconds: flo
         f"between {one.value:,.0f} and {one.upper:,.0f} connections/s: of the time of {seconds:g} s"
         in doubts(result)["undecided"]
     )
-    assert "The time that the measurement was given limited the result." in verdict(made(result))
+    assert "The time that was given limited the result." in verdict(made(result))
     assert "Could change the answer: undecided" in verdict(made(result))
 
 
