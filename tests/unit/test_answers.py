@@ -187,6 +187,25 @@ def test_a_comparison_has_its_ratio_and_its_interval_or_cannot_tell() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("above", "decided", "said"),
+    [(True, True, "A cost is"), (False, True, "No cost is"), (None, False, "Cannot tell whether a cost is")],
+)
+def test_what_fail_above_asked_is_the_first_answer(above: bool | None, decided: bool, said: str) -> None:  # noqa: FBT001
+    first, *_ = answers([], [compared(fail_above=0.05, above=above, decided=decided)])
+    assert first.text == f"{said} more than 5 % above that of nftables-nat44."
+    assert first.leads
+
+
+def test_what_holds_for_several_metrics_is_said_once() -> None:
+    results = [
+        drawn(dut, 1e5, metric=metric, natgauge=version)
+        for metric in ("connection-rate", "throughput")
+        for dut, version in (("a", "1"), ("b", "1"), ("c", "0"))
+    ]
+    assert sum(text.startswith("Not compared") for text in texts(results)) == 1
+
+
 def test_a_chain_against_a_chain_of_another_length_says_so() -> None:
     base = compared([estimate("464xlat")])
     gateways = (base.gateways[0], gateway("464xlat", "compared", devices=2), base.gateways[-1])

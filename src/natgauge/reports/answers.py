@@ -122,6 +122,8 @@ def answers(results: Sequence[Result], records: Sequence[ComparisonRecord] = ())
         by_metric.setdefault(result.metric, []).append(result)
     every = [list(_of_metric(group)) for group in by_metric.values()] + [of_comparison(record) for record in records]
     found = [replace(sentence, leads=at == 0) for group in every for at, sentence in enumerate(group)]
+    # What holds for several metrics is said once.
+    found = list({sentence.text: sentence for sentence in reversed(found)}.values())[::-1]
     return [*found, *([_limits(results)] if results else [])]
 
 
@@ -456,9 +458,9 @@ def of_comparison(record: ComparisonRecord) -> list[Sentence]:
     """Return the answers of a comparison: one for each gateway and quantity, and a control that seems to differ."""
     found = [_compared(record, estimate) for estimate in record.estimates]
     if record.fail_above is not None:
-        limit = f"{100 * record.fail_above:g} %"
-        said = "more" if record.above else "not more" if record.decided else "undecided whether more"
-        costs = f"Costs are {said} than {limit} above those of {record.baseline.label}."
+        limit = f"more than {100 * record.fail_above:g} % above that of {record.baseline.label}"
+        start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
+        costs = f"{start} {limit}."
         found.insert(0, Sentence(costs, "sure" if record.decided or record.above else "cannot tell"))
     biased = [estimate for estimate in record.control if _excludes_1(estimate)]
     for estimate in biased:

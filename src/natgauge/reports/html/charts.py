@@ -18,7 +18,7 @@ from natgauge.reports.optional_deps import need
 _WIDTH: Final = 380
 _HEIGHT: Final = 250
 #: Height of a row with its name above the marks, and of each further line of the name.
-_ROW, _LINE = 40, 14
+_ROW, _LINE = 42, 14
 _VERSION: Final = "6.4"
 #: Factor by which a log axis extends beyond the values.
 _BESIDE: Final = 1.3
@@ -152,7 +152,7 @@ def ranked(rows: Sequence[Row], axis: ChartAxis, points: Sequence[Row] = ()) -> 
     if axis.domain is not None:
         mark = {"type": "point", "filled": True, "size": 80, "opacity": 1}
     ends = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}
-    head: Row = {"type": "text", "align": "left", "fontSize": 12, "x": 0, "dy": -12 - _LINE * deepest, "lineBreak": "|"}
+    head: Row = {"type": "text", "align": "left", "fontSize": 12, "x": 0, "dy": -14 - _LINE * deepest, "lineBreak": "|"}
     layers = [
         *_across(axis.marks, x, "x"),
         _layer(known, mark, x=x, y=y, color=colour),
