@@ -228,6 +228,19 @@ def test_values_over_six_orders_of_magnitude_are_ranked_and_printed() -> None:
     assert re.search(r"a opens most connections: [\d,]+ connections/s, 1,?0?[\d,]* times that of b", found.text)
 
 
+def test_a_value_of_zero_has_a_difference_with_its_interval_instead_of_a_ratio() -> None:
+    losses = {"a": [0.0] * 4, "b": [3.0, 3.1, 3.2, 3.3]}
+    found, *_ = answers(
+        [
+            made(values, median=sum(values) / 4, metric="frame-loss", unit="%", parameters={"dut": dut, **in_turns(4)})
+            for dut, values in losses.items()
+        ]
+    )
+    assert found.text == (
+        "a loses fewest frames at the highest load: 0%, -3.15 % against b (-3.3 to -3, 97 % interval)."
+    )
+
+
 def test_of_forty_gateways_the_sentences_stay_few_and_short() -> None:
     results = [
         drawn(f"gateway-{at:02}-" + 50 * "x", 1e5 * (1 + at / 10) * cores, device_cores=cores, placement="isolated")

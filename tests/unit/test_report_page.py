@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pytest
 from tests.unit.browser import CHROMIUM, Browser
@@ -21,6 +21,7 @@ from tests.unit.simulated import Gateway
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError
 from natgauge.measurer import Ability, Delays, Direction, TrialPlan
+from natgauge.notes import DoubtWord
 from natgauge.procedures import latency
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
 from natgauge.records.campaign import CAMPAIGN_SCHEMA
@@ -495,12 +496,13 @@ def test_the_first_screen_has_the_answers_and_beside_them_the_first_figure(brows
     assert browser.ask(place.format("#answers .chart") + ".bottom") < 900
 
 
-def test_names_of_sixty_letters_and_forty_gateways_fit(browser: Browser, tmp_path: Path) -> None:
+def test_names_of_sixty_letters_forty_gateways_and_all_doubts_at_once_fit(browser: Browser, tmp_path: Path) -> None:
     for at in range(40):
         dut = f"gateway-{at:02}-{'with-a-long-name-' * 3}"[:60]
         folder = tmp_path / f"{at:02}"
         folder.mkdir()
-        Store(folder).write_summary(made([10.0 ** (1 + at / 7)], parameters={"dut": dut}).document())
+        doubts = [{"word": word, "text": f"a text on {word}"} for word in get_args(DoubtWord)] if at < 2 else []
+        Store(folder).write_summary(made([10.0 ** (1 + at / 7)], doubts=doubts, parameters={"dut": dut}).document())
     path = tmp_path / "page.html"
     path.write_text(page(find([tmp_path])))
     for width in (360, 1600):

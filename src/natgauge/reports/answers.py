@@ -51,6 +51,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "undecided": "Measure again on a quieter machine, or with more time (--most-seconds).",
     "functional": "Measure speed on a machine that is not emulated.",
     "mixed": "Measure all repetitions with the same versions and settings.",
+    "autocorrelated": "Measure on a quieter machine, with more repetitions that take turns.",
     "drift": "Find what changed while it was measured, and measure again.",
     "rare loss": "Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
     "loss at every rate": "Find out why the device loses frames at every rate.",
@@ -385,9 +386,11 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
         alone: whether the coverage is named.
         at: whether the number of points is named.
     """
-    if any(claim.contrast.kind == "difference" for claim in claims):
-        changes = [claim.contrast.value for claim in claims if claim.contrast.kind == "difference"]
-        return f"{min(changes):+.3g} {unit_of(claims[0].first)} against {of.removeprefix('that of ')}".rstrip()
+    differences = [claim for claim in claims if claim.contrast.kind == "difference"]
+    if differences:
+        change = f"{_middle(differences):+.3g} {unit_of(claims[0].first)}"
+        against = f" against {of.removeprefix('that of ')}" if of else ""
+        return f"{change}{against} ({_interval(differences)}, {_coverage(differences)})"
     where = f" at {len(claims)} points" if at and len(claims) > 1 else ""
     cover = f", {_coverage(claims)}" if alone else ""
     lower = min(claim.contrast.interval.lower for claim in claims)
@@ -408,16 +411,23 @@ def _coverage(claims: Sequence[Claim]) -> str:
 
 
 def _interval(claims: Sequence[Claim]) -> str:
-    """The range that contains all intervals."""
+    """The range that contains all intervals, rounded outward: the printed one contains the true one."""
     if min(claim.contrast.interval.coverage for claim in claims) == 0:
         return "a single repetition"
     lower = min(claim.contrast.interval.lower for claim in claims)
     upper = max(claim.contrast.interval.upper for claim in claims)
     if claims[0].contrast.kind == "difference":
-        return f"{lower:+.3g} to {upper:+.3g}"
-    # Rounded outward: the printed interval contains the true one.
+        return f"{_signed(lower, math.floor)} to {_signed(upper, math.ceil)}"
     end = "or more" if math.isinf(upper) else f"to {_ratio(upper, math.ceil)}"
     return f"{_ratio(lower, math.floor)} {end}"
+
+
+def _signed(value: float, rounded: Callable[[float], float]) -> str:
+    """A difference with three digits that count."""
+    if value == 0 or math.isinf(value):
+        return f"{value:+g}"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    return f"{rounded(value * 10.0**digits) / 10.0**digits:+g}"
 
 
 def _ratio(value: float, rounded: Callable[[float], float] = round) -> str:
