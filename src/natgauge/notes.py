@@ -27,8 +27,9 @@ DoubtWord = Literal[
 _OF_ANSWER: Final[frozenset[DoubtWord]] = frozenset(
     {
         "tester limited", "host limited", "server limited", "link limited", "flow control", "undecided", "functional",
-        "taking turns", "mixed", "autocorrelated", "drift", "rare loss", "loss at every rate", "collapsed", "ended early",
-        "unreliable", "table not emptied", "real server", "throughput doubted", "uneven cores", "idle cores",
+        "taking turns", "mixed", "autocorrelated", "drift", "rare loss", "loss at every rate", "collapsed",
+        "ended early", "unreliable", "table not emptied", "real server", "throughput doubted", "uneven cores",
+        "idle cores",
     }
 )  # fmt: skip
 #: Doubts that only a reader's own judgement needs.

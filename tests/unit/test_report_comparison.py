@@ -155,7 +155,7 @@ def test_an_open_ratio_says_what_limited_it() -> None:
 def test_what_fail_above_asked_is_the_headline_of_the_comment(above: bool, decided: bool, said: str) -> None:  # noqa: FBT001
     record = compared(fail_above=0.03, above=above, decided=decided)
     assert comparison.comment(record).startswith(f"### natgauge: {said}")
-    assert said in comparison.text(record).splitlines()[0]
+    assert comparison.text(record).splitlines()[0].endswith(" more than 3 % above that of nftables-nat44.")
 
 
 # The page
