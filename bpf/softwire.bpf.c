@@ -26,6 +26,8 @@
 #define ICMP_ECHOREPLY	 0
 #define ICMPV6_ECHO	 128
 #define ICMPV6_ECHOREPLY 129
+#define ND_FIRST	 133 /* types of neighbour discovery, RFC 4861 */
+#define ND_LAST		 137
 #define NEXT_FRAGMENT	 44
 #define HOP_LIMIT	 64
 /* RFC 7915 section 5.1: smaller IPv4 packets, translated to IPv6, fit every IPv6 link without fragmentation. */
@@ -372,6 +374,16 @@ static __always_inline int unwrap(struct __sk_buff *skb, const struct ipv6hdr *i
 	return TC_ACT_OK;
 }
 
+/* Whether it is neighbour discovery, which no router forwards: the neighbour may have an IPv4-embedded address. */
+static __always_inline bool is_discovery(struct __sk_buff *skb, const struct ipv6hdr *ip6)
+{
+	__u8 type;
+
+	return ip6->nexthdr == IPPROTO_ICMPV6 && ip6->hop_limit == 255 &&
+	       !bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(*ip6), &type, sizeof(type)) && type >= ND_FIRST &&
+	       type <= ND_LAST;
+}
+
 static __always_inline int translate_back(struct __sk_buff *skb, const struct ipv6hdr *ip6)
 {
 	bool edge = softwire.role == CUSTOMER_EDGE;
@@ -382,7 +394,7 @@ static __always_inline int translate_back(struct __sk_buff *skb, const struct ip
 	struct flow flow = {};
 	int refused;
 
-	if (!in_relay_prefix(&softwire, &far))
+	if (!in_relay_prefix(&softwire, &far) || is_discovery(skb, ip6))
 		return TC_ACT_OK;
 	if (ip6->nexthdr == NEXT_FRAGMENT)
 		return DROP(fragment);

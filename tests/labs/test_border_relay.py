@@ -31,7 +31,7 @@ Measured = tuple[Bench, LabMeasurer, Memory]
 def measured(request: pytest.FixtureRequest) -> Iterator[Measured]:
     """One relay for all tests, whose faults are added and removed."""
     # With this seed each direction has frames of every subscriber that is treated wrongly.
-    asked = {"lab_name": own("e2e-relay"), "subscribers": EDGES, "stateless": True, "seed": 1}
+    asked = {"lab_name": own("e2e-relay"), "subscribers": EDGES, "psid_length": 6, "stateless": True, "seed": 1}
     question = ask("throughput", request.param, asked)
     kept = Memory()
     with Bench(question.cell) as bench:

@@ -112,7 +112,7 @@ class Bench:
     def source(self, number: int, port: int) -> tuple[Address, int]:
         """Address and one of the ports of a host, or of a customer edge where the device is behind such."""
         sets = self.recipe.port_sets
-        if sets is None:
+        if sets is None or not self.recipe.half:
             return INSIDE[self.recipe.initiator_family].host(number), 2000 + port
         psid = sets.of(number)[1]
         ports = (own for own in range(65536) if sets.psid(own) == psid)
@@ -121,6 +121,10 @@ class Bench:
 
     def outside_of(self, datagram: Datagram) -> tuple[str, int | None]:
         """Address and port a datagram of the Initiator's has outside; None = any port."""
+        if self.recipe.source == "translated" and self.recipe.kind == "map-t-ce":
+            sets, hosts = self.recipe.port_sets, INSIDE["ipv4"]
+            assert sets is not None
+            return str(sets.map_address(int(datagram.source) - int(hosts.host(0)))), None
         if self.recipe.source == "translated":
             return str(OUTSIDE[self.recipe.responder_family].device.ip), None
         inside = datagram.source

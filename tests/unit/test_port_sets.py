@@ -86,7 +86,7 @@ def test_only_kinds_that_share_addresses_have_port_sets(tmp_path: Path) -> None:
     path.write_text(text.replace('kind = "map-t"', 'kind = "ds-lite"'))
     with pytest.raises(
         UsageError,
-        match="port_sets and kind lw4o6 or map-e or map-t or map-t-br or map-e-br or lwaftr or aftr come together",
+        match=r"port_sets and kind lw4o6 or map-e or map-t or .* or aftr or map-t-ce come together",
     ):
         load(path)
     path.write_text(text.replace('[port_sets]\nnetwork = "198.18.0.0/16"\npsid_length = 5\n', ""))
@@ -235,8 +235,8 @@ def test_the_subscribers_of_an_aftr_have_private_addresses_and_it_translates_to_
 
 def test_a_rule_whose_addresses_are_too_long_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "map-t-br.toml"
-    path.write_text(load("map-t-br").origin.read_text() + 'rule_prefix = "2001:db8::/43"\n')
-    with pytest.raises(UsageError, match="rule_prefix 2001:db8::/43: 22 embedded address bits after it make more than"):
+    path.write_text(load("map-t-br").origin.read_text() + 'rule_prefix = "2001:db8::/44"\n')
+    with pytest.raises(UsageError, match="rule_prefix 2001:db8::/44: 21 embedded address bits after it make more than"):
         load(path)
     path.write_text(load("map-t-br").origin.read_text() + 'rule_prefix = "198.18.0.0/16"\n')
     with pytest.raises(UsageError, match="is no IPv6 prefix"):

@@ -61,6 +61,12 @@ class AddressPlan:
         """Whether the outside addresses are those of the port sets: the device has no others to translate to."""
         return self.port_sets is not None and not (self.half and self.translated)
 
+    @property
+    def seen_pool(self) -> Addresses | None:
+        """The outside addresses as the Responder sees them; None = not checked, or translated to another family."""
+        pool = self.pool
+        return None if pool is None or pool.first.version != self.outside.tester.version else pool
+
     def octets(self, ipv4: int, family: Family) -> int:
         """Return the octets of a frame on links of a family, from those of the same frame over IPv4.
 

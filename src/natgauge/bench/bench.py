@@ -332,7 +332,7 @@ class Bench:
                 initiator_family=addresses.inside.family,
                 responder_family=addresses.outside.family,
                 translated=addresses.translated,
-                pool=addresses.pool or self.traffic.mapped_addresses,
+                pool=addresses.seen_pool or self.traffic.mapped_addresses,
                 sender_cpus=self.lab.sender_cpus,
                 watch_cpus=tuple(cpu for cpu in self.lab.device_cpus if cpu not in self.lab.sender_cpus),
                 seed=self.seed,

@@ -42,7 +42,7 @@ _ORIGINS: Final[Any] = {"origin": True, "declares": True, "chain": {"__all__": {
 
 Kind = Literal[
     "routing", "nat44", "nat66", "nptv6", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
-    "map-t-br", "map-e-br", "lwaftr", "aftr",
+    "map-t-br", "map-e-br", "lwaftr", "aftr", "map-t-ce",
 ]  # fmt: skip
 
 _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
@@ -55,17 +55,18 @@ _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
     "softwire": (("ipv4", "ipv6"), ("ipv6", "ipv4")),
     **dict.fromkeys(("464xlat", "ds-lite", "lw4o6", "map-e", "map-t"), (("ipv4", "ipv4"),)),
     **dict.fromkeys(("map-t-br", "map-e-br", "lwaftr", "aftr"), (("ipv6", "ipv4"),)),
+    "map-t-ce": (("ipv4", "ipv6"),),
 }
 
 
-#: Kinds that are one half of a chain; the tester emulates the other half (RFC 8219 section 4.2).
+#: Kinds that are the provider's half of a chain; the tester emulates the other half (RFC 8219 section 4.2).
 _HALVES: Final[tuple[Kind, ...]] = ("map-t-br", "map-e-br", "lwaftr", "aftr")
 #: Halves to which the customer edges tunnel IPv4 over IPv6.
 _TUNNELS: Final[tuple[Kind, ...]] = ("map-e-br", "lwaftr", "aftr")
 #: Kinds whose mapping of the Initiator's addresses is known in advance, and that keep the port.
 _MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit", "map-t-br", "map-e-br", "lwaftr")
 #: Kinds with subscribers: each has an address and a set of its ports.
-_SUBSCRIBERS: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_HALVES)
+_SUBSCRIBERS: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_HALVES, "map-t-ce")
 
 
 class Recipe(RecipeTable):

@@ -313,13 +313,19 @@ class NetnsLab(MadeLab):
             **_plain_addresses("NG_INSIDE_ADDRESS", before[1]),
             **(_plain_addresses("NG_INSIDE_PEER", before[0]) or _host("NG_INSIDE_PEER", INSIDE[self.families[0]])),
             **_plain_addresses("NG_OUTSIDE_ADDRESS", after[0]),
-            **(_plain_addresses("NG_OUTSIDE_PEER", after[1]) or _host("NG_OUTSIDE_PEER", OUTSIDE[self.families[1]])),
+            **(_plain_addresses("NG_OUTSIDE_PEER", after[1]) or self._responder()),
         }
         # Like the threads that empty its rings, or the sender, which go first too: of the two none pushes the other
         # aside.
         return NamespaceDevice(
             name, self._netns(name), INSIDE_INTERFACE, OUTSIDE_INTERFACE, environment, ThisMachine(self), FIRST
         )
+
+    def _responder(self) -> Mapping[str, str]:
+        """Return the Responder's first address, the neighbour of the last device."""
+        if self.families == ("ipv4", "ipv6"):
+            return {"NG_OUTSIDE_PEER6": str(self.nat64_prefix[int(OUTSIDE["ipv4"].host(0))])}
+        return _host("NG_OUTSIDE_PEER", OUTSIDE[self.families[1]])
 
     def _fit(self) -> None:
         self._raise_neighbour_limits()
