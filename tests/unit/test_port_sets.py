@@ -233,6 +233,12 @@ def test_the_subscribers_of_an_aftr_have_private_addresses_and_it_translates_to_
     assert with_pool(AFTR, plan).pool == NAT44.pool
 
 
+def test_echoes_of_emulated_edges_have_the_identifiers_of_their_sets() -> None:
+    plan = make_plan(TrafficOptions(subscribers=10, transport="icmp"), HALF)
+    assert (plan.source_ports.count, plan.destination_ports.count) == (SETS.ports, 1)
+    assert plan.connections == 10 * SETS.ports
+
+
 def test_a_rule_whose_addresses_are_too_long_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "map-t-br.toml"
     path.write_text(load("map-t-br").origin.read_text() + 'rule_prefix = "2001:db8::/44"\n')

@@ -291,7 +291,7 @@ def _ports_of_edges(
     source = Range(1, sets.ports)
     if options.destination_ports is not None:
         return source, parse_ports("destination ports", options.destination_ports)
-    wanted = options.connections
+    wanted = 1 if options.transport == "icmp" else options.connections
     if wanted is None:
         wanted = max(DEFAULT_CONNECTIONS, edges * CONNECTIONS_PER_EDGE)
     # Towards one remote endpoint: all ports of all edges, or those that the device translates them to.
