@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,9 +42,14 @@ class Limits:
 
 def _rules(limits: Limits | None) -> str:
     """The gateway as a ruleset of nftables."""
-    over = "accept" if limits is None else f"limit rate over {limits.rate}/second burst {limits.burst} packets drop"
+    over = (
+        "accept"
+        if limits is None
+        else f"limit rate over {limits.rate}/second burst {limits.burst} packets counter name refused drop"
+    )
     return f"""
 table ip opinion {{
+    counter refused {{ }}
     chain forward {{
         type filter hook forward priority filter; policy accept;
         iifname "{DEVICE_INSIDE}" {over}
@@ -77,8 +83,14 @@ class Gateway(Place):
         return self
 
     def empty(self) -> None:
-        """Remove every connection."""
+        """Remove every connection, and set the count of refused frames to 0."""
         subprocess.run(EMPTY.split(), check=True, capture_output=True)
+        self.refused()
+
+    def refused(self) -> int:
+        """Frames that the limits have dropped since the last call."""
+        listed = json.loads(sh("nft -j reset counters table ip opinion", netns=DEVICE))["nftables"]
+        return sum(int(one["counter"]["packets"]) for one in listed if "counter" in one)
 
     def count(self) -> int:
         """Connections in the table."""

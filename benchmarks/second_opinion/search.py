@@ -17,6 +17,8 @@ class Trial:
         received: frames that the tester says arrived.
         valid: whether the tester accepts its own trial; a trial that it rejects counts as failed.
         connections: connections in the gateway's table afterwards.
+        refused: frames that the gateway's limits dropped, in all directions; other missing frames never reached the
+            gateway, or were lost at the tester's ports, or found the table full.
         rate: frames/s at which the tester says it sent; None if it keeps to `load` or rejects the trial.
     """
 
@@ -25,6 +27,7 @@ class Trial:
     received: int
     valid: bool
     connections: int
+    refused: int
     rate: float | None = None
 
     @property

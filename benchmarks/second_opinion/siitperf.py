@@ -33,6 +33,8 @@ from benchmarks.place import (
 _SHIM: Final = Path(__file__).parents[1] / "eal_arguments.c"
 #: siitperf writes frame sizes as those of IPv6; its IPv4 frames are 20 octets shorter.
 _FRAME_SIZE: Final = 84
+#: Frames in the rings of a port. The driver's default, 512, overflows when a receiver loses its processor for long.
+_RING: Final = 16_384
 #: Wait for the last frames of either phase, in ms.
 _GRACE_MS: Final = 300
 
@@ -121,7 +123,7 @@ class Siitperf:
         if forwarding.down:
             processors += [self.receiver, self.sender] if forwarding.up else [self.sender, self.receiver]
         ports = "".join(
-            f" --vdev net_af_packet{number},iface={port},qdisc_bypass=1"
+            f" --vdev net_af_packet{number},iface={port},qdisc_bypass=1,framecnt={_RING}"
             for number, port in enumerate((INITIATOR, RESPONDER))
         )
         lcores = ",".join(f"{lcore}@{processor}" for lcore, processor in enumerate(processors))

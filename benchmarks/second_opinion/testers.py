@@ -99,7 +99,7 @@ def opening_by_siitperf(siitperf: Siitperf, connections: int, within: Range) -> 
             gateway.empty()
             counts = siitperf.trial(_opening(connections, rate), Forwarding(1, 1, up=False, down=False))
             received = counts.received["Preliminary"]
-            return Trial(rate, connections, received, not counts.invalid, gateway.count())
+            return Trial(rate, connections, received, not counts.invalid, gateway.count(), gateway.refused())
 
         return _searched(trial, within)
 
@@ -117,7 +117,7 @@ def forwarding_by_siitperf(
             gateway.empty()
             counts = siitperf.trial(_opening(connections, PREPARING_RATE), Forwarding(rate, SECONDS, up=up, down=down))
             received = min(counts.received[name] for name in directions)
-            return Trial(rate, rate * SECONDS, received, not counts.invalid, gateway.count())
+            return Trial(rate, rate * SECONDS, received, not counts.invalid, gateway.count(), gateway.refused())
 
         return _searched(trial, within)
 
@@ -133,7 +133,7 @@ def capacity_by_siitperf(siitperf: Siitperf, within: Range) -> Tester:
             reading = Forwarding(connections, 1, up=False, down=True)
             counts = siitperf.trial(_opening(connections, PREPARING_RATE), reading)
             received = min(counts.received["Preliminary"], counts.received["Reverse"])
-            return Trial(connections, connections, received, not counts.invalid, gateway.count())
+            return Trial(connections, connections, received, not counts.invalid, gateway.count(), gateway.refused())
 
         return _searched(trial, within)
 
@@ -143,7 +143,15 @@ def capacity_by_siitperf(siitperf: Siitperf, within: Range) -> Tester:
 def _trafgen_trial(gateway: Gateway, cpu: int, load: int, opening: Opening) -> Trial:
     gateway.empty()
     arrived, rate = packaged.trafgen(opening, gateway.ends.initiator_gateway, cpu)
-    return Trial(load, opening.connections, arrived, valid=True, connections=gateway.count(), rate=rate)
+    return Trial(
+        load,
+        opening.connections,
+        arrived,
+        valid=True,
+        connections=gateway.count(),
+        refused=gateway.refused(),
+        rate=rate,
+    )
 
 
 def opening_by_trafgen(cpu: int, connections: int, within: Range) -> Tester:
@@ -178,7 +186,7 @@ def forwarding_by_iperf3(within: Range) -> Tester:
             gateway.empty()
             sent, arrived, seconds = packaged.iperf3(rate, SECONDS)
             valid = abs(sent / seconds / rate - 1) <= packaged.RATE_TOLERANCE
-            return Trial(rate, sent, arrived, valid, gateway.count())
+            return Trial(rate, sent, arrived, valid, gateway.count(), gateway.refused())
 
         with packaged.sockets():
             return _searched(trial, within)

@@ -22,7 +22,7 @@ SIITPERF = siitperf.Siitperf(Path("siitperf-tp"), Path("library"), sender=1, rec
 
 def cliff(at: float, rejected: frozenset[int] = frozenset()) -> Any:
     """A device that loses a frame of every trial above `at`, and a tester that rejects its trials at some loads."""
-    return lambda load: Trial(load, 1000, 1000 if load <= at else 999, load not in rejected, 0)
+    return lambda load: Trial(load, 1000, 1000 if load <= at else 999, load not in rejected, 0, 0)
 
 
 def test_the_search_finds_a_cliff_to_within_its_error() -> None:
@@ -42,7 +42,12 @@ def test_a_trial_that_its_tester_rejects_is_repeated_and_then_counts_as_failed()
 
 
 def test_a_repetition_that_its_tester_accepts_counts() -> None:
-    answers = iter([Trial(4000, 10, 9, valid=False, connections=0), Trial(4000, 10, 10, valid=True, connections=0)])
+    answers = iter(
+        [
+            Trial(4000, 10, 9, valid=False, connections=0, refused=0),
+            Trial(4000, 10, 10, valid=True, connections=0, refused=0),
+        ]
+    )
     assert highest(lambda _: next(answers), Range(0, 8000, 4000, tries=3))[0] == 4000
 
 
