@@ -23,6 +23,8 @@ from benchmarks.second_opinion import packaged
 from benchmarks.second_opinion.gateway import COUNT, EMPTY, Gateway
 from benchmarks.second_opinion.search import Range, Trial, highest
 from benchmarks.second_opinion.siitperf import Forwarding, Opening, Siitperf
+from natgauge.measurer import Counts
+from natgauge.procedures.kit.result.results import Attempt
 
 #: Duration of phase 2, in seconds.
 SECONDS: Final = 1
@@ -53,6 +55,14 @@ def _searched(trial: Callable[[int], Trial], within: Range) -> Asked:
 
 def _opening(connections: int, rate: int) -> Opening:
     return Opening(connections, rate, FIRST_PORT, DESTINATION_PORT)
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    """One trial of natgauge's search, as far as the other testers' trials have the same."""
+    outcome = attempt.outcome
+    counts: list[tuple[str, Counts]] = [("phase 1", outcome.phase1), *outcome.phase2.items()]
+    frames = {phase: {"sent": one.offered, "received": one.received} for phase, one in counts}
+    return {"load": attempt.load, "verdict": outcome.verdict, "connections": outcome.table_count, **frames}
 
 
 def by_natgauge(metric: str, sender: int, connections: int, **settings: Any) -> Tester:
@@ -86,7 +96,8 @@ def by_natgauge(metric: str, sender: int, connections: int, **settings: Any) -> 
         result = answer.result
         trials = result.trials
         said = [f"limited by: {result.limited_by}", *(doubt["text"] for doubt in answer.document["doubts"])]
-        return Asked(result.summary.median, sum(trials.values()), trials.get("INVALID", 0), said, [dict(trials)])
+        tried = [_attempt(attempt) for repetition in result.measurements for attempt in repetition.attempts]
+        return Asked(result.summary.median, sum(trials.values()), trials.get("INVALID", 0), said, tried)
 
     return ask
 

@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 from benchmarks.second_opinion import __main__ as program
-from benchmarks.second_opinion import siitperf, table
+from benchmarks.second_opinion import siitperf, table, testers
 from benchmarks.second_opinion.gateway import Limits
 from benchmarks.second_opinion.questions import questions
 from benchmarks.second_opinion.search import Range, Trial, highest
+
+from natgauge.measurer import Counts, Direction, TrialOutcome, Verdict
+from natgauge.procedures.kit.result.results import Attempt
 
 LIMITS = Limits(rate=4000, burst=40)
 RATES = Range(0, 8000, 40, tries=3)
@@ -111,6 +114,18 @@ def test_the_table_shows_spread_difference_and_testers_without_a_figure() -> Non
     row = "| table capacity (connections) | 1,000.0 |"
     assert f"{row} natgauge | 1,000 | 990 to 1,010 | +0.0% | 3 of 3 | 33, 3 | 50 |" in page
     assert f"{row} siitperf | no figure |  |  | 0 of 1 | 11, 1 | 50 |" in page
+
+
+def test_a_trial_of_natgauge_is_stored_with_its_verdict_and_the_frames_of_each_phase() -> None:
+    counts = Counts(intended=1000, offered=1000, received=990)
+    outcome = TrialOutcome(Verdict.FAIL, "lost", phase1=counts, phase2={Direction.INITIATOR: counts}, table_count=990)
+    assert testers._attempt(Attempt(4100.0, short=False, outcome=outcome)) == {
+        "load": 4100.0,
+        "verdict": "FAIL",
+        "connections": 990,
+        "phase 1": {"sent": 1000, "received": 990},
+        "initiator": {"sent": 1000, "received": 990},
+    }
 
 
 FAKE_EAL = """
