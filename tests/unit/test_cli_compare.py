@@ -298,7 +298,9 @@ def test_a_nat64_next_to_a_nat44_has_references_of_its_own(engine: Engine, capsy
     assert json.loads(capsys.readouterr().out)["estimates"][0]["ratio"] == pytest.approx(2, rel=0.02)
 
 
-@pytest.mark.parametrize(("limit", "status", "words"), [("3%", 10, "are more"), ("30%", 0, "are not more")])
+@pytest.mark.parametrize(
+    ("limit", "status", "words"), [("3%", 10, "A cost is more than 3 %"), ("30%", 0, "No cost is more than 30 %")]
+)
 def test_the_exit_status_tells_whether_it_costs_more_than_it_may(
     engine: Engine, capsys: pytest.CaptureFixture[str], limit: str, status: int, words: str
 ) -> None:

@@ -228,7 +228,7 @@ def test_what_limits_both_gateways_never_lets_fail_above_pass(
     world.gateways = [fast, {"establishes": 40_000.0, **limited}, fast]
     assert run([*ASKED, "--quantities", "new", "--most-seconds", "2", "--fail-above", "3%"]) == 11
     out = capsys.readouterr().out
-    assert "undecided whether more than 3 %" in out.splitlines()[0]
+    assert "Cannot tell whether a cost is more than 3 %" in out.splitlines()[0]
     by = "tester" if limited is TESTER else "host"
     assert f"the {by} limited tayga-nat64 in" in out
     assert f"  Could change the answer: {by} limited (tayga-nat64, new; " in out
