@@ -158,7 +158,7 @@ class Slip(_Model):
     why: Text
 
 
-class Missing(_Model):
+class UnmetRequirement(_Model):
     """A requirement of a table that is not met.
 
     Attributes:
@@ -202,7 +202,7 @@ class TablePlan(_Model):
         small: the plan for a laptop.
     """
 
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[UnmetRequirement, ...] = ()
     differs: tuple[Text, ...] = ()
     parameters: dict[Parameter, Text] = {}
     columns: dict[str, Annotated[tuple[Text | int, ...], Field(min_length=1)]] = {}
