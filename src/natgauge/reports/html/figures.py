@@ -263,7 +263,8 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
         order = sorted(point, key=lambda result: result.median, reverse=wanted != "lower")
         parts += list(_chunks(order, charts.MOST_ROWS))
     # Single bars next to each other would compare what is not comparable, but they must not fill a page each.
-    singles = [part[0] for part in parts if len(part) == 1]
+    alone = [part[0] for part in parts if len(part) == 1]
+    singles = sorted(alone, key=lambda result: result.median, reverse=wanted != "lower")
     groups = [part for part in parts if len(part) > 1] + list(_chunks(singles, charts.MOST_ROWS))
     caption = "Bars are medians, strokes the range of the repetitions; the best comes first." + _limits(results)
     figures = tuple(_bars(part, names, looks) for part in groups)
