@@ -48,24 +48,3 @@ pub fn of_stream(messages: &[Message], stream: usize) -> impl Iterator<Item = (u
     let all = messages.iter().enumerate().skip(from);
     all.take_while(move |(at, message)| *at == from || message.reacts)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shared::{PHASE1, PHASE2_INITIATOR};
-    use crate::transport::Transport;
-
-    #[test]
-    fn a_stream_has_its_senders_message_and_the_reactions_after_it() {
-        let of = |messages: &[Message], stream| of_stream(messages, stream).map(|(at, _)| at).collect::<Vec<_>>();
-        let query = Transport::Udp.messages(Some(crate::dns::Query::A));
-        for stream in [PHASE1, PHASE2_INITIATOR] {
-            assert_eq!(of(&query, stream), [0, 1]);
-        }
-        assert!(of(&query, PHASE2_RESPONDER).is_empty());
-        for transport in [Transport::Udp, Transport::Icmp] {
-            let messages = transport.messages(None);
-            assert_eq!((of(&messages, PHASE1), of(&messages, PHASE2_RESPONDER)), (vec![0], vec![1]));
-        }
-    }
-}

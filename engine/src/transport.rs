@@ -66,3 +66,24 @@ impl Transport {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::of_stream;
+    use crate::shared::{PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER};
+
+    #[test]
+    fn a_stream_has_its_senders_message_and_the_reactions_after_it() {
+        let of = |messages: &[Message], stream| of_stream(messages, stream).map(|(at, _)| at).collect::<Vec<_>>();
+        let query = Transport::Udp.messages(Some(Query::A));
+        for stream in [PHASE1, PHASE2_INITIATOR] {
+            assert_eq!(of(&query, stream), [0, 1]);
+        }
+        assert!(of(&query, PHASE2_RESPONDER).is_empty());
+        for transport in [Transport::Udp, Transport::Icmp] {
+            let messages = transport.messages(None);
+            assert_eq!((of(&messages, PHASE1), of(&messages, PHASE2_RESPONDER)), (vec![0], vec![1]));
+        }
+    }
+}
