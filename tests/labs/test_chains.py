@@ -39,11 +39,11 @@ MAP_ADDRESS = "2001:db8:0:108:0:c612:1:1"
 TUNNELS = {
     "ds-lite": ("2001:2:0:d5::b4", "2001:2:0:d5::af"),
     "map-e": (MAP_ADDRESS, BR),
-    "lw4o6": ("2001:db8:b4::b4", BR),
+    "lw4o6": (MAP_ADDRESS, BR),
 }
 #: Where translators have the Initiator in IPv6.
 INNER_SOURCES = {"464xlat": "2001:2:0:c::/64", "map-t": f"{MAP_ADDRESS}/128"}
-#: The first subscriber's ports: PSID 1 of 6 bits, for PSID 0 has the system's.
+#: The first subscriber's ports: PSID 1 of 5 bits, for PSID 0 has the system's.
 FIRST_SET = range(2048, 4096)
 
 

@@ -597,7 +597,7 @@ def test_frames_of_one_flow_come_to_one_core_of_an_isolated_device_and_those_of_
     """The sender shares a core with the device, which a user may not choose: two cores suffice."""
     first, *others = usable_cpus()
     chosen = ((first,), (first, others[0]))
-    monkeypatch.setattr("natgauge.labs.netns.lab._choose_cpus", lambda *_: chosen)
+    monkeypatch.setattr("natgauge.labs.netns.lab._choose_cpus", lambda *_, **__: chosen)
     asked = {"placement": "isolated", "lab_name": NAME, "connections": connections, "seed": 3}
     with Bench(ask("throughput", "nftables-nat44", asked).cell) as bench:
         ready = bench.ready(bench.plan("throughput", {}), Memory())

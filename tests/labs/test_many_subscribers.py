@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
@@ -54,12 +54,6 @@ def map_address(number: int) -> IPv6Address:
     return IPv6Address(prefix | int(address) << 16 | psid)
 
 
-def bound_address(number: int) -> IPv6Address:
-    """As lw4o6's recipe gives them out, for RFC 7596 leaves that open: the fourth group counts, then the third."""
-    third = f"b4{number >> 16:x}" if number >> 16 else "b4"
-    return IPv6Address(f"2001:db8:{third}:{number & 0xFFFF:x}::b4")
-
-
 class Edges:
     """The customers' side of the BR: raw frames on the link before it."""
 
@@ -101,11 +95,10 @@ class Technology:
 
     def __init__(self, name: str) -> None:
         self.translates = name == "map-t"
-        self.address: Callable[[int], IPv6Address] = bound_address if name == "lw4o6" else map_address
 
     def up(self, number: int, port: int) -> bytes:
         """From the subscriber's edge."""
-        own, payload = self.address(number), b"%08d" % number
+        own, payload = map_address(number), b"%08d" % number
         if self.translates:
             far = NAT64_PREFIX.network_address + int(SERVER)
             return Datagram(own, port, far, 7, payload).frame("00" * 6, "00" * 6)[14:]
@@ -159,12 +152,12 @@ def test_each_subscriber_has_its_own_ports_and_no_others(name: str, subscribers:
         seen = {int(one.payload): one for one in responder.receive(len(numbers))}
         for number, one in seen.items():
             address, psid = share_of(number)
-            violations += (one.source, one.source_port >> 10) != (address, psid)
+            violations += (one.source, one.source_port >> 11) != (address, psid)
         responder.send(one.reply() for one in seen.values())
         back = dict(technology.read(packet) for packet in edges.receive(len(seen)))
         lost += len(numbers) - len(seen) + len(seen) - len(back)
         # Each answer came to the edge whose subscriber had asked.
-        assert {address: int(one.payload) for address, one in back.items()} == {technology.address(k): k for k in seen}
+        assert {address: int(one.payload) for address, one in back.items()} == {map_address(k): k for k in seen}
     assert (violations, lost) == (0, 0)
     assert {cause: number for cause, number in relay.faults().items() if number} == {}
     # The next one's set, from each of a thousand edges all over the sets.

@@ -21,12 +21,12 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE 
 
 
 def test_the_page_has_examples() -> None:
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == len(NAMES)
 
 
-NAMES = ("measurement", "comparison", "bench", "observer", "error", "frames")
-#: Its figures need a core that nobody else uses.
-MARKS = {"comparison": [pytest.mark.alone]}
+NAMES = ("measurement", "comparison", "audit", "bench", "observer", "error", "frames")
+#: The figures of a comparison need a core that nobody else uses; the audit waits for time-outs of a minute.
+MARKS = {"comparison": [pytest.mark.alone], "audit": [pytest.mark.soak]}
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ def foreign_edge(tmp_path: Path, name: str) -> Path:
     bad = good.replace(
         "4\"'",
         '4"; nft flush map ip natgauge sets; '
-        'nft add element ip natgauge sets "{ 10.0.0.2 : 198.18.0.1 . 2048-3071 }"\'',
+        'nft add element ip natgauge sets "{ 10.0.0.2 : 198.18.0.1 . 4096-6143 }"\'',
     )
     path = tmp_path / f"{name}-foreign.toml"
     path.write_text(text.replace(good, bad).replace(f'name = "{name}"', f'name = "{name}-foreign"'))

@@ -275,6 +275,7 @@ class Segment:
         """Return the frames dropped so far at the devices' interfaces and backlogs, while the machine answers.
 
         The backlogs are those of the machine's processors: of several devices on it, it is not known whose they are.
+        Only Linux reports them.
         """
         figures: dict[str, int] = {}
         for home in self.homes:
@@ -282,7 +283,7 @@ class Segment:
             with suppress(BrokenError, ValueError):
                 interfaces, _, backlogs = home.run(_COUNTERS, timeout=20.0).stdout.partition(f"{SECTION}\n")
                 drops = read_drops(interfaces)
-                if len(self.homes) == 1:
+                if len(self.homes) == 1 and self.machine.system == "Linux":
                     figures[f"{home.name} backlog"] = work.backlog_drops(backlogs)
                 for interface, side in ((home.inside, "inside"), (home.outside, "outside")):
                     if interface in drops:
