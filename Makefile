@@ -13,7 +13,7 @@ export PYTHON
 SOURCES := $(wildcard Cargo.toml Cargo.lock engine/Cargo.toml engine/build.rs bpf/*.h bpf/*.c) \
            $(shell find engine/src -name '*.rs' 2>/dev/null)
 WHEEL_TOOLS := tools/build_hook.py tools/man_page.py tools/third_party.py
-SCRIPTS := .ci/run tools/install-packages tools/clean-root.sh tools/try-wheel tools/try-clean $(wildcard src/natgauge/labs/vm/*.sh) $(wildcard benchmarks/*.sh tests/*/*.sh)
+SCRIPTS := .ci/run tools/install-packages tools/clean-root.sh tools/try-wheel tools/try-clean $(wildcard src/natgauge/labs/vm/*.sh) $(wildcard benchmarks/*.sh tests/*/*.sh examples/*/*.sh)
 C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c tests/*/*.c tests/*/*/*.c)
 
 # Tests see only the programs of these purposes of tools/debian-packages.txt; `make test LISTED=` lets them see all.
