@@ -97,10 +97,8 @@ def opening(transport: Transport, source: Endpoint, destination: Endpoint, tag: 
 
 def entering(transport: Transport, source: Endpoint, destination: Endpoint, tag: bytes) -> Segment:
     """Return a segment with which an outside host tries to enter through an endpoint of the gateway."""
-    if transport == "udp":
-        return UdpSegment(source.port, destination.port, tag)
-    if transport == "tcp":
-        return TcpSegment(source.port, destination.port, SYN, int.from_bytes(tag[-4:], "big"))
+    if transport != "icmp":
+        return opening(transport, source, destination, tag)
     return EchoMessage(is_request=False, identifier=destination.port, sequence=1, data=tag)
 
 

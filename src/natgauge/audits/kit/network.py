@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, Protocol
 
-from natgauge.audits.kit.packets import ICMPV6, Packet, checksum, read_packet
+from natgauge.audits.kit.packets import ICMPV6, Packet, read_packet, upper_checksum
 from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.errors import UnreachableError
 from natgauge.words import Address, Side
@@ -171,11 +171,12 @@ class Network:
         if kind == _ARP:
             self._answer_arp(side, body)
             return
-        if kind not in (_IPV4, _IPV6) or octets[:6] not in (self.ports.mac(side), _BROADCAST):
-            self._answer_solicitation(side, octets) if kind == _IPV6 else None
+        packet = read_packet(body) if kind in (_IPV4, _IPV6) else None
+        is_ours = octets[:6] in (self.ports.mac(side), _BROADCAST)
+        # Solicitations come to a multicast address.
+        if packet is None or not (is_ours or kind == _IPV6):
             return
-        packet = read_packet(body)
-        if packet is None or self._answer_solicitation(side, octets):
+        if self._answer_solicitation(side, octets[6:12], packet) or not is_ours:
             return
         self.frames.append(CapturedFrame(side, self.ports.epoch(), octets))
         self.arrivals.append(Arrival(side, packet, len(self.frames) - 1, self.now()))
@@ -207,22 +208,20 @@ class Network:
             answer = _ARP_IPV4 + struct.pack("!H", 2) + mac + target + sender_mac + sender
             self.ports.send(side, (self._framed(side, sender_mac, _ARP) + answer).ljust(_LEAST_OCTETS, b"\0"))
 
-    def _answer_solicitation(self, side: Side, octets: bytes) -> bool:
-        """Answer a neighbour solicitation, take an advertisement; whether the frame was one of NDP's."""
-        packet = read_packet(octets[14:])
-        if packet is None or packet.protocol != ICMPV6 or not 133 <= packet.payload[0] <= 137:
+    def _answer_solicitation(self, side: Side, sender_mac: bytes, packet: Packet) -> bool:
+        """Answer a neighbour solicitation, take an advertisement; whether the packet was one of NDP's."""
+        if packet.protocol != ICMPV6 or not 133 <= packet.payload[0] <= 137:
             return False
         there, target = self.sides[side], ip_address(packet.payload[8:24]) if len(packet.payload) >= 24 else None
         if packet.payload[0] == _ADVERTISEMENT and target == there.gateway and there.gateway_mac is None:
-            self.sides[side] = replace(there, gateway_mac=octets[6:12])
+            self.sides[side] = replace(there, gateway_mac=sender_mac)
         if packet.payload[0] == _SOLICITATION and target in there.hosts and int(packet.source):
             message = struct.pack("!BBHI", _ADVERTISEMENT, 0, 0, _SOLICITED_OVERRIDE) + packet.payload[8:24]
             message += b"\x02\x01" + self.ports.mac(side)
-            self._send_neighbour(side, octets[6:12], ip_address(packet.payload[8:24]), packet.source, message)
+            self._send_neighbour(side, sender_mac, ip_address(packet.payload[8:24]), packet.source, message)
         return True
 
     def _send_neighbour(self, side: Side, mac: bytes, source: Address, destination: Address, message: bytes) -> None:
-        pseudo = source.packed + destination.packed + struct.pack("!II", len(message), ICMPV6)
-        value = struct.pack("!H", checksum(pseudo + message))
+        value = struct.pack("!H", upper_checksum(source, destination, ICMPV6, message))
         packet = Packet(source, destination, ICMPV6, message[:2] + value + message[4:], ttl=255)
         self.ports.send(side, self._framed(side, mac, _IPV6) + packet.octets())

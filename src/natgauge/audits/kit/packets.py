@@ -233,7 +233,7 @@ def make_packet(source: Address, destination: Address, segment: Segment) -> Pack
     if isinstance(segment, UdpSegment) and segment.checksum is not None:
         value = segment.checksum
     else:
-        value = _upper_checksum(source, destination, protocol, octets)
+        value = upper_checksum(source, destination, protocol, octets)
         # A computed 0 is sent as all ones, because 0 means that there is none (RFC 768).
         value = 0xFFFF if value == 0 and protocol == UDP else value
     octets = octets[:place] + struct.pack("!H", value) + octets[place + 2 :]
@@ -303,10 +303,11 @@ def is_right(packet: Packet) -> bool:
     """Whether the checksum of a whole packet's segment is right, or absent where IPv4 allows it."""
     if packet.protocol == UDP and packet.source.version == 4 and packet.payload[6:8] == b"\0\0":
         return True
-    return _upper_checksum(packet.source, packet.destination, packet.protocol, packet.payload) == 0
+    return upper_checksum(packet.source, packet.destination, packet.protocol, packet.payload) == 0
 
 
-def _upper_checksum(source: Address, destination: Address, protocol: int, octets: bytes) -> int:
+def upper_checksum(source: Address, destination: Address, protocol: int, octets: bytes) -> int:
+    """Return the checksum of an upper-layer segment with its pseudo header; 0 for octets that contain their own."""
     pseudo = b""
     if protocol != ICMP:
         pseudo = source.packed + destination.packed + struct.pack("!II", len(octets), protocol)
