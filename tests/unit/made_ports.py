@@ -15,6 +15,7 @@ FULL = xdp.Features.BASIC | xdp.Features.REDIRECT | xdp.Features.NDO_XMIT
 def port_state(name: str = "eth1", **changed: Any) -> PortState:
     """A port that can be used; fields by name."""
     fields: dict[str, Any] = {
+        "mac": "02:00:00:00:00:01",
         "is_up": True,
         "has_carrier": True,
         "mtu": 1500,

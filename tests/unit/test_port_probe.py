@@ -161,7 +161,6 @@ def test_frames_across_the_cable_decide(
     result = SimpleNamespace(phase2=SimpleNamespace(responder=counts(back)))
     monkeypatch.setattr(port_probe, "run", lambda *_, **__: result)
     monkeypatch.setattr(port_probe, "phase1_of", lambda _: counts(there))
-    monkeypatch.setattr(port_probe, "_mac", lambda _: "02:00:00:00:00:01")
     reports = probe(["eth0", "eth1"], machine=made.machine)
     for report in reports:
         (cable,) = (finding for finding in report.findings if finding.word == "cable")

@@ -8,8 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from pyroute2 import IPRoute
-
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import usable_cpus
@@ -29,7 +27,6 @@ _RATE: Final = 100_000.0
 #: Twisted pair links take three seconds to come back when a driver takes them down to attach a program.
 _SECONDS: Final = 30.0
 _GRACE_MS: Final = 500
-_GAP_MS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +133,7 @@ def _of_settings(state: PortState, machine: TunedMachine) -> Iterator[PortFindin
 
 def _of_cable(first: PortState, second: PortState) -> PortFinding:
     """Send frames both ways with the tester itself: its programs are attached, frames redirected and received."""
-    ports = [Port(one.name, None, _mac(other.name), None) for one, other in ((first, second), (second, first))]
+    ports = [Port(one.name, None, other.mac, None) for one, other in ((first, second), (second, first))]
     request = untranslated_request(
         ports[0],
         ports[1],
@@ -175,9 +172,3 @@ def _of_cable(first: PortState, second: PortState) -> PortFinding:
 
 def _arrived(counts: StreamCounts | None) -> str:
     return "none" if counts is None else f"{counts.received_frames} of {counts.offered_frames}"
-
-
-def _mac(interface: str) -> str:
-    with IPRoute() as routes:
-        (link,) = routes.get_links(ifname=interface)
-        return str(link.get_attr("IFLA_ADDRESS"))

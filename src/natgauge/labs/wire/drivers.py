@@ -16,7 +16,6 @@ class DriverFacts(BaseModel):
 
     Attributes:
         name: as `ethtool -i` reports it.
-        receives: whether it can run XDP programs natively.
         takes: whether it takes redirected frames, which is how the tester sends.
         most_mtu: largest MTU with an XDP program, in octets; None = not known.
         own_queue: whether a core sends through the transmit queue of its own number, and cannot send without one.
@@ -26,7 +25,6 @@ class DriverFacts(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    receives: bool
     takes: bool
     most_mtu: int | None = None
     own_queue: bool = False

@@ -22,8 +22,7 @@ from natgauge.labs.wire.media import Media, media_of
 FindingState = Literal["ok", "warning", "obstacle"]
 #: Subject of a finding on a port.
 FindingWord = Literal[
-    "link", "default route", "addresses", "bond", "XDP", "driver", "MTU", "queues", "flow control", "offloads",
-    "energy saving", "NUMA", "IOMMU", "tuning", "cable",
+    "link", "default route", "addresses", "bond", "XDP", "driver", "MTU", "queues", "NUMA", "IOMMU", "tuning", "cable",
 ]  # fmt: skip
 
 #: Octets of a frame besides its IP packet: Ethernet header and FCS.
@@ -56,6 +55,7 @@ class PortState:
 
     Attributes:
         name: name of the interface.
+        mac: its link-layer address.
         is_up: whether it is administratively up.
         has_carrier: whether its link is up.
         mtu: largest IP packet, in octets.
@@ -68,6 +68,7 @@ class PortState:
     """
 
     name: str
+    mac: str
     is_up: bool
     has_carrier: bool
     mtu: int
@@ -100,6 +101,7 @@ def read_port(interface: str) -> PortState:
         above = routes.get_links(master)[0].get_attr("IFLA_IFNAME") if master else None
         return PortState(
             name=interface,
+            mac=str(link.get_attr("IFLA_ADDRESS")),
             is_up=bool(link["flags"] & _UP),
             has_carrier=bool(link.get_attr("IFLA_CARRIER")),
             mtu=int(link.get_attr("IFLA_MTU")),
