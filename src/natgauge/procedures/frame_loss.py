@@ -14,14 +14,14 @@ that the slowed sender could not send in time.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from natgauge.inputs.checks import positive, share_in
 from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
-from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.measurer import Counts, Direction, TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
@@ -177,9 +177,8 @@ def _excused_notes(rows: Sequence[Row], quantity: str) -> list[Note]:
 
 
 def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:
-    counts, excused = outcome.phase2, outcome.excused_by_direction
-    lost = {direction: lost_share(counted, excused.get(direction, 0)) for direction, counted in counts.items()}
-    missing = {direction: shortfall(counted, excused.get(direction, 0)) for direction, counted in counts.items()}
+    excused = outcome.excused_by_direction
+    lost, missing = _shares(lost_share, outcome, excused), _shares(shortfall, outcome, excused)
     row: dict[str, float | str | None] = {
         "offered_percent": round(share * 100, 6),
         "offered_rate": rate,
@@ -190,13 +189,15 @@ def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:
     for direction, share_lost in lost.items():
         row[f"lost_percent_from_{direction.value}"] = 100 * share_lost
     if any(excused.values()):
-        row["lost_percent_most"] = 100 * worst(
-            {direction: lost_share(counted) for direction, counted in counts.items()}
-        )
-        row["shortfall_percent_most"] = 100 * worst(
-            {direction: shortfall(counted) for direction, counted in counts.items()}
-        )
+        row["lost_percent_most"] = 100 * worst(_shares(lost_share, outcome, {}))
+        row["shortfall_percent_most"] = 100 * worst(_shares(shortfall, outcome, {}))
     return row
+
+
+def _shares(
+    share: Callable[[Counts, int], float], outcome: TrialOutcome, excused: Mapping[Direction, int]
+) -> dict[Direction, float]:
+    return {direction: share(counts, excused.get(direction, 0)) for direction, counts in outcome.phase2.items()}
 
 
 PROCEDURE = Procedure(

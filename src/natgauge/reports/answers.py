@@ -200,30 +200,30 @@ def _more(result: Result) -> str:
 def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Sentence:
     if len(every) == 1:
         return _ranked_once(every[0])
-    told = [ranking for ranking in every if ranking.certainty != "cannot tell"]
+    decided = [ranking for ranking in every if ranking.certainty != "cannot tell"]
     varied = [_VARIED[name] for name in labels.differing_within(results) if name in _VARIED]
     best, points = _best(every[0].results[0]), f"{len(every)} points{f' ({_list(varied)})' if varied else ''}"
-    if not told:
-        return _untold(every, best, points)
-    firsts = Counter(ranking.results[0].dut for ranking in told)
-    where = "each" if len(told) == len(every) and len(firsts) == 1 else str(firsts.most_common(1)[0][1])
+    if not decided:
+        return _undecided(every, best, points)
+    firsts = Counter(ranking.results[0].dut for ranking in decided)
+    where = "each" if len(decided) == len(every) and len(firsts) == 1 else str(firsts.most_common(1)[0][1])
     (first, _), *others = firsts.most_common()
     text = f"{first} {best} at {where} of {points}"
     text += "".join(f", {dut} at {count}" for dut, count in others[:_MOST_NAMES])
-    if len(told) < len(every):
-        text += f"; at {len(every) - len(told)} cannot tell"
-    own = [ranking for ranking in told if ranking.results[0].dut == first]
+    if len(decided) < len(every):
+        text += f"; at {len(every) - len(decided)} cannot tell"
+    own = [ranking for ranking in decided if ranking.results[0].dut == first]
     top = max((ranking.results[0] for ranking in own), key=lambda result: result.median)
     seconds = list(dict.fromkeys(ranking.claims[0].first.dut for ranking in own))
     second = seconds[0] if len(seconds) == 1 else "the second best"
     text += f". It reaches {_times([ranking.claims[0] for ranking in own], f'the {top.metric} of {second}')}"
     if better(top.metric) == "higher":
         text += f", and up to {_value(top)} {_point(top, results)}".rstrip()
-    claims = [claim for ranking in told for claim in ranking.claims]
+    claims = [claim for ranking in decided for claim in ranking.claims]
     return _claimed(text, weakest(claims), claims)
 
 
-def _untold(every: Sequence[Ranking], best: str, points: str) -> Sentence:
+def _undecided(every: Sequence[Ranking], best: str, points: str) -> Sentence:
     """No point has a gateway that is surely better; of two gateways, the ratio is known within limits."""
     duts = list(dict.fromkeys(result.dut for ranking in every for result in ranking.results))
     text = f"Cannot tell at any of {points} which of {_list(duts)} {best}"
@@ -285,7 +285,7 @@ def _reasons(claims: Sequence[Claim]) -> tuple[str, ...]:
 
 
 def _why_not(claim: Claim) -> str:
-    """Why nothing can be told of a difference, as the end of a sentence."""
+    """Why nothing is known of a difference, as the end of a sentence."""
     if claim.first.functional or claim.second.functional:
         return "and figures of an emulated machine are not compared"
     if claim.contrast.interval.coverage == 0:
