@@ -357,6 +357,21 @@ def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(
     assert len(world.started) == 3 * 3
 
 
+def test_a_trial_that_an_earlier_loss_made_too_long_is_explained_by_that_loss(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rate of phase 1 is half of the connection rate, which single lost frames sent down."""
+    monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "most_seconds": 9})
+    world.gateways = [{"passes": lambda load: load < 3_000}] * 3
+    with pytest.raises(
+        BrokenError,
+        match=r"compare: tayga.* \(both\): 9\.0 s of 9 s are left, and the next trial takes \S+ s; in the search "
+        r"before, \d+ trials at \S+ to \S+ connections/s lost 0 to 15,000 frames, the slowest that failed lost "
+        r"1 of 20,000 at \S+, in 3 searches in a row",
+    ):
+        natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="both")
+
+
 @pytest.mark.parametrize(
     ("names", "choices", "words"),
     [

@@ -36,6 +36,8 @@ from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import with_receiver, without_search
 from natgauge.measurements.measure import parameters_of
 from natgauge.paired.voids import VoidRounds
+from natgauge.procedures.kit.result.frame_counts import losses
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.queues import LEAST_WAIT_SECONDS, waits
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
@@ -60,7 +62,7 @@ class RatedGateway:
         cell: its traffic, lab and device.
         bench: its bench in this round.
         ready: the started device for each quantity; empty before the `with` block.
-        known: the last rate of each quantity, frames/s or connections/s.
+        found: the last search with a rate, by quantity; in frames/s or connections/s.
         searched: the searches of each quantity.
         receivers: time of the tester's receivers on the device's cores, by quantity, s per frame; None = unknown.
     """
@@ -69,7 +71,7 @@ class RatedGateway:
     cell: Cell
     bench: Bench
     ready: dict[Quantity, Ready] = field(default_factory=dict)
-    known: dict[Quantity, float] = field(default_factory=dict)
+    found: dict[Quantity, Measurement] = field(default_factory=dict)
     searched: dict[Quantity, Searched] = field(default_factory=dict)
     receivers: dict[Quantity, float | None] = field(default_factory=dict)
 
@@ -190,7 +192,6 @@ class ByRates:
                 self._voids.judge(f"{rated.label} ({quantity})", why)
                 bounds = rated.searched[quantity].rounds[-1]
                 if bounds is not None:
-                    rated.known[quantity] = bounds.passed
                     bounds_of[rated.label][quantity] = [
                         bounds.lower,
                         None if math.isinf(bounds.upper) else bounds.upper,
@@ -305,16 +306,21 @@ class ByRates:
         settings = cast("SearchSettings", ready.planned.settings)
         try:
             if quantity != "new":
-                if "new" not in rated.known:
-                    rated.known["new"] = self._establishing(rated, quantity)
-                settings = replace(settings, connection_rate=rated.known["new"] * _SURELY)  # type: ignore[call-arg] # has it
+                if "new" not in rated.found:
+                    rated.found["new"] = self._establishing(rated, quantity)
+                rate = rated.found["new"].value * _SURELY
+                settings = replace(settings, connection_rate=rate)  # type: ignore[call-arg] # has it
             procedure = ready.planned.procedure
-            search = procedure.once(ready.measurer, settings, rated.known.get(quantity), self._observer.event)
+            before = rated.found.get(quantity)
+            known = None if before is None else before.value
+            search = procedure.once(ready.measurer, settings, known, self._observer.event)
         except TimeUpError as error:
             searched.add_void()
-            return str(error)
-        if search.value and quantity not in rated.receivers:
-            rated.receivers[quantity] = receiver_seconds(ready.measurer)
+            return "; ".join([str(error), *_earlier_losses(rated, quantity)])
+        if search.value:
+            rated.found[quantity] = search
+            if quantity not in rated.receivers:
+                rated.receivers[quantity] = receiver_seconds(ready.measurer)
         return searched.add(procedure, settings, self._parameters(rated, quantity), search)
 
     def _parameters(self, rated: RatedGateway, quantity: Quantity) -> Parameters:
@@ -322,8 +328,8 @@ class ByRates:
         parameters = parameters_of(rated.bench, rated.ready[quantity], self._machine)
         return with_receiver(parameters, rated.receivers.get(quantity))
 
-    def _establishing(self, rated: RatedGateway, quantity: Quantity) -> float:
-        """Return the connection rate, the limit of phase 1, if the comparison does not include it.
+    def _establishing(self, rated: RatedGateway, quantity: Quantity) -> Measurement:
+        """Return the search for the connection rate, the limit of phase 1, if the comparison does not include it.
 
         Raises:
             BrokenError: no connection rate passed.
@@ -334,7 +340,7 @@ class ByRates:
         search = planned.procedure.once(ready.measurer, planned.settings, None, self._observer.event)
         if not search.value:
             raise BrokenError(f'compare: {rated.label}: no connection rate passed; see "natgauge measure"')
-        return search.value
+        return search
 
     def _estimate(self, rated: RatedGateway, quantity: Quantity, goal: ComparisonGoal, alpha: float) -> RatioEstimate:
         baseline, other, control = (each.searched[quantity] for each in (self._all[0], rated, self._all[-1]))
@@ -343,6 +349,15 @@ class ByRates:
         limits = (*baseline.limits, *other.limits)
         subject = Subject(rated.label, quantity, other.nanoseconds, None, len(pairs(baseline, other)), limits)
         return estimate_of(subject, ratio, bias, goal)
+
+
+def _earlier_losses(rated: RatedGateway, quantity: Quantity) -> Iterator[str]:
+    """Yield the losses of the earlier searches whose rates decide how long the first trial takes."""
+    for each in dict.fromkeys(("new", quantity)):
+        if each in rated.found:
+            lost = losses(rated.found[each].attempts, _planned(rated.bench, each).procedure.unit)
+            if lost:
+                yield f"in the search before, {lost}"
 
 
 def _planned(bench: Bench, quantity: Quantity) -> Planned:

@@ -15,6 +15,7 @@ from typing import Final
 from natgauge.measurer import TrialPlan, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.result.frame_counts import losses
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.words import LimitedBy
 
@@ -72,9 +73,7 @@ class TimeBudget:
         if left <= 0:
             raise TimeUpError(f"the time of {self.seconds:g} s is used up")
         if needed > left:
-            raise TimeUpError(
-                f"of the time of {self.seconds:g} s {left:.1f} s are left, the next trial takes {needed:.1f} s"
-            )
+            raise TimeUpError(f"{left:.1f} s of {self.seconds:g} s are left, and the next trial takes {needed:.1f} s")
 
 
 def nominal_seconds(plan: TrialPlan) -> float:
@@ -102,11 +101,16 @@ def left_out(what: str, why: object) -> Note:
     return Note("time used up", f"{what} left out: {why}")
 
 
-def nothing_passed(upper: float | None, unit: str, error: TimeUpError) -> TimeUpError:
-    """Return the error for a search without a passing load: a value of 0 would be a false result."""
+def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], error: TimeUpError) -> TimeUpError:
+    """Return the error for a search without a passing load: a value of 0 would be a false result.
+
+    It names the losses that sent the search to rates whose trials take longer than the time that is left.
+    """
     if upper is None:
         return error
-    return TimeUpError(f"no load has passed yet, {upper:,.0f} {unit}".rstrip() + f" failed: {error}")
+    lost = losses(attempts, unit)
+    failed = f"no load has passed yet, {upper:,.0f} {unit}".rstrip() + f" failed{f' ({lost})' if lost else ''}"
+    return TimeUpError(f"{failed}: {error}")
 
 
 def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measurement:
@@ -138,6 +142,6 @@ def _within(
     lower: float | None, upper: float | None, unit: str, attempts: Sequence[Attempt], error: TimeUpError
 ) -> Measurement:
     if lower is None:
-        raise nothing_passed(upper, unit, error)
+        raise nothing_passed(upper, unit, attempts, error)
     note = undecided_note(lower, upper, unit, error)
     return Measurement(lower, upper, TIME, verdict_counts(attempts), tuple(attempts), notes=(note,))

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from natgauge.measurer import Counts, Direction
+from natgauge.measurer import Counts, Direction, TrialOutcome, Verdict
+from natgauge.procedures.kit.result.results import Attempt
 
 
 def forwarding_rate(streams: Iterable[Counts]) -> float | None:
@@ -51,3 +52,34 @@ def shortfall(counts: Counts, excused: int = 0) -> float:
 def worst(values: Mapping[Direction, float]) -> float:
     """Return the largest value of all directions; 0 without any."""
     return max(values.values(), default=0.0)
+
+
+def deciding_counts(outcome: TrialOutcome) -> list[Counts]:
+    """Return the counts that decided a trial: those of phase 1 where it failed or was all, otherwise of phase 2."""
+    return [outcome.phase1] if outcome.failed_phase == 1 or not outcome.phase2 else list(outcome.phase2.values())
+
+
+def losses(attempts: Sequence[Attempt], unit: str) -> str:
+    """Return the frames that the trials of a search lost, as a clause; empty where no failed trial lost a frame.
+
+    Args:
+        attempts: trials of the search; INVALID ones are ignored.
+        unit: unit of a rate.
+    """
+    valid = [attempt for attempt in attempts if attempt.outcome.verdict is not Verdict.INVALID]
+    lost = {id(each): sum(counts.lost for counts in deciding_counts(each.outcome)) for each in valid}
+    failed = [each for each in valid if lost[id(each)] and each.outcome.verdict is not Verdict.PASS]
+    if not failed:
+        return ""
+    slowest = min(failed, key=lambda attempt: attempt.load)
+    offered = sum(counts.offered for counts in deciding_counts(slowest.outcome))
+    count = lost[id(slowest)]
+    if len(valid) == 1:
+        return f"1 trial at {slowest.load:,.0f} {unit}".rstrip() + f" lost {count:,} of {offered:,} frames"
+    rates, frames = f"{_range([each.load for each in valid])} {unit}".rstrip(), _range(list(lost.values()))
+    slow = f"the slowest that failed lost {count:,} of {offered:,} at {slowest.load:,.0f}"
+    return f"{len(valid)} trials at {rates} lost {frames} frames, {slow}"
+
+
+def _range(values: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{value:,.0f}" for value in (min(values), max(values))))

@@ -180,7 +180,7 @@ class _Search:
         if lower is None and self._undecided and not (self._plan.whole and failed is not None):
             # A short trial that passed is no bound of the answer.
             error.bounds = Bounds()
-            raise nothing_passed(bound, self._plan.unit, error)
+            raise nothing_passed(bound, self._plan.unit, self._attempts, error)
         if self._undecided:
             bound = None if failed is None else failed.rate
             self._notes.append(undecided_note(value, bound, self._plan.unit, error))

@@ -22,6 +22,7 @@ from typing import Final
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.notes import Note
+from natgauge.procedures.kit.result.frame_counts import deciding_counts
 
 #: The rates of the failed trials span this factor at least. An overloaded device loses nothing at an eighth of a rate
 #: at which it loses less than 7/8.
@@ -225,7 +226,7 @@ class Faults:
 def _seen(rate: float, outcome: TrialOutcome) -> _Seen:
     failed = outcome.verdict is not Verdict.PASS
     of_phase1 = outcome.failed_phase == 1 or not outcome.phase2
-    streams = [outcome.phase1] if of_phase1 else list(outcome.phase2.values())
+    streams = deciding_counts(outcome)
     frames_tell = not failed or (outcome.verdict is Verdict.FAIL and outcome.limited_by == "device")
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
     return _Seen(rate, sum(counts.offered for counts in streams), failed, of_phase1, bad)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from natgauge.measurer import Counts, TrialOutcome, Verdict
+from natgauge.measurer import Counts, Verdict
 from natgauge.notes import Note
+from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
 
 #: The option that lets trials pass which lose more than nothing.
@@ -45,13 +46,13 @@ def rare_loss_note(
         and attempt.outcome.limited_by == "device"
         and attempt.load >= ABOVE * upper
     ]
-    rare = [attempt for attempt in failed if _is_rare(_streams(attempt.outcome), 1 - upper / attempt.load)]
+    rare = [attempt for attempt in failed if _is_rare(deciding_counts(attempt.outcome), 1 - upper / attempt.load)]
     if not rare or 2 * len(rare) < len(failed):
         return []
-    counts = [stream for attempt in rare for stream in _streams(attempt.outcome)]
+    counts = [stream for attempt in rare for stream in deciding_counts(attempt.outcome)]
     lost, offered = sum(stream.lost for stream in counts), sum(stream.offered for stream in counts)
     overload = sum(
-        stream.offered * (1 - upper / attempt.load) for attempt in rare for stream in _streams(attempt.outcome)
+        stream.offered * (1 - upper / attempt.load) for attempt in rare for stream in deciding_counts(attempt.outcome)
     )
     loads = [attempt.load for attempt in rare]
     text = (
@@ -61,10 +62,6 @@ def rare_loss_note(
         f"{remedy} above that share lets such trials pass"
     )
     return [Note("rare loss", text)]
-
-
-def _streams(outcome: TrialOutcome) -> list[Counts]:
-    return [outcome.phase1] if outcome.failed_phase == 1 or not outcome.phase2 else list(outcome.phase2.values())
 
 
 def _is_rare(streams: list[Counts], overload: float) -> bool:
