@@ -5,9 +5,10 @@
 #   rules.sh RULES REPOSITORY
 #
 # Each line of the file RULES is a command as "nft -f" reads it, for tables of the family ip. Commit number n has the
-# first n lines, in the recipe gateway.toml of a NAT44 gateway.
+# first n lines, in the recipe gateway.toml: natgauge's nftables-nat44 and these lines.
 set -eu
 rules=$(realpath "$1") repository=$2
+recipe=$(realpath "$(dirname "$0")/../../src/natgauge/duts/recipes/nftables-nat44.toml")
 
 git init --quiet "$repository"
 cd "$repository"
@@ -16,26 +17,12 @@ git config user.email rules.sh@localhost
 touch lines
 
 commit() {
-    cat - lines <<'TOML' > gateway.toml
-# SPDX-License-Identifier: Apache-2.0
-name = "gateway"
-title = "Linux NAT44 with nftables and further rules"
-kind = "nat44"
-initiator_family = "ipv4"
-responder_family = "ipv4"
-stateful = true
-source = "translated"
-extends = ["linux-ipv4", "conntrack", "nftables-masquerade"]
-
-[environment]
-NFT_FAMILY = "ip"
-
-[verbs]
-stop = "nft flush ruleset"
-start = '''
-nft -f - <<RULES
-TOML
-    printf "RULES\n'''\n" >> gateway.toml
+    {
+        sed 's/nftables-nat44/gateway/' "$recipe"
+        printf "\n[verbs]\nstop = 'nft flush ruleset'\nstart = '''\nnft -f - <<RULES\n"
+        cat lines
+        printf "RULES\n'''\n"
+    } > gateway.toml
     git add gateway.toml
     git commit --quiet --message "$1"
 }

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import click
 from tests.labs.burner import burning
+from tests.labs.nat44 import with_rules
 from tests.labs.program import begins
-from tests.labs.test_compare import recipe
 
 import natgauge
 from natgauge.host.cpus import usable_cpus
@@ -115,8 +115,8 @@ def main() -> int:
         folder = Path(name)
         cases: dict[str, str | Path] = {
             ITSELF: NAT,
-            "one counter rule": recipe(folder, "one-rule", "counter"),
-            "twenty counter rules": recipe(folder, "twenty-rules", *["counter"] * 20),
+            "one counter rule": with_rules(folder, "one-rule", "counter"),
+            "twenty counter rules": with_rules(folder, "twenty-rules", *["counter"] * 20),
         }
         for host, burner in (
             ("the host as it is", nullcontext()),

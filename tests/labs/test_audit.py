@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.labs.external import external_nat
+from tests.labs.nat44 import with_rules
 
 import natgauge
 from natgauge.audits.audit import Audited
@@ -17,57 +18,6 @@ from natgauge.audits.kit.flows import Transport
 from natgauge.audits.requirements import requirements
 from natgauge.cli import run
 from natgauge.labs.common import namespaces
-
-RECIPE = """
-name = "{name}"
-title = "NAT44 with known behaviour"
-kind = "nat44"
-initiator_family = "ipv4"
-responder_family = "ipv4"
-stateful = true
-source = "translated"
-extends = ["linux-ipv4", "conntrack"]
-
-[[needs]]
-programs = ["nft"]
-package = "nftables"
-
-[verbs]
-start = \"\"\"
-nft -f - <<RULES
-table ip natgauge
-delete table ip natgauge
-table ip natgauge {{
-    chain postrouting {{
-        type nat hook postrouting priority srcnat; policy accept;
-        oifname "$NG_OUTSIDE" {source}
-    }}
-    chain forward {{
-        type filter hook forward priority filter; policy accept;
-        {forward}
-    }}
-    chain input {{
-        type filter hook input priority filter; policy accept;
-        {input}
-    }}
-}}
-RULES
-\"\"\"
-check = "nft list table ip natgauge | grep -q postrouting"
-version = "nft --version"
-stop = \"\"\"
-nft -f - <<RULES
-table ip natgauge
-delete table ip natgauge
-RULES
-\"\"\"
-"""
-
-
-def recipe(folder: Path, name: str, source: str = "masquerade", forward: str = "", input_: str = "") -> Path:
-    path = folder / f"{name}.toml"
-    path.write_text(RECIPE.format(name=name, source=source, forward=forward, input=input_))
-    return path
 
 
 def audited(dut: str | Path, folder: Path, **choices: Any) -> Audited:
@@ -109,11 +59,13 @@ def test_tshark_reads_each_capture_without_a_warning(tmp_path: Path) -> None:
 
 def test_known_rule_sets_are_named(tmp_path: Path) -> None:
     """Random ports, a gateway that drops what nobody asked for, and one that drops ICMP errors."""
-    random = audited(recipe(tmp_path, "random-nat", "masquerade random,fully-random"), tmp_path).record
+    rule, hook = 'oifname "$NG_OUTSIDE" masquerade random,fully-random', "type nat hook postrouting priority srcnat - 1"
+    random = audited(with_rules(tmp_path, "random-nat", rule, hook=hook), tmp_path).record
     assert random.classes["udp"].ports == random.classes["tcp"].ports == "random"
-    silent = verdicts(audited(recipe(tmp_path, "silent-nat", input_="drop"), tmp_path))
+    closed = with_rules(tmp_path, "silent-nat", "drop", hook="type filter hook input priority filter")
+    silent = verdicts(audited(closed, tmp_path))
     assert silent["RFC5382-REQ-4", "tcp"] == "meets"
-    deaf = verdicts(audited(recipe(tmp_path, "deaf-nat", forward="ip protocol icmp ct state related drop"), tmp_path))
+    deaf = verdicts(audited(with_rules(tmp_path, "deaf-nat", "ip protocol icmp ct state related drop"), tmp_path))
     assert deaf["RFC5508-REQ-4", "udp"] == deaf["RFC4787-REQ-12a", "udp"] == "fails"
     assert deaf["RFC4787-REQ-12", "udp"] == "meets"
 
@@ -155,7 +107,7 @@ def test_a_gateway_on_a_wire_is_audited_with_the_addresses_that_were_named(tmp_p
 def test_a_gateway_that_forwards_nothing_is_not_seen_and_the_exit_status_is_that_of_the_level(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    closed = audited(recipe(tmp_path, "closed-nat", forward="drop"), tmp_path)
+    closed = audited(with_rules(tmp_path, "closed-nat", "drop"), tmp_path)
     assert set(verdicts(closed).values()) == {"not seen"}
     asked = ["audit", "--dut", "nftables-nat44", "--wait", "0", "--lab-name", "audit", "--json"]
     assert run([*asked, "--results", str(tmp_path), "--fail-on", "must"]) == 12

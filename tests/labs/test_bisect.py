@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.labs.test_compare import RECIPE
+from tests.labs.nat44 import with_rules
 
 pytestmark = [pytest.mark.soak, pytest.mark.alone]
 
@@ -79,10 +79,10 @@ def test_the_planted_commit_among_thirty_two_is_found_and_one_that_does_not_buil
     repository.mkdir()
     _git(repository, "init", "--quiet")
     (repository / ".gitignore").write_text("gateway.toml\nresults\n")
-    rules = ["        counter"]
+    rules = ["counter"]
     for number in range(1, 33):
-        rules += ["        counter"] * 60 * (number == slow)
-        source = RECIPE.format(name="gateway", rules="\n".join(rules))
+        rules += ["counter"] * 60 * (number == slow)
+        source = with_rules(tmp_path, "gateway", *rules).read_text()
         (repository / "gateway.in").write_text(f"# commit {number}\n{source}")
         build = "false" if number == unbuilt else "cp gateway.in gateway.toml"
         (repository / "Makefile").write_text(f".PHONY: all\nall:\n\t{build}\n")

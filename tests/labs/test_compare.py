@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 from tests.labs.external import external_nat
+from tests.labs.nat44 import with_rules
 from tests.labs.rough import slow_tester
 
 import natgauge
@@ -21,47 +22,6 @@ from natgauge.paired import voids
 
 alone = pytest.mark.alone
 
-RECIPE = """
-name = "{name}"
-title = "nftables NAT44 with more rules"
-kind = "nat44"
-initiator_family = "ipv4"
-responder_family = "ipv4"
-stateful = true
-source = "translated"
-extends = ["linux-ipv4", "conntrack", "nftables-masquerade"]
-
-[environment]
-NFT_FAMILY = "ip"
-
-[verbs]
-start = \"\"\"
-nft -f - <<RULES
-table ip more
-delete table ip more
-table ip more {{
-    chain forward {{
-        type filter hook forward priority filter; policy accept;
-{rules}
-    }}
-}}
-RULES
-\"\"\"
-stop = \"\"\"
-nft -f - <<RULES
-table ip more
-delete table ip more
-RULES
-\"\"\"
-"""
-
-
-def recipe(folder: Path, name: str, *rules: str) -> Path:
-    """Nftables NAT44 with these rules in a forward chain."""
-    path = folder / f"{name}.toml"
-    path.write_text(RECIPE.format(name=name, rules="\n".join(f"        {rule}" for rule in rules)))
-    return path
-
 
 def labs() -> list[str]:
     """Namespaces of comparisons of this process."""
@@ -71,7 +31,7 @@ def labs() -> list[str]:
 @alone
 @pytest.mark.slow("compares until the interval is narrow enough")
 def test_twenty_rules_cost_more_than_none(tmp_path: Path) -> None:
-    filtering = recipe(tmp_path, "twenty-rules", *["counter"] * 20)
+    filtering = with_rules(tmp_path, "twenty-rules", *["counter"] * 20)
     found = natgauge.compare(
         "nftables-nat44",
         filtering,
@@ -108,7 +68,7 @@ def test_a_gateway_that_loses_frames_is_not_compared(tmp_path: Path, monkeypatch
     """One frame in a thousand: no slice of it counts, and it is said which gateway and how many frames."""
     # Its loss shows in each round alike, so the first void one ends the comparison.
     monkeypatch.setattr(voids, "MOST_VOID", 1)
-    lossy = recipe(tmp_path, "lossy", "numgen inc mod 1000 0 drop")
+    lossy = with_rules(tmp_path, "lossy", "numgen inc mod 1000 0 drop")
     with pytest.raises(BrokenError, match=r"lossy.toml: (new|up|down): \d+ of \d+ frames came back"):
         natgauge.compare(
             "nftables-nat44", lossy, quantities="new", connections=20_000, most_seconds=60.0, results=tmp_path

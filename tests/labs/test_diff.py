@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.labs.test_compare import recipe
+from tests.labs.nat44 import with_rules
 
 import natgauge
 from natgauge.cli import run
@@ -36,7 +36,7 @@ def diff(folders: list[Path], capsys: pytest.CaptureFixture[str], *options: str)
 
 @pytest.mark.slow("four repetitions of a search for each of two gateways")
 def test_a_much_slower_gateway_is_found_with_its_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    slowed = recipe(tmp_path, "thousand", *["counter"] * 1000)
+    slowed = with_rules(tmp_path, "thousand", *["counter"] * 1000)
     folders = [natgauge.measure("throughput", dut, results=tmp_path, **ASKED).folder for dut in (PLAIN, slowed)]
     line, status = diff(folders, capsys)
     assert (line["outcome"], status) == ("cannot tell", 5), line
@@ -75,7 +75,7 @@ def test_the_same_gateway_twice_differs_no_more_often_than_the_level_allows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = [f"same-{number}" for number in range(2 * PAIRS)]
-    devices = ", ".join(f'"./{recipe(tmp_path, name).name}"' for name in names)
+    devices = ", ".join(f'"./{with_rules(tmp_path, name).name}"' for name in names)
     (tmp_path / "plan.toml").write_text(PLAN.format(devices=devices))
     assert run(["run", str(tmp_path / "plan.toml"), "--out", str(tmp_path / "out")]) == 0
     results = [tmp_path / "out" / "results" / f"{name}-throughput" for name in names]

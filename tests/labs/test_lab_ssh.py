@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.absent import absent
 from tests.labs.far import LABS, PORT, SSHD, TIMEOUT, FarMachine, far_machine, unchanged
+from tests.labs.nat44 import variant
 from tests.labs.rough import decided, settings_of, slow_tester
 from tests.labs.trying import passing
 
@@ -41,7 +43,7 @@ from natgauge.trials import Progress
 pytestmark = [
     TIMEOUT,
     pytest.mark.slow("measures over ssh, kills the far side's sshd and waits until its end is noticed"),
-    pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
+    pytest.mark.skipif(absent(SSHD), reason="openssh-server is not installed: make test installs it"),
 ]
 NAT = "nftables-nat44"
 CONNECTIONS = 500
@@ -382,13 +384,7 @@ def test_interfaces_that_cannot_be_taken_are_refused(far: FarMachine, tmp_path: 
 
 
 def test_a_program_that_is_missing_over_there_is_named(far: FarMachine, tmp_path: Path) -> None:
-    recipe = tmp_path / "mine.toml"
-    recipe.write_text(
-        'name = "mine"\ntitle = "wants what nobody has"\nkind = "nat44"\ninitiator_family = "ipv4"\n'
-        'responder_family = "ipv4"\nstateful = true\nsource = "translated"\n'
-        'extends = ["linux-ipv4", "conntrack", "nftables-masquerade"]\nenvironment = { NFT_FAMILY = "ip" }\n'
-        '[[needs]]\nprograms = ["nobody-has-this"]\npackage = "nobodys"\n'
-    )
+    recipe = variant(tmp_path, "mine", '[[needs]]\nprograms = ["nobody-has-this"]\npackage = "nobodys"\n')
     with pytest.raises(HostError, match=r'"nobody-has-this" is missing on device dut; run: apt-get install nobodys'):
         natgauge.measure("throughput", recipe, results=tmp_path, **far.chosen, **QUICK)
     assert own_labs() == []

@@ -15,8 +15,8 @@ import dns.message
 import dns.rrset
 import pytest
 from tests.labs.datagrams import Datagram, parse
+from tests.labs.nat44 import with_rules
 from tests.labs.program import own
-from tests.labs.test_compare import recipe
 from tests.labs.trying import decided, passing
 
 import natgauge
@@ -85,7 +85,7 @@ def test_every_query_is_answered_once_and_counted_exactly(dut: str) -> None:
 @pytest.mark.parametrize(("port", "back"), [("NG_OUTSIDE", False), ("NG_INSIDE", True)])
 def test_a_known_loss_is_counted_and_its_way_is_known(port: str, tmp_path: Path, *, back: bool) -> None:
     """Of each 1000 frames that leave by this port one is dropped, those that prove forwarding among them."""
-    lossy = recipe(tmp_path, "lossy", f'oifname "${port}" numgen inc mod 1000 0 drop')
+    lossy = with_rules(tmp_path, "lossy", f'oifname "${port}" numgen inc mod 1000 0 drop')
     with asking(lossy) as (_, measurer):
         failed = decided(measurer, replace(PLAN, loss_tolerance=0.0001, phase1_rate=1000.0))
         tolerated = decided(measurer, replace(PLAN, loss_tolerance=0.01))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.labs.nat44 import variant
 
 import natgauge
 from natgauge.audits.request import audit_request
@@ -142,23 +143,7 @@ def test_gateways_without_mappings_and_halves_are_refused() -> None:
 
 
 def test_a_recipe_that_declares_an_unknown_requirement_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(
-        """
-name = "mine"
-title = "Mine"
-kind = "nat44"
-initiator_family = "ipv4"
-responder_family = "ipv4"
-stateful = true
-source = "translated"
-extends = ["linux-ipv4", "conntrack", "nftables-masquerade"]
-[environment]
-NFT_FAMILY = "ip"
-[declares]
-"RFC4787-REQ-99" = true
-"""
-    )
+    path = variant(tmp_path, "mine", '[declares]\n"RFC4787-REQ-99" = true\n')
     with pytest.raises(
         UsageError, match=r"mine.toml: declares: requirement: 'RFC4787-REQ-99' is unknown; did you mean"
     ):

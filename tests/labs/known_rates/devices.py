@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from tests.labs.known_answers.devices import FRAME_OCTETS
-from tests.labs.test_compare import recipe
-
-import natgauge
+from tests.labs.nat44 import variant, with_rules
 
 #: Frames that may leave at once. As many for all, so that they raise each rate over N frames by the same factor,
 #: 1 / (1 - BURST / N): no ratio changes by that.
 BURST: Final = 200
 #: Frames that wait where a queue is: a fifth of a second of the slower device, which no frame is given.
 QUEUE: Final = 4096
-_NAT: Final = Path(natgauge.__file__).parent / "duts" / "recipes" / "nftables-nat44.toml"
 _QUEUE_BEHIND_IT: Final = """
 [verbs]
 start = "tc qdisc replace dev $NG_OUTSIDE root tbf rate {bits}bit burst {burst}b limit {limit}b"
@@ -26,13 +23,11 @@ stop = "tc qdisc del dev $NG_OUTSIDE root || true"
 
 def policing(folder: Path, rate: int) -> Path:
     """Drops what is beyond this rate, in frames/s."""
-    return recipe(folder, f"drops-beyond-{rate}", f"limit rate over {rate}/second burst {BURST} packets drop")
+    return with_rules(folder, f"drops-beyond-{rate}", f"limit rate over {rate}/second burst {BURST} packets drop")
 
 
 def queueing(folder: Path, rate: int) -> Path:
     """Lets frames wait that are beyond this rate, in frames/s, and drops what finds the queue full."""
-    path = folder / f"queues-beyond-{rate}.toml"
     burst, limit = (frames * FRAME_OCTETS for frames in (BURST, QUEUE))
     queue = _QUEUE_BEHIND_IT.format(bits=rate * FRAME_OCTETS * 8, burst=burst, limit=limit)
-    path.write_text(_NAT.read_text().replace(_NAT.stem, path.stem) + queue)
-    return path
+    return variant(folder, f"queues-beyond-{rate}", queue)

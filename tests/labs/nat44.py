@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variants of natgauge's own nftables NAT44: its recipe under another name, followed by more TOML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import natgauge
+
+_OWN: Final = Path(natgauge.__file__).parent / "duts" / "recipes" / "nftables-nat44.toml"
+_RULES: Final = """
+[verbs]
+start = '''
+nft -f - <<RULES
+table ip more
+delete table ip more
+table ip more {{
+    chain more {{
+        {hook}; policy accept;
+        {rules}
+    }}
+}}
+RULES
+'''
+stop = '''
+nft -f - <<RULES
+table ip more
+delete table ip more
+RULES
+'''
+"""
+
+
+def variant(folder: Path, name: str, more: str = "") -> Path:
+    """Write the recipe `name`, which ends with the TOML `more`, into a folder."""
+    path = folder / f"{name}.toml"
+    path.write_text(_OWN.read_text().replace(_OWN.stem, name) + more)
+    return path
+
+
+def with_rules(folder: Path, name: str, *rules: str, hook: str = "type filter hook forward priority filter") -> Path:
+    """Write the recipe `name`, which has a further chain with these rules, into a folder."""
+    return variant(folder, name, _RULES.format(hook=hook, rules="\n        ".join(rules)))
