@@ -282,10 +282,16 @@ class SimulatedNat:
             self._error_down(packet, segment)
             return
         source, target = source_of(packet), destination_of(packet)
+        if target is None:
+            return
+        # Ports are compared first: comparing two addresses takes a microsecond.
         found = [
             one
             for one in self.mappings.values()
-            if one.protocol == packet.protocol and one.outside == target and self._admits(one, source)
+            if one.outside.port == target.port
+            and one.protocol == packet.protocol
+            and one.outside == target
+            and self._admits(one, source)
         ]
         # Where an outside endpoint is overloaded, the remote endpoint decides.
         found.sort(key=lambda one: source not in one.remotes)

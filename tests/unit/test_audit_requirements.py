@@ -117,11 +117,11 @@ def test_exactly_the_requirements_that_it_fails_are_named(name: str, seed: int) 
     assert keys(audited(behaviour, seed), "fails") == failed
 
 
-@pytest.mark.parametrize("one", right(), ids=lambda one: f"{one.requirement.key}-{one.transport}")
-def test_each_verdict_has_its_frames(one: Examined) -> None:
-    if one.finding.verdict in ("meets", "fails"):
-        assert one.frames
-        assert all(frame.sentence for frame in one.frames)
+def test_each_verdict_has_its_frames() -> None:
+    for one in right():
+        if one.finding.verdict in ("meets", "fails"):
+            assert one.frames, (one.requirement.key, one.transport)
+            assert all(frame.sentence for frame in one.frames), (one.requirement.key, one.transport)
 
 
 def test_no_two_requirements_have_one_key() -> None:

@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import itertools
-import os
 import pkgutil
 import re
 import shlex
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.unit.test_architecture import MAY_IMPORT
 
 from natgauge import procedures
+from natgauge.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/**/*.md")})
@@ -60,15 +59,8 @@ def commands(text: str) -> list[list[str]]:
 @cache
 def help_of(*subcommands: str) -> str | None:
     """The help text of a subcommand, None when there is no such one."""
-    program = "import sys; from natgauge.cli import main; sys.exit(main())"
-    result = subprocess.run(
-        [sys.executable, "-c", program, *subcommands, "--help"],
-        env=os.environ | {"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return result.stdout if result.returncode == 0 else None
+    answer = CliRunner().invoke(app, [*subcommands, "--help"])
+    return answer.output if answer.exit_code == 0 else None
 
 
 def targets() -> set[str]:
