@@ -45,6 +45,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     because two would make one failure in a hundred out of one in ten. A test that hung has used up its time.
     """
     folders = item.path.relative_to(HERE).parts
+    if folders[0] != "labs" and item.get_closest_marker("alone"):
+        raise pytest.UsageError(f"{item.nodeid}: marked alone; tools/run_tests.py runs such tests of tests/labs only")
     if folders[0] == "unit":
         item.add_marker(pytest.mark.calm)
     if folders[0] == "labs" and folders[1] != "truth" and not item.config.option.usepdb:

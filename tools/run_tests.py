@@ -112,11 +112,11 @@ TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
         _cargo(),
         _tests("calm", "calm and not alone and not soak", *_PARALLEL, aside=True),
         _tests("parallel", "not calm and not alone and not soak", *_PARALLEL, paths=_LABS),
-        _tests("alone", "alone and not soak"),
+        _tests("alone", "alone and not soak", paths=_LABS),
     ),
     "soak": (
         _tests("parallel", "soak and not alone", *_PARALLEL),
-        _tests("alone", "soak and alone"),
+        _tests("alone", "soak and alone", paths=_LABS),
     ),
 }
 

@@ -131,11 +131,24 @@ def test_the_marks_of_a_test_choose_one_part_of_a_tier(tier: str) -> None:
         assert times == (marks["soak"] == (tier == "soak"))
 
 
-def test_a_part_that_looks_in_one_folder_is_without_unit_tests_which_are_all_calm() -> None:
+def test_a_part_that_looks_in_one_folder_misses_no_unit_test() -> None:
     folders = {path.relative_to(ROOT / "tests").parts[0] for path in ROOT.glob("tests/**/test_*.py")}
     assert folders == {"unit", "labs"}
-    narrow = [part for tier in ("test", "soak") for part in run_tests.TIERS[tier] if part.paths]
-    assert [(part.paths, part.command[-1].split(" and ")[0]) for part in narrow] == [(("tests/labs",), "not calm")]
+    for part in (part for tier in ("test", "soak") for part in run_tests.TIERS[tier] if part.paths):
+        assert part.paths == ("tests/labs",)
+        # Every unit test is calm, and none is alone.
+        assert {"not calm", "alone"} & set(part.command[-1].split(" and "))
+
+
+def test_a_unit_test_that_is_marked_alone_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "tests" / "unit").mkdir(parents=True)
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    marked = "import pytest\n@pytest.mark.alone\ndef test_it(): ...\n"
+    (tmp_path / "tests" / "unit" / "test_it.py").write_text(marked)
+    command = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(tmp_path), "tests"]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == 4
+    assert "test_it: marked alone; tools/run_tests.py runs such tests of tests/labs only" in done.stderr
 
 
 def awaits(*files: Path) -> str:
