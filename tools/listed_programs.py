@@ -62,6 +62,11 @@ _FIELDS: Final = (
 )
 
 
+def in_force(environment: Mapping[str, str]) -> bool:
+    """Whether a command with this environment sees only the programs of listed packages."""
+    return environment.get(OUTCOME, "").endswith(" hidden")
+
+
 class CannotHideError(Exception):
     """Programs cannot be hidden here; the message says why, as the end of a sentence."""
 

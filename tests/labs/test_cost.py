@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
+from tests.absent import absent
 
 import natgauge
 from natgauge.errors import UsageError
@@ -65,7 +65,7 @@ LOOK_UP = "__nf_conntrack_find_get"
 
 @alone
 @pytest.mark.slow("perf samples the core and reads its own file afterwards")
-@pytest.mark.skipif(shutil.which(PROGRAM) is None, reason="no perf: apt-get install linux-perf")
+@pytest.mark.skipif(absent(PROGRAM), reason="no perf: apt-get install linux-perf")
 @pytest.mark.parametrize(
     ("dut", "own"), [("nftables-nat44", True), pytest.param("linux-ipv4", False, marks=pytest.mark.soak)]
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.absent import absent
 from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine, unchanged
 from tests.unit.far_system import FarDevice, far_device
 
@@ -25,7 +26,7 @@ from natgauge.labs.ssh import remote
 pytestmark = [
     TIMEOUT,
     pytest.mark.slow("plays gateways over ssh with a Python process for each of their commands"),
-    pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
+    pytest.mark.skipif(absent(SSHD), reason="openssh-server is not installed: make test installs it"),
 ]
 PLAN = DeviceDemand(connections=2000, phase1_seconds=5, after_seconds=5, remote_endpoints=2)
 #: One of each system, with each of its two packet filters; every verb of all four has unit tests.

@@ -6,10 +6,10 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.absent import absent
 from tests.labs.datagrams import Datagram
 from tests.labs.far import SSHD, TIMEOUT, FarPair, far_pair
 from tests.labs.wire import Tap
@@ -27,7 +27,7 @@ from natgauge.labs.contract import Lab, LabNeeds
 pytestmark = [
     TIMEOUT,
     pytest.mark.slow("starts two sshd, and makes and undoes a chain on two machines over ssh"),
-    pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
+    pytest.mark.skipif(absent(SSHD), reason="openssh-server is not installed: make test installs it"),
 ]
 FLOWS = 20
 #: Of the machines' interfaces at the tester's ports (tests/labs/far.py).

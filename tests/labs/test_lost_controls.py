@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.absent import absent
 from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine
 
 import natgauge
@@ -22,7 +23,7 @@ from natgauge.trials import Progress
 pytestmark = [
     TIMEOUT,
     pytest.mark.slow("measures over ssh, and a search is repeated after each cut of the connection"),
-    pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
+    pytest.mark.skipif(absent(SSHD), reason="openssh-server is not installed: make test installs it"),
 ]
 SEED = 20261123
 #: A bucket of tokens decides the rate, so that it is the same however busy the machine is.

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
+from tests.absent import absent
 from tests.unit import far_commands
 
 from natgauge.errors import BrokenError
@@ -56,7 +57,7 @@ def lives(systems: Mapping[str, str]) -> list[ParameterSet]:
 
 def installed(shell: str) -> str:
     """The shell, if it is installed here; else the test is skipped."""
-    if shutil.which(shell.split(maxsplit=1)[0]) is None:
+    if absent(shell.split(maxsplit=1)[0]):
         pytest.skip(f"{shell} is not installed")
     return shell
 

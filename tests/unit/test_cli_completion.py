@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from click.shell_completion import BashComplete
+from tests.absent import absent
 
 from natgauge import procedures
 from natgauge.cli import app, run
@@ -82,7 +82,7 @@ def test_each_shell_can_read_its_script(shell: str, capsys: pytest.CaptureFixtur
     assert run(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert f"_NATGAUGE_COMPLETE={shell}_complete" in script
-    if shutil.which(shell) is None:
+    if absent(shell):
         pytest.skip(f"there is no {shell} here")
     subprocess.run([shell, "-n"], input=script, text=True, check=True)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.absent import absent
 from tools import listed_programs
 from tools.listed_programs import CannotHideError, Layer, Owned
 
@@ -272,3 +273,19 @@ def test_the_command_is_told_how_many_programs_are_hidden(
 ) -> None:
     monkeypatch.setattr(listed_programs, "layers", lambda _: [Layer("/first", (), {}), Layer("/last", (), {})])
     assert outcome("--inside") == "0 hidden"
+
+
+def test_a_missing_program_skips_a_test_only_where_programs_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(listed_programs.OUTCOME, "not hidden: that needs root")
+    assert (absent("sh"), absent("no-such-program")) == (False, True)
+    monkeypatch.setenv(listed_programs.OUTCOME, "812 hidden")
+    assert not absent("sh")
+    with pytest.raises(LookupError, match=r"^no-such-program: no package of debian-packages\.txt has it"):
+        absent("no-such-program")
+
+
+def test_every_test_that_is_skipped_for_a_missing_program_looks_for_it_with_absent() -> None:
+    looks = re.compile(r"which\([^\n]*\) is None")
+    found = {path.name for path in (ROOT / "tests").rglob("*.py") if looks.search(path.read_text())}
+    # The programs of a guest have a purpose of their own in the list, which `make test` does not install.
+    assert found == {"test_lab_vm.py"}

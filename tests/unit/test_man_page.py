@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 
 import click
 import pytest
+from tests.absent import absent
 from tools import man_page
 
 from natgauge.cli import app
@@ -68,7 +68,7 @@ def test_letters_that_mean_something_to_roff_are_shown(text: str, roff: str) -> 
     assert man_page._text(text) == roff
 
 
-@pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff here")
+@pytest.mark.skipif(absent("groff"), reason="there is no groff here")
 def test_groff_has_no_warning() -> None:
     command = ["groff", "-man", "-ww", "-Tutf8", "-Kutf8"]
     done = subprocess.run(command, input=PAGE, capture_output=True, text=True, check=True)

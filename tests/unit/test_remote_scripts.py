@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.absent import absent
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.labs.contract import CommandResult
@@ -36,7 +36,7 @@ def far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest) -> str:
     """One that is installed here."""
-    if shutil.which(request.param.split()[0]) is None:
+    if absent(request.param.split()[0]):
         pytest.skip(f"{request.param} is not installed")
     return str(request.param)
 

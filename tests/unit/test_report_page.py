@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import pytest
+from tests.absent import absent
 from tests.unit.browser import CHROMIUM, Browser
 from tests.unit.made_campaign import bell, campaign, rate, trial
 from tests.unit.made_comparisons import compared
@@ -425,7 +426,7 @@ def test_a_place_that_cannot_be_written_is_one_line(
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
+    if absent(CHROMIUM):
         pytest.skip("no Chromium: apt-get install chromium (tools/debian-packages.txt, test)")
     with Browser() as one:
         yield one

@@ -21,12 +21,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from markdown_it import MarkdownIt
+from tests.absent import absent
 from tests.unit.browser import CHROMIUM, Browser
 
 from natgauge.duts.recipe import available
 from natgauge.published import load
-
-pytest.importorskip("material", reason="`make setup` installs MkDocs")
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/**/*.md")})
@@ -209,7 +208,7 @@ SEARCH = """(async () => {
 })()"""
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+@pytest.mark.skipif(absent(CHROMIUM), reason="no Chromium on this machine")
 def test_the_search_finds_and_nothing_is_asked_of_other_servers(address: str) -> None:
     with Browser() as browser:
         browser.open(cast("Path", SimpleNamespace(as_uri=lambda: address)), 1280)
