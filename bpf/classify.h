@@ -184,9 +184,9 @@ static __always_inline int send_back(struct xdp_md *ctx)
 }
 
 /* Whether frames of this stream arrive at `side`. Reactions belong to the stream of the frame that caused them. */
-static __always_inline bool arrives_at(__u32 stream, const int side)
+static __always_inline bool arrives_at(const enum frame_kind kind, __u32 stream, const int side)
 {
-	return (stream == PHASE2_RESPONDER) == (arriving(side)->origin == RESPONDER);
+	return arriving(kind, side)->streams >> stream & 1;
 }
 
 /*
@@ -194,23 +194,24 @@ static __always_inline bool arrives_at(__u32 stream, const int side)
  * longer, it grows at its head, where XDP always has room; after its tail a driver may have left none. A real server
  * gets the unchanged frame through the network stack and responds itself.
  */
-static __always_inline int react(struct xdp_md *ctx, struct receiver *r, const struct received_frame *frame,
-				 __u32 stream, const int side)
+static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx, struct receiver *r,
+				 const struct received_frame *frame, __u32 stream, const int side)
 {
-	const volatile struct form *next = &arriving(!side)->form[side];
+	const enum frame_kind next_kind = reaction_to(kind);
+	const volatile struct form *next = &arriving(next_kind, !side)->form[side];
 	struct flow flow = { .source = frame->destination,
 			     .destination = frame->source,
 			     .source_port = frame->destination_port,
 			     .destination_port = frame->source_port,
 			     .tag = frame->tag };
-	int longer = next->octets - arriving(side)->form[side].octets;
+	int longer = next->octets - arriving(kind, side)->form[side].octets;
 
-	r->tally[stream].followed[!side]++;
+	r->tally[stream].followed[message_number(kind, !side)]++;
 	if (side == RESPONDER && !plan.stateless)
 		learn_source(r, frame);
 	if (plan.handed_on)
 		return XDP_PASS;
-	if (bpf_xdp_adjust_head(ctx, -longer) || put(ctx, &plan.side[side], next, &flow)) {
+	if (bpf_xdp_adjust_head(ctx, -longer) || put_as(next_kind, ctx, &plan.side[side], next, &flow)) {
 		r->unanswered[side]++;
 		return XDP_ABORTED;
 	}
@@ -218,14 +219,15 @@ static __always_inline int react(struct xdp_md *ctx, struct receiver *r, const s
 }
 
 /* `right`: the mark confirms the four tuple. Otherwise t is the connection's four tuple where marks depend on it. */
-static __always_inline int classify_marked(struct xdp_md *ctx, struct receiver *r, const struct received_frame *frame,
-					   const int side, bool right, struct tuple *t)
+static __always_inline int classify_marked(const enum frame_kind kind, struct xdp_md *ctx, struct receiver *r,
+					   const struct received_frame *frame, const int side, bool right,
+					   struct tuple *t)
 {
 	__u32 stream = frame->tag.kind & STREAM_MASK;
 	enum translation translation;
 
 	if (frame->other && stream < STREAMS) {
-		r->tally[stream].wrong[!side]++;
+		r->tally[stream].wrong[message_number(kind, !side)]++;
 		return XDP_DROP;
 	}
 	if (!frame->intact || stream >= STREAMS ||
@@ -236,7 +238,7 @@ static __always_inline int classify_marked(struct xdp_md *ctx, struct receiver *
 			r->damaged_unmarked[side]++;
 		return XDP_DROP;
 	}
-	if (!arrives_at(stream, side)) {
+	if (!arrives_at(kind, stream, side)) {
 		translation = MISTRANSLATED; /* it returned to its sender */
 	} else if (is_background(frame)) {
 		translation = background_check(frame, side);
@@ -251,15 +253,16 @@ static __always_inline int classify_marked(struct xdp_md *ctx, struct receiver *
 		r->tally[stream].untranslated++;
 	else if (translation == MISTRANSLATED)
 		r->tally[stream].mistranslated++;
-	else if (arriving(side)->followed)
-		return react(ctx, r, frame, stream, side);
+	else if (arriving(kind, side)->followed)
+		return react(kind, ctx, r, frame, stream, side);
 	else
 		count_expected(r, frame, stream, side);
 	return XDP_DROP;
 }
 
 /* Other frames: neighbour solicitations and ARP requests, frames as the other side sent them, foreign ones. */
-static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r, const int side)
+static __always_inline int classify_other(const enum frame_kind kind, struct xdp_md *ctx, struct receiver *r,
+					  const int side)
 {
 	const volatile struct side_plan *here = &plan.side[side];
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -283,7 +286,7 @@ static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r
 	/* answer_solicitation() may have resized the frame. */
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
-	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link && parse(data, end, arriving(side), !side, &frame) &&
+	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link && parse_as(kind, data, end, side, !side, &frame) &&
 	    (frame.tag.kind & STREAM_MASK) < STREAMS && has_mark(&frame, &t))
 		r->tally[frame.tag.kind & STREAM_MASK].untranslated++;
 	else
@@ -301,7 +304,7 @@ static __always_inline bool looks_damaged(const struct received_frame *frame, co
 	return in_range(&plan.side[side].own, frame->destination);
 }
 
-static __always_inline int receive(struct xdp_md *ctx, const int side)
+static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md *ctx, const int side)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct received_frame frame = {};
@@ -313,21 +316,28 @@ static __always_inline int receive(struct xdp_md *ctx, const int side)
 	r = bpf_map_lookup_elem(&receivers, &zero);
 	if (!r)
 		return XDP_DROP;
-	parsed = parse(data, end, arriving(side), side, &frame);
+	parsed = parse_as(kind, data, end, side, side, &frame);
 	if (!parsed && plan.mixed && plan.side[side].family == FAMILY_IPV4) {
-		parsed = parse6(TRANSPORT_UDP, data, end, &plan.background_form, &frame);
+		parsed = parse6(FRAME_UDP, data, end, &plan.background_form, &frame);
 		parsed = parsed && frame.tag.mark == plan.mark && is_background(&frame);
 	}
 	if (!parsed)
-		return classify_other(ctx, r, side);
+		return classify_other(kind, ctx, r, side);
 	right = mark_confirms(&frame, side);
 	if (right || has_mark(&frame, &t))
-		return classify_marked(ctx, r, &frame, side, right, &t);
+		return classify_marked(kind, ctx, r, &frame, side, right, &t);
 	if (looks_damaged(&frame, side))
 		r->damaged_unmarked[side]++;
 	else
 		r->foreign[side]++;
 	return XDP_DROP;
+}
+
+static __always_inline int receive(struct xdp_md *ctx, const int side)
+{
+	if (plan.transport == TRANSPORT_ICMP)
+		return receive_as(FRAME_ECHO, ctx, side);
+	return receive_as(FRAME_UDP, ctx, side);
 }
 
 SEC("xdp")

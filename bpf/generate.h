@@ -52,7 +52,7 @@ static __always_inline void put_tunnel(void *data, struct address from, int octe
 	put_address6(words + 6, relay_address());
 }
 
-static __always_inline int put4(const enum transport_kind kind, void *data, void *end,
+static __always_inline int put4(const enum frame_kind kind, void *data, void *end,
 				const volatile struct side_plan *side, const volatile struct form *form,
 				const struct flow *flow)
 {
@@ -65,7 +65,7 @@ static __always_inline int put4(const enum transport_kind kind, void *data, void
 
 	data += outer;
 	words = data + ETH_HLEN;
-	if (data + octets > end || data + UP_TO_TAG4 > end)
+	if (data + octets > end || data + up_to_tag4(kind) > end)
 		return -1;
 	put_ethernet(whole, side, outer ? ETH_P_IPV6 : ETH_P_IP);
 	if (outer)
@@ -77,34 +77,33 @@ static __always_inline int put4(const enum transport_kind kind, void *data, void
 	words[3] = source;
 	words[4] = destination;
 	sum = form->transport_sum + pseudo_sum4(kind, addresses);
-	sum += put_payload(data + UP_TO_PAYLOAD4, &flow->tag, form, octets - UP_TO_PAYLOAD4);
+	sum += put_payload(data + up_to_payload4(kind), &flow->tag, form, octets - up_to_payload4(kind));
 	put_transport(kind, data + ETH_HLEN + sizeof(struct iphdr), form, ports_of(flow),
 		      octets - ETH_HLEN - sizeof(struct iphdr), sum);
 	return 0;
 }
 
-static __always_inline int put6(const enum transport_kind kind, void *data, void *end,
+static __always_inline int put6(const enum frame_kind kind, void *data, void *end,
 				const volatile struct side_plan *side, const volatile struct form *form,
 				const struct flow *flow)
 {
 	__u32 *words = data + ETH_HLEN, length = form->octets - ETH_HLEN - sizeof(struct ipv6hdr);
 	__u64 sum;
 
-	if (data + form->octets > end || data + UP_TO_TAG6 > end)
+	if (data + form->octets > end || data + up_to_tag6(kind) > end)
 		return -1;
 	put_ethernet(data, side, ETH_P_IPV6);
 	words[0] = bpf_htonl(0x60000000);
 	words[1] = bpf_htonl(length << 16 | transport_protocol(kind, true) << 8 | TEST_TTL);
 	sum = form->transport_sum + put_address6(words + 2, flow->source);
 	sum += put_address6(words + 6, flow->destination);
-	sum += put_payload(data + UP_TO_PAYLOAD6, &flow->tag, form, form->octets - UP_TO_PAYLOAD6);
+	sum += put_payload(data + up_to_payload6(kind), &flow->tag, form, form->octets - up_to_payload6(kind));
 	put_transport(kind, data + ETH_HLEN + sizeof(struct ipv6hdr), form, ports_of(flow), length, sum);
 	return 0;
 }
 
-static __always_inline int put_as(const enum transport_kind kind, struct xdp_md *ctx,
-				  const volatile struct side_plan *here, const volatile struct form *form,
-				  const struct flow *flow)
+static __always_inline int put_as(const enum frame_kind kind, struct xdp_md *ctx, const volatile struct side_plan *here,
+				  const volatile struct form *form, const struct flow *flow)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
@@ -113,23 +112,16 @@ static __always_inline int put_as(const enum transport_kind kind, struct xdp_md 
 	return put6(kind, data, end, here, form, flow);
 }
 
-static __always_inline int put(struct xdp_md *ctx, const volatile struct side_plan *here,
-			       const volatile struct form *form, const struct flow *flow)
-{
-	if (plan.transport == TRANSPORT_ICMP)
-		return put_as(TRANSPORT_ICMP, ctx, here, form, flow);
-	return put_as(TRANSPORT_UDP, ctx, here, form, flow);
-}
-
-static __always_inline int put_frame(struct xdp_md *ctx, const volatile struct side_plan *here,
-				     const volatile struct form *form, const struct flow *flow)
+static __always_inline int put_frame(const enum frame_kind kind, struct xdp_md *ctx,
+				     const volatile struct side_plan *here, const volatile struct form *form,
+				     const struct flow *flow)
 {
 	int longer = plan.longest - form->octets;
 
 	/* The kernel makes all live frames of a call with one length, the longest. */
 	if (longer > 0 && bpf_xdp_adjust_tail(ctx, -longer))
 		return -1;
-	return put(ctx, here, form, flow);
+	return put_as(kind, ctx, here, form, flow);
 }
 
 /*
@@ -313,16 +305,31 @@ static __always_inline void schedule_next(struct schedule *schedule, __u64 next)
 		schedule->next_due += schedule->step_interval;
 }
 
-static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, const int side,
-				const volatile struct side_plan *here, const volatile struct form *form,
-				const struct flow *flow)
+static __always_inline int send_as(const enum frame_kind kind, struct xdp_md *ctx, struct schedule *schedule,
+				   const int side, const volatile struct side_plan *here,
+				   const volatile struct form *form, const struct flow *flow)
 {
-	if (put_frame(ctx, here, form, flow))
+	if (put_frame(kind, ctx, here, form, flow))
 		return XDP_ABORTED;
 	schedule->made++;
 	if (plan.mixed && flow->tag.connection & BACKGROUND_FRAME)
 		schedule->background++;
 	return bpf_redirect_map(&ports, side, 0);
+}
+
+static __always_inline int send_message(const enum frame_kind kind, struct xdp_md *ctx, struct schedule *schedule,
+					const int side, const struct flow *flow)
+{
+	const volatile struct message *message = &plan.messages[message_number(kind, side)];
+
+	return send_as(kind, ctx, schedule, side, &plan.side[side], &message->form[side], flow);
+}
+
+static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, const int side, const struct flow *flow)
+{
+	if (plan.transport == TRANSPORT_ICMP)
+		return send_message(FRAME_ECHO, ctx, schedule, side, flow);
+	return send_message(FRAME_UDP, ctx, schedule, side, flow);
 }
 
 /* Send the next frame of one side's schedule, if it is due. */
@@ -345,7 +352,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 	if (plan.mixed && stream != PHASE1 && number % plan.mix_of >= plan.mix_foreground) {
 		background_flow(&flow, side,
 				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
-		return send(ctx, schedule, side, &plan.background[side], &plan.background_form, &flow);
+		return send_as(FRAME_UDP, ctx, schedule, side, &plan.background[side], &plan.background_form, &flow);
 	}
 	if (stream != PHASE1)
 		prefetch(s, at, side);
@@ -357,7 +364,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 	} else {
 		initiator_flow(&flow, stream == PHASE1 ? number : initiator_connection(number));
 	}
-	return send(ctx, schedule, side, &plan.side[side], &plan.messages[side].form[side], &flow);
+	return send(ctx, schedule, side, &flow);
 }
 
 static __always_inline bool finished(const struct schedule *schedule)

@@ -18,7 +18,7 @@ static __always_inline void put_echo(struct echo *to, const volatile struct form
 {
 	__u32 numbers = form->reply ? ports << 16 | ports >> 16 : ports;
 
-	*(__u32 *)to = form->type_code | (__u32)(__u16)~fold(sum + numbers) << 16;
+	*(__u32 *)to = (__u16)form->header[0] | (__u32)(__u16)~fold(sum + numbers) << 16;
 	*(__u32 *)&to->identifier = numbers;
 }
 

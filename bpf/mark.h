@@ -10,16 +10,16 @@
 #ifndef NATGAUGE_MARK_H
 #define NATGAUGE_MARK_H
 
-/* The message that arrives at `side`. */
-static __always_inline const volatile struct message *arriving(const int side)
+/* The message that arrives at `side` in frames of this kind. */
+static __always_inline const volatile struct message *arriving(const enum frame_kind kind, const int side)
 {
-	return &plan.messages[!side];
+	return &plan.messages[message_number(kind, !side)];
 }
 
 /* Whether frames are sent in reaction to others. */
 static __always_inline bool reacts(void)
 {
-	return plan.messages[INITIATOR].followed;
+	return plan.messages[0].followed;
 }
 
 /* Whether the source address and port of the Initiator's frames at the Responder are known in advance. */

@@ -34,7 +34,7 @@ static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
 	return sum;
 }
 
-static __always_inline void parse_transport(const enum transport_kind kind, struct received_frame *frame,
+static __always_inline void parse_transport(const enum frame_kind kind, struct received_frame *frame,
 					    const struct transport *from, const volatile struct form *form)
 {
 	frame->source_port = source_port_of(kind, from, form);
@@ -98,7 +98,7 @@ static __always_inline bool outer_length_is(const struct ethhdr *eth, const vola
  * Returns false for frames of another transport or family, and for frames too short for a tag. Octets after the IP
  * packet are ignored. A checksum of 0 is legal over IPv4, so the device may have removed it (RFC 768).
  */
-static __always_inline bool parse4(const enum transport_kind kind, void *data, void *end,
+static __always_inline bool parse4(const enum frame_kind kind, void *data, void *end,
 				   const volatile struct side_plan *as, const volatile struct form *form,
 				   struct received_frame *frame)
 {
@@ -111,7 +111,7 @@ static __always_inline bool parse4(const enum transport_kind kind, void *data, v
 	data += outer;
 	ip = data + ETH_HLEN;
 	transport = (void *)(ip + 1);
-	if (data + UP_TO_TAG4 > end || !parse_outer(eth, as, frame) ||
+	if (data + up_to_tag4(kind) > end || !parse_outer(eth, as, frame) ||
 	    !is_ipv4_test(ip, transport_protocol(kind, false)) || !transport_is(kind, transport, form) ||
 	    !has_tag(transport, end, form))
 		return false;
@@ -128,16 +128,16 @@ static __always_inline bool parse4(const enum transport_kind kind, void *data, v
 	}
 	sum = transport_sum(kind, transport, false, octets - ETH_HLEN - sizeof(*ip)) +
 	      pseudo_sum4(kind, (__u64)ip->saddr + ip->daddr) +
-	      received_padding_sum(data + UP_TO_TAG4, octets - UP_TO_TAG4);
+	      received_padding_sum(data + up_to_tag4(kind), octets - up_to_tag4(kind));
 	frame->intact = fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
 			(transport_unchecked(kind, transport) || fold(sum) == 0xffff);
-	check_content(frame, transport, form, octets - UP_TO_PAYLOAD4);
+	check_content(frame, transport, form, octets - up_to_payload4(kind));
 	return true;
 }
 
 /* The same for IPv6, which forbids a checksum of 0 (RFC 8200 section 8.1); the plan may accept it. */
-static __always_inline bool parse6(const enum transport_kind kind, void *data, void *end,
-				   const volatile struct form *form, struct received_frame *frame)
+static __always_inline bool parse6(const enum frame_kind kind, void *data, void *end, const volatile struct form *form,
+				   struct received_frame *frame)
 {
 	struct ethhdr *eth = data;
 	struct ipv6hdr *ip = data + ETH_HLEN;
@@ -145,7 +145,7 @@ static __always_inline bool parse6(const enum transport_kind kind, void *data, v
 	int octets = form->octets;
 	__u64 sum;
 
-	if (data + UP_TO_TAG6 > end || eth->h_proto != bpf_htons(ETH_P_IPV6) ||
+	if (data + up_to_tag6(kind) > end || eth->h_proto != bpf_htons(ETH_P_IPV6) ||
 	    ip->nexthdr != transport_protocol(kind, true) || !transport_is(kind, transport, form) ||
 	    !has_tag(transport, end, form))
 		return false;
@@ -159,30 +159,22 @@ static __always_inline bool parse6(const enum transport_kind kind, void *data, v
 		return true;
 	}
 	sum = transport_sum(kind, transport, true, octets - ETH_HLEN - sizeof(*ip)) + sum_words(&ip->saddr, 32) +
-	      received_padding_sum(data + UP_TO_TAG6, octets - UP_TO_TAG6);
+	      received_padding_sum(data + up_to_tag6(kind), octets - up_to_tag6(kind));
 	frame->unchecked = plan.accept_zero_checksum && transport_unchecked(kind, transport);
 	frame->intact = frame->unchecked || (!transport_unchecked(kind, transport) && fold(sum) == 0xffff);
-	check_content(frame, transport, form, octets - UP_TO_PAYLOAD6);
+	check_content(frame, transport, form, octets - up_to_payload6(kind));
 	return true;
 }
 
-static __always_inline bool parse_as(const enum transport_kind kind, void *data, void *end,
-				     const volatile struct message *message, const int as, struct received_frame *frame)
+/* Parses a frame that arrives at `side` in the form of side `as`. */
+static __always_inline bool parse_as(const enum frame_kind kind, void *data, void *end, const int side, const int as,
+				     struct received_frame *frame)
 {
-	const volatile struct side_plan *side = &plan.side[as];
-	const volatile struct form *form = &message->form[as];
+	const volatile struct side_plan *form_side = &plan.side[as];
+	const volatile struct form *form = &arriving(kind, side)->form[as];
 
-	return side->family == FAMILY_IPV4 ? parse4(kind, data, end, side, form, frame)
-					   : parse6(kind, data, end, form, frame);
-}
-
-/* Parses a frame of a message in the form of side `as`. */
-static __always_inline bool parse(void *data, void *end, const volatile struct message *message, const int as,
-				  struct received_frame *frame)
-{
-	if (plan.transport == TRANSPORT_ICMP)
-		return parse_as(TRANSPORT_ICMP, data, end, message, as, frame);
-	return parse_as(TRANSPORT_UDP, data, end, message, as, frame);
+	return form_side->family == FAMILY_IPV4 ? parse4(kind, data, end, form_side, form, frame)
+						: parse6(kind, data, end, form, frame);
 }
 
 #endif

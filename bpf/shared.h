@@ -34,8 +34,10 @@ enum constant {
 	TEST_TTL = 10,
 	/* Octets of struct tag in a frame, after the UDP header: all that a 64-octet IPv4 frame has room for. */
 	TAG_OCTETS = 18,
-	/* Messages of a connection: one that each side sends. */
+	/* Messages of a connection. */
 	MOST_MESSAGES = 2,
+	/* 32-bit words of the longest header after IP. */
+	HEADER_WORDS = 2,
 	/* 64-bit words of the longest DNS message, a response with an IPv6 address. */
 	CONTENT_WORDS = 12,
 	/* Offset of the tag in a DNS message, where it is written as letters of four bits each. */
@@ -124,9 +126,9 @@ struct content {
 /* Frames of one message, as written on one side. */
 struct form {
 	__u32 octets;
-	__u32 lettered;	 /* 1: after the transport header `content` with the tag in letters; 0: tag and padding */
-	__u16 type_code; /* ICMP: as in a frame */
-	__u16 reply;	 /* ICMP: 1: the identifier is the destination's */
+	__u32 lettered; /* 1: after the transport header `content` with the tag in letters; 0: tag and padding */
+	__u32 reply;	/* ICMP: 1: the identifier is the destination's */
+	__u32 header[HEADER_WORDS]; /* after IP, as in a frame; 0 where frames differ */
 	__u32 unused;
 	/* Checksum sums of the octets that are equal in all frames. */
 	__u64 ip_sum;	     /* IPv4 header without addresses */
@@ -136,8 +138,8 @@ struct form {
 
 /* A frame of a connection. */
 struct message {
-	enum side origin; /* side whose schedule sends this message, or the first of the messages that it reacts to */
-	__u32 followed;	  /* 1: its receiver sends the next message at once */
+	__u32 streams;	/* of whose connections it is a part, a bit each */
+	__u32 followed; /* 1: its receiver sends the next message at once */
 	struct form form[SIDES];
 };
 
@@ -216,8 +218,8 @@ struct plan {
 	struct customer_edges edges;
 	struct sampling sampling[STREAMS];
 	struct side_plan side[SIDES];
-	struct message messages[MOST_MESSAGES]; /* by sending side */
-	struct side_plan background[SIDES];	/* native IPv6 */
+	struct message messages[MOST_MESSAGES];
+	struct side_plan background[SIDES]; /* native IPv6 */
 	struct form background_form;
 };
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * The header between IP and the tag. Only this file and those of the transports depend on its layout. The kind is known
- * at compile time in each of the callers, which are compiled once for each: UDP frames cost nothing for the others.
+ * The header between IP and the tag. Only this file and those of the transports depend on its layout. The kind of a
+ * frame is known at compile time in each of the callers, which are compiled once for each: UDP frames cost nothing for
+ * the others.
  */
 #ifndef NATGAUGE_TRANSPORT_H
 #define NATGAUGE_TRANSPORT_H
+
+enum frame_kind { FRAME_UDP = 0, FRAME_ECHO };
 
 #include "icmp.h"
 #include "udp.h"
@@ -16,78 +19,115 @@ struct transport {
 	};
 };
 
+static __always_inline int header_octets(const enum frame_kind kind)
+{
+	return sizeof(struct transport);
+}
+
+/* Octets of the tag after the header. */
+static __always_inline int tag_octets(const enum frame_kind kind)
+{
+	return TAG_OCTETS;
+}
+
 /*
  * Octets from the start of a frame. Headers are accessed through pointers of their own, because the compiler reads
  * packed structs octet by octet.
  */
-#define UP_TO_PAYLOAD4 (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct transport))
-#define UP_TO_PAYLOAD6 (ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct transport))
-#define UP_TO_TAG4     (UP_TO_PAYLOAD4 + TAG_OCTETS)
-#define UP_TO_TAG6     (UP_TO_PAYLOAD6 + TAG_OCTETS)
+static __always_inline int up_to_payload4(const enum frame_kind kind)
+{
+	return ETH_HLEN + sizeof(struct iphdr) + header_octets(kind);
+}
+
+static __always_inline int up_to_payload6(const enum frame_kind kind)
+{
+	return ETH_HLEN + sizeof(struct ipv6hdr) + header_octets(kind);
+}
+
+static __always_inline int up_to_tag4(const enum frame_kind kind)
+{
+	return up_to_payload4(kind) + tag_octets(kind);
+}
+
+static __always_inline int up_to_tag6(const enum frame_kind kind)
+{
+	return up_to_payload6(kind) + tag_octets(kind);
+}
+
+/* Number of the message of a connection that `sender` sends in frames of this kind. */
+static __always_inline int message_number(const enum frame_kind kind, const int sender)
+{
+	return sender;
+}
+
+/* The kind of the reaction to a frame. */
+static __always_inline enum frame_kind reaction_to(const enum frame_kind kind)
+{
+	return kind;
+}
 
 /* Number in the IP header. */
-static __always_inline __u8 transport_protocol(const enum transport_kind kind, const bool ipv6)
+static __always_inline __u8 transport_protocol(const enum frame_kind kind, const bool ipv6)
 {
-	return kind == TRANSPORT_UDP ? IPPROTO_UDP : ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
+	return kind == FRAME_UDP ? IPPROTO_UDP : ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
 }
 
 /* `sum` is the checksum sum of pseudo header and payload; `ports` are in network byte order. */
-static __always_inline void put_transport(const enum transport_kind kind, struct transport *to,
+static __always_inline void put_transport(const enum frame_kind kind, struct transport *to,
 					  const volatile struct form *form, __u32 ports, __u16 length, __u64 sum)
 {
-	if (kind == TRANSPORT_ICMP)
+	if (kind == FRAME_ECHO)
 		put_echo(&to->echo, form, ports, sum);
 	else
 		put_udp(&to->udp, ports, length, sum);
 }
 
 /* Whether the header is that of the form's message. */
-static __always_inline bool transport_is(const enum transport_kind kind, const struct transport *from,
+static __always_inline bool transport_is(const enum frame_kind kind, const struct transport *from,
 					 const volatile struct form *form)
 {
-	return kind != TRANSPORT_ICMP || from->echo.type_code == form->type_code;
+	return kind != FRAME_ECHO || from->echo.type_code == (__u16)form->header[0];
 }
 
-static __always_inline __u16 source_port_of(const enum transport_kind kind, const struct transport *from,
+static __always_inline __u16 source_port_of(const enum frame_kind kind, const struct transport *from,
 					    const volatile struct form *form)
 {
-	return kind == TRANSPORT_ICMP ? echo_source(&from->echo, form) : bpf_ntohs(from->udp.source);
+	return kind == FRAME_ECHO ? echo_source(&from->echo, form) : bpf_ntohs(from->udp.source);
 }
 
-static __always_inline __u16 destination_port_of(const enum transport_kind kind, const struct transport *from,
+static __always_inline __u16 destination_port_of(const enum frame_kind kind, const struct transport *from,
 						 const volatile struct form *form)
 {
-	return kind == TRANSPORT_ICMP ? echo_destination(&from->echo, form) : bpf_ntohs(from->udp.dest);
+	return kind == FRAME_ECHO ? echo_destination(&from->echo, form) : bpf_ntohs(from->udp.dest);
 }
 
 /* The part of a checksum sum that the addresses are. ICMP over IPv4 has no pseudo header. */
-static __always_inline __u64 pseudo_sum4(const enum transport_kind kind, __u64 addresses)
+static __always_inline __u64 pseudo_sum4(const enum frame_kind kind, __u64 addresses)
 {
-	return kind == TRANSPORT_ICMP ? 0 : addresses;
+	return kind == FRAME_ECHO ? 0 : addresses;
 }
 
 /* Checksum sum of header and tag, and of the pseudo header without addresses. `length`: from the header on. */
-static __always_inline __u64 transport_sum(const enum transport_kind kind, const struct transport *from,
-					   const bool ipv6, __u16 length)
+static __always_inline __u64 transport_sum(const enum frame_kind kind, const struct transport *from, const bool ipv6,
+					   __u16 length)
 {
-	__u64 sum = sum_words(from, sizeof(*from) + TAG_OCTETS);
+	__u64 sum = sum_words(from, header_octets(kind) + tag_octets(kind));
 
-	if (kind == TRANSPORT_ICMP)
-		return ipv6 ? sum + bpf_htons(length) + bpf_htons(IPPROTO_ICMPV6) : sum;
-	return sum + from->udp.len + bpf_htons(IPPROTO_UDP);
+	if (kind == FRAME_ECHO && !ipv6)
+		return sum;
+	return sum + bpf_htons(length) + bpf_htons(transport_protocol(kind, ipv6));
 }
 
 /* Whether the header's length field, if it has one, is `octets`. */
-static __always_inline bool transport_length_is(const enum transport_kind kind, const struct transport *from,
-						__u16 octets)
+static __always_inline bool transport_length_is(const enum frame_kind kind, const struct transport *from, __u16 octets)
 {
-	return kind == TRANSPORT_ICMP || from->udp.len == bpf_htons(octets);
+	return kind != FRAME_UDP || from->udp.len == bpf_htons(octets);
 }
 
 /* Whether the frame has no checksum. */
-static __always_inline bool transport_unchecked(const enum transport_kind kind, const struct transport *from)
+static __always_inline bool transport_unchecked(const enum frame_kind kind, const struct transport *from)
 {
-	return kind != TRANSPORT_ICMP && !from->udp.check;
+	return kind == FRAME_UDP && !from->udp.check;
 }
 
 #endif

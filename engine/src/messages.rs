@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A connection as a list of messages: the frames that may belong to it, in their order. A side sends its first message
-//! by schedule. The receiver of a message sends the next one at once if that is a reaction.
+//! A connection as a list of messages: the frames that may belong to it, in their order. A stream sends its message by
+//! schedule. The receiver of a message sends the next one at once if that is a reaction.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::dns::Content;
-use crate::shared::{INITIATOR, PHASE2_RESPONDER, RESPONDER};
+use crate::shared::STREAMS;
 
 /// Names of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -27,24 +27,48 @@ pub struct Message {
     pub name: MessageName,
     /// Sending side.
     pub sender: usize,
-    /// Whether the receiver of the message before it sends it at once. Other messages are sent by schedule.
-    pub reacts: bool,
-    /// What follows the header of the transport; None: tag and padding.
-    pub content: Option<Content>,
+    /// Streams that send it by schedule. None: it is a reaction, which the receiver of the message before it sends at once.
+    pub streams: &'static [usize],
+    /// What follows the header of the transport.
+    pub payload: Payload,
+}
+
+/// What follows the header of the transport.
+#[derive(Debug, Clone)]
+pub enum Payload {
+    /// The tag, and padding up to the frame size.
+    Tagged,
+    /// A DNS message.
+    Dns(Content),
 }
 
 impl Message {
-    /// A message with tag and padding that `sender` sends by schedule.
-    pub fn scheduled(name: MessageName, sender: usize) -> Self {
-        Self { name, sender, reacts: false, content: None }
+    /// A message with tag and padding.
+    pub fn tagged(name: MessageName, sender: usize, streams: &'static [usize]) -> Self {
+        Self { name, sender, streams, payload: Payload::Tagged }
+    }
+
+    /// Whether the receiver of the message before it sends it at once.
+    pub fn reacts(&self) -> bool {
+        self.streams.is_empty()
     }
 }
 
-/// Messages of a stream, with their positions: the one that its sender sends by schedule, and all reactions after it.
+/// Messages of a stream, with their positions: the one that it sends by schedule, and all reactions after it.
 pub fn of_stream(messages: &[Message], stream: usize) -> impl Iterator<Item = (usize, &Message)> {
-    let sender = if stream == PHASE2_RESPONDER { RESPONDER } else { INITIATOR };
-    let first = messages.iter().position(|message| message.sender == sender && !message.reacts);
+    let first = messages.iter().position(|message| message.streams.contains(&stream));
     let from = first.unwrap_or(messages.len());
     let all = messages.iter().enumerate().skip(from);
-    all.take_while(move |(at, message)| *at == from || message.reacts)
+    all.take_while(move |(at, message)| *at == from || message.reacts())
+}
+
+/// Whether a reaction follows the message at this position.
+pub fn followed(messages: &[Message], at: usize) -> bool {
+    messages.get(at + 1).is_some_and(Message::reacts)
+}
+
+/// Streams of whose connections the message at this position is a part, a bit each.
+pub fn streams_with(messages: &[Message], at: usize) -> u32 {
+    let part = |stream: &usize| of_stream(messages, *stream).any(|(other, _)| other == at);
+    (0..STREAMS).filter(part).fold(0, |bits, stream| bits | 1 << stream)
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Computes the frame programs' plan, their read-only data, from a request.
 
-use crate::dns::Content;
-use crate::messages::Message;
+use crate::messages::{self, Message, Payload};
 use crate::request::{
     four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, ETHERNET,
 };
 use crate::shared::{
-    BOTH, INITIATOR, MOST_MESSAGES, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, SIDES, STREAMS,
-    TAG_OCTETS, TEST_TTL,
+    BOTH, HEADER_WORDS, INITIATOR, MOST_MESSAGES, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, SIDES,
+    STREAMS, TAG_OCTETS, TEST_TTL,
 };
 use crate::table;
 use crate::tester::types;
-use crate::transport::{self, Transport};
+use crate::transport::Transport;
 
 /// Octets of a state table for which a core's own caches have room.
 const CACHED_OCTETS: u64 = 1 << 18;
@@ -76,40 +75,54 @@ fn plain(octets: u32, headers: u32) -> Vec<u8> {
     std::iter::repeat_n(0, TAG_OCTETS as usize).chain(padding).collect()
 }
 
+/// Octets as 32-bit words in memory order, filled up with zeros.
+fn header_words(octets: &[u8]) -> [u32; HEADER_WORDS] {
+    let mut words = [0; HEADER_WORDS];
+    for (word, four) in words.iter_mut().zip(octets.chunks_exact(4)) {
+        *word = u32::from_ne_bytes([four[0], four[1], four[2], four[3]]);
+    }
+    words
+}
+
 /// Frames of a message behind these headers; with tag and padding, they have `octets` octets.
 fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -> types::form {
-    let (family, headers) = (before.family, ETHERNET + before.octets() + transport::HEADER);
-    let content = message.content.as_ref();
-    let payload = content.map_or_else(|| plain(octets, headers), |content| content.octets().to_vec());
-    let octets = headers + payload.len() as u32;
-    let length = transport::HEADER as u16 + payload.len() as u16;
+    let family = before.family;
+    let header = transport.header_octets(message, family);
+    let headers = ETHERNET + before.octets() + header;
+    let (payload, content) = match &message.payload {
+        Payload::Tagged => (plain(octets, headers), None),
+        Payload::Dns(content) => (content.octets().to_vec(), Some(content.shared())),
+    };
+    let length = header as u16 + payload.len() as u16;
+    let header = transport.header(message, family, length);
     let total = family.header_octets() as u16 + length;
     let protocol = transport.protocol(family);
     types::form {
-        octets,
+        octets: headers + payload.len() as u32,
         lettered: u32::from(content.is_some()),
-        type_code: u16::from_ne_bytes(transport.type_and_code(message, family)),
+        header: header_words(&header),
         reply: (message.sender == RESPONDER).into(),
         ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, protocol]].concat()),
-        transport_sum: sum(&[transport.summed(message, family, length), payload].concat()),
-        content: content.map(Content::shared).unwrap_or_default(),
+        transport_sum: sum(&[transport.pseudo_header(family, length), header, payload].concat()),
+        content: content.unwrap_or_default(),
         ..Default::default()
     }
 }
 
-/// The messages of a connection. Each side sends one, and its number is that of the side.
+/// The messages of a connection.
 fn messages(request: &Request) -> [types::message; MOST_MESSAGES] {
     let (transport, octets) = (request.frame.transport, request.octets());
     let headers = request.headers();
     let messages = request.frame.messages();
-    BOTH.map(|sender| {
-        let message = &messages[sender];
-        types::message {
-            origin: types::side(if message.reacts { INITIATOR } else { sender } as u32),
-            followed: u32::from(messages.get(sender + 1).is_some_and(|next| next.reacts)),
+    let mut all = [types::message::default(); MOST_MESSAGES];
+    for (at, (to, message)) in all.iter_mut().zip(&messages).enumerate() {
+        *to = types::message {
+            streams: messages::streams_with(&messages, at),
+            followed: messages::followed(&messages, at).into(),
             form: BOTH.map(|side| form(headers[side], transport, message, octets[side])),
-        }
-    })
+        };
+    }
+    all
 }
 
 fn side(headers: Headers, macs: ([u8; 6], [u8; 6]), own: &AddressRange, other: &AddressRange) -> types::side_plan {

@@ -36,6 +36,7 @@ pub const DUE_FRACTION: u32 = constant::DUE_FRACTION.0;
 pub const TEST_TTL: u8 = constant::TEST_TTL.0 as u8;
 pub const TAG_OCTETS: u32 = constant::TAG_OCTETS.0;
 pub const MOST_MESSAGES: usize = constant::MOST_MESSAGES.0 as usize;
+pub const HEADER_WORDS: usize = constant::HEADER_WORDS.0 as usize;
 pub const CONTENT_WORDS: usize = constant::CONTENT_WORDS.0 as usize;
 pub const LETTERS_AT: u32 = constant::LETTERS_AT.0;
 pub const STREAM_BITS: u32 = constant::STREAM_BITS.0;

@@ -12,9 +12,6 @@ use crate::family::Family;
 use crate::messages::Message;
 use crate::tester::types;
 
-/// Octets of the header, of each transport.
-pub const HEADER: u32 = 8;
-
 /// What test frames are: UDP datagrams, or ICMP echo requests and replies, whose identifier is the Initiator's port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -42,20 +39,24 @@ impl Transport {
         }
     }
 
-    /// Octets of header and pseudo header that are equal in all frames of a message; `length`: of header and payload.
-    pub fn summed(self, message: &Message, family: Family, length: u16) -> Vec<u8> {
+    /// The header of a message, 0 where frames differ; `length`: of header and payload.
+    pub fn header(self, message: &Message, family: Family, length: u16) -> Vec<u8> {
         match self {
-            Self::Udp => udp::summed(length),
-            Self::Icmp => icmp::summed(message, family, length),
+            Self::Udp => udp::header(length),
+            Self::Icmp => icmp::header(message, family),
         }
     }
 
-    /// The first two octets of the header of ICMP; 0 in other transports.
-    pub fn type_and_code(self, message: &Message, family: Family) -> [u8; 2] {
-        match self {
-            Self::Udp => [0; 2],
-            Self::Icmp => icmp::type_and_code(message, family),
-        }
+    /// Octets of the header of a message.
+    pub fn header_octets(self, message: &Message, family: Family) -> u32 {
+        self.header(message, family, 0).len() as u32
+    }
+
+    /// The pseudo header without addresses (RFC 768, RFC 8200 section 8.1). ICMP over IPv4 has none (RFC 792).
+    pub fn pseudo_header(self, family: Family, length: u16) -> Vec<u8> {
+        let without = self == Self::Icmp && family == Family::Ipv4;
+        let whole = || [&length.to_be_bytes()[..], &[0, self.protocol(family)]].concat();
+        (!without).then(whole).unwrap_or_default()
     }
 
     /// Its name for the frame programs.

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use super::bounds::Whole;
 use crate::dns::Query;
 use crate::family::Family;
-use crate::messages::Message;
+use crate::messages::{Message, Payload};
 use crate::shared::TAG_OCTETS;
-use crate::transport::{self, Transport};
+use crate::transport::Transport;
 
 /// Octets of an Ethernet frame's check sequence.
 pub const FCS: u32 = 4;
@@ -88,9 +88,16 @@ impl Frame {
 
     /// Octets without FCS of the shortest frame with these headers: all headers and the tag, or a whole query.
     pub fn least(&self, headers: Headers) -> u32 {
-        let sent = self.messages().into_iter().filter(|message| !message.reacts);
-        let payload = sent.map(|message| message.content.map_or(TAG_OCTETS, |content| content.octets().len() as u32));
-        ETHERNET + headers.octets() + transport::HEADER + payload.max().unwrap_or(TAG_OCTETS)
+        let octets = |message: &Message| {
+            let payload = match &message.payload {
+                Payload::Tagged => TAG_OCTETS,
+                Payload::Dns(content) => content.octets().len() as u32,
+            };
+            self.transport.header_octets(message, headers.family) + payload
+        };
+        let messages = self.messages();
+        let sent = messages.iter().filter(|message| !message.reacts());
+        ETHERNET + headers.octets() + sent.map(octets).max().unwrap_or_default()
     }
 
     /// Octets without FCS of the longest frame with these headers.

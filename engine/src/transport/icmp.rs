@@ -4,7 +4,7 @@
 
 use crate::family::Family;
 use crate::messages::{Message, MessageName};
-use crate::shared::{INITIATOR, RESPONDER};
+use crate::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
 
 pub(super) fn protocol(family: Family) -> u8 {
     match family {
@@ -14,23 +14,17 @@ pub(super) fn protocol(family: Family) -> u8 {
 }
 
 pub(super) fn messages() -> Vec<Message> {
-    vec![Message::scheduled(MessageName::Request, INITIATOR), Message::scheduled(MessageName::Reply, RESPONDER)]
+    vec![
+        Message::tagged(MessageName::Request, INITIATOR, &[PHASE1, PHASE2_INITIATOR]),
+        Message::tagged(MessageName::Reply, RESPONDER, &[PHASE2_RESPONDER]),
+    ]
 }
 
-/// Type and code, in the order of the header.
-pub(super) fn type_and_code(message: &Message, family: Family) -> [u8; 2] {
+/// Type and code; frames differ in checksum, identifier and sequence number.
+pub(super) fn header(message: &Message, family: Family) -> Vec<u8> {
     let [request, reply] = match family {
         Family::Ipv4 => [8, 0],
         Family::Ipv6 => [128, 129],
     };
-    [if message.sender == INITIATOR { request } else { reply }, 0]
-}
-
-/// ICMP over IPv4 has no pseudo header (RFC 792); over IPv6 it has (RFC 4443 section 2.3).
-pub(super) fn summed(message: &Message, family: Family, length: u16) -> Vec<u8> {
-    let header = type_and_code(message, family);
-    match family {
-        Family::Ipv4 => header.to_vec(),
-        Family::Ipv6 => [&header[..], &length.to_be_bytes(), &[0, protocol(family)]].concat(),
-    }
+    vec![if message.sender == INITIATOR { request } else { reply }, 0, 0, 0, 0, 0, 0, 0]
 }

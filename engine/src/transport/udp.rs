@@ -2,24 +2,27 @@
 //! UDP (RFC 768): a datagram of each side, or a DNS query and its response.
 
 use crate::dns::{Content, Query};
-use crate::messages::{Message, MessageName};
-use crate::shared::{INITIATOR, RESPONDER};
+use crate::messages::{Message, MessageName, Payload};
+use crate::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
 
 pub(super) const PROTOCOL: u8 = 17;
 
 pub(super) fn messages(query: Option<Query>) -> Vec<Message> {
+    let first = &[PHASE1, PHASE2_INITIATOR];
     let Some(query) = query else {
-        return [INITIATOR, RESPONDER].map(|sender| Message::scheduled(MessageName::Datagram, sender)).into();
+        return vec![
+            Message::tagged(MessageName::Datagram, INITIATOR, first),
+            Message::tagged(MessageName::Datagram, RESPONDER, &[PHASE2_RESPONDER]),
+        ];
     };
-    let (asked, answered) = (Content::query(query), Content::response(query));
+    let (asked, answered) = (Payload::Dns(Content::query(query)), Payload::Dns(Content::response(query)));
     vec![
-        Message { content: Some(asked), ..Message::scheduled(MessageName::Query, INITIATOR) },
-        Message { content: Some(answered), reacts: true, ..Message::scheduled(MessageName::Response, RESPONDER) },
+        Message { name: MessageName::Query, sender: INITIATOR, streams: first, payload: asked },
+        Message { name: MessageName::Response, sender: RESPONDER, streams: &[], payload: answered },
     ]
 }
 
-/// The length is in the header and in the pseudo header (RFC 768, RFC 8200 section 8.1).
-pub(super) fn summed(length: u16) -> Vec<u8> {
-    let length = length.to_be_bytes();
-    [&length[..], &length, &[0, PROTOCOL]].concat()
+/// The length; frames differ in ports and checksum.
+pub(super) fn header(length: u16) -> Vec<u8> {
+    [&[0; 4][..], &length.to_be_bytes(), &[0; 2]].concat()
 }

@@ -158,10 +158,9 @@ impl Trial<'_> {
     /// Arrivals of each message of a stream; `received` counts those of the last.
     fn messages(&self, stream: usize, tally: &types::tally) -> Vec<MessageCounts> {
         let messages = self.request.frame.messages();
-        let followed = |at: usize| messages.get(at + 1).is_some_and(|next| next.reacts);
         let counts = |(at, message): (usize, &Message)| MessageCounts {
             name: message.name,
-            received: if followed(at) { tally.followed[at] } else { tally.received },
+            received: if messages::followed(&messages, at) { tally.followed[at] } else { tally.received },
             wrong: tally.wrong[at],
         };
         messages::of_stream(&messages, stream).map(counts).collect()
@@ -205,7 +204,8 @@ impl Trial<'_> {
             return 0;
         }
         let messages = self.request.frame.messages();
-        messages::of_stream(&messages, stream).map(|(_, message)| received.damaged_unmarked[1 - message.sender]).sum()
+        let arrives = |side: &usize| messages::of_stream(&messages, stream).any(|(_, message)| message.sender != *side);
+        BOTH.into_iter().filter(arrives).map(|side| received.damaged_unmarked[side]).sum()
     }
 
     /// Number of a flow's frames to be timed that were due in disturbed times.
