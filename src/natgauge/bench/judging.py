@@ -25,14 +25,13 @@ from natgauge.words import MAXIMUM_CONNECTIONS, Placement
 _NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
 
 
-def judged(  # noqa: PLR0913 - what decides in addition to the raw trial, each by its name
+def judged(
     raw: RawTrial,
     plan: TrialPlan,
     placement: Placement,
     table_limit: int | None,
     *,
     four_tuples: int = MAXIMUM_CONNECTIONS,
-    taps: bool = False,
 ) -> TrialOutcome:
     """Return the verdict on a trial, with its counts and delays.
 
@@ -42,7 +41,6 @@ def judged(  # noqa: PLR0913 - what decides in addition to the raw trial, each b
         placement: placement of the lab.
         table_limit: limit of the device's table; None = not known.
         four_tuples: number of four tuples, which draws with replacement may exceed.
-        taps: whether the tester's ports are taps of a guest.
     """
     result = raw.result
     phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result))
@@ -62,8 +60,8 @@ def judged(  # noqa: PLR0913 - what decides in addition to the raw trial, each b
             strays=raw.strays,
             cpus=stalls_of(result),
             ports={
-                "Initiator": port_drops_of(result.ports.initiator, tap=taps),
-                "Responder": port_drops_of(result.ports.responder, tap=taps),
+                "Initiator": port_drops_of(result.ports.initiator, tap=raw.taps),
+                "Responder": port_drops_of(result.ports.responder, tap=raw.taps),
             },
             dropped_before=raw.dropped_before,
             dropped_after=raw.dropped_after,
@@ -137,6 +135,8 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
         "forwards_afterwards": raw.forwards,
         "restart": raw.restart,
         "dropped": raw.dropped,
+        "network_counters": raw.network_counters,
+        "taps": raw.taps,
         "core_work": raw.core_work,
         "octets_per_connection": raw.octets_per_connection,
         "request": raw.request,

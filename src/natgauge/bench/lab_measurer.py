@@ -340,10 +340,7 @@ class LabMeasurer(Measurer):
         return self._perform(request).result.receiver_time
 
     def _judged(self, raw: RawTrial, plan: TrialPlan) -> TrialOutcome:
-        taps = self.place.initiator.tap
-        return judged(
-            raw, plan, self.place.placement, self.settings.table_limit, four_tuples=self.traffic.space, taps=taps
-        )
+        return judged(raw, plan, self.place.placement, self.settings.table_limit, four_tuples=self.traffic.space)
 
     def _bring_back(self) -> str:
         """Recover a collapsed device, and return a note about it.

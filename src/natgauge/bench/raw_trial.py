@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.core_work import WorkByCore
+from natgauge.labs.contract import NetworkCounters
 from natgauge.measurer import Restart
 from natgauge.trials import TrialRequest, TrialResult
 
@@ -36,6 +37,8 @@ class RawTrial:
         octets_per_connection: memory of a connection in the kernel of the device's machine; None = not known.
         server_refused: queries that a real server did not answer as it should, by cause; empty without a server.
         free_octets: available memory of the device's machine after a period; None = not read.
+        network_counters: counters of the devices' kernels that rose during the trial, see `LabCounters`.
+        taps: whether the tester's ports are taps of a guest.
     """
 
     request: TrialRequest
@@ -54,6 +57,8 @@ class RawTrial:
     octets_per_connection: float | None = None
     server_refused: Mapping[str, int] = field(default_factory=dict)
     free_octets: int | None = None
+    network_counters: NetworkCounters | None = None
+    taps: bool = False
 
     @property
     def dropped(self) -> dict[str, int]:

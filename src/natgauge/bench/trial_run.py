@@ -110,6 +110,8 @@ class TrialRun:
             server_refused=refused,
             device_error=None if self.device is None else error,
             restart=restart,
+            network_counters=after.network_since(before),
+            taps=self.place.initiator.tap,
         )
 
     def perform_periods(self, request: TrialRequest, settle: float, ended: Callable[[RawTrial], None]) -> None:
@@ -148,6 +150,8 @@ class TrialRun:
                     core_work=since(before.core_work, counters.core_work),
                     device_error=error,
                     free_octets=free_octets,
+                    network_counters=counters.network_since(before),
+                    taps=self.place.initiator.tap,
                 )
             )
 

@@ -27,7 +27,7 @@ from natgauge.errors import EndedBySignal, NatgaugeError, fault, shortened
 #: Heading of the help -> subcommands, each the function `command` in the module of the same name.
 SECTIONS: Final = {
     "Measure": ("measure", "compare", "audit", "plan", "run", "worker", "status"),
-    "Results": ("report", "diff", "published"),
+    "Results": ("report", "diff", "explain", "published"),
     "Host": ("doctor", "probe", "selftest", "host", "lab"),
     "Learn": ("demo", "duts", "completion"),
 }

@@ -210,6 +210,10 @@ class DeviceCores:
         return cls(len(numbers) or None, tuple(numbers), caches or {})
 
 
+#: Counters of the network stack of each device's kernel: device -> name of the counter -> events so far.
+NetworkCounters = Mapping[str, Mapping[str, int]]
+
+
 @dataclass(frozen=True, slots=True)
 class LabCounters:
     """Counters of a lab.
@@ -218,11 +222,23 @@ class LabCounters:
         dropped: frames dropped so far, by place of the lab.
         core_work: work so far of each core of the devices; empty where it is not known, or where they have one core.
         error: reason why the work could not be read; empty = it was read, or the lab does not report it.
+        network: counters of the devices' network stacks; None = the lab does not read them.
     """
 
     dropped: Mapping[str, int]
     core_work: WorkByCore = field(default_factory=dict)
     error: str = ""
+    network: NetworkCounters | None = None
+
+    def network_since(self, before: LabCounters) -> NetworkCounters | None:
+        """Return the counters of the network stacks that rose since an earlier reading, by how much."""
+        if self.network is None or before.network is None:
+            return None
+        return {
+            device: {name: rise for name, count in now.items() if (rise := count - earlier.get(name, 0)) > 0}
+            for device, now in self.network.items()
+            for earlier in [before.network.get(device, {})]
+        }
 
 
 #: How a trial avoids connections that earlier trials left at a device that natgauge cannot empty.

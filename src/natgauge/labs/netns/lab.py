@@ -37,6 +37,7 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
+from natgauge.labs.common.network_counters import read_counters
 from natgauge.labs.contract import Addresses, DeviceCores, Ground, LabCounters, Link, Port
 from natgauge.words import EACH_ITS_OWN, FAMILIES, Family, Interface
 
@@ -358,14 +359,18 @@ class NetnsLab(MadeLab):
         return self._dropped(self._read_cards())
 
     def counters(self) -> LabCounters:
-        """Drops as in `dropped`, and the frames that the cards passed to each core so far, dropped ones included.
+        """Drops as in `dropped`, the work of the cores, and counters of the devices' network stacks.
+
+        The work is the frames that the cards passed to each core so far, dropped ones included.
 
         Raises:
             BrokenError: a namespace is gone, or the card's counters cannot be read.
         """
         cards = self._read_cards()
         several = any(len(self._cores_of(device.name)) > 1 for device in self._homes)
-        return LabCounters(self._dropped(cards), total(card.work for card in cards.values()) if several else {})
+        work = total(card.work for card in cards.values()) if several else {}
+        network = {device.name: read_counters(device.netns) for device in self._homes}
+        return LabCounters(self._dropped(cards), work, network=network)
 
     def _read_cards(self) -> Mapping[str, _CardCounts]:
         """Counts of each card, by the place of its ring; empty in the shared placement."""

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial of a results folder explained: where its frames were lost, the counters that say so, what changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from natgauge.analysis.hops import HopLoss, TrialHops, hops_of
+from natgauge.errors import UsageError
+from natgauge.measurer import Verdict
+from natgauge.records.store import FAILURE, FAILURE_SCHEMA, TRIAL_SCHEMA, TRIALS, plain, read_document, read_lines
+from natgauge.tables import aligned
+
+EXPLANATION_SCHEMA: Final = "natgauge-explanation-1"
+#: Said of a trial whose record has no counters of the devices' kernels.
+_NOT_READ: Final = (
+    "The record has no counters of the gateway's kernel (an earlier natgauge, or a lab that does not read them): the "
+    "hops softnet to rules are not known."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialExplanation:
+    """A trial and its hops.
+
+    Attributes:
+        folder: results folder.
+        trial: record of the trial.
+        hops: its hops.
+        failure: error that ended the measurement; empty = none did.
+    """
+
+    folder: Path
+    trial: Mapping[str, Any]
+    hops: TrialHops
+    failure: str = ""
+
+
+def explain(folder: Path, number: int | None = None) -> TrialExplanation:
+    """Explain one trial of a results folder.
+
+    Args:
+        folder: folder of one measurement, or of a comparison by rates; the measurement may have failed.
+        number: number of the trial, from 1; None = the last one that failed, or the last one if none did.
+
+    Raises:
+        UsageError: the folder has no such trial, the trial did not run, or a file is damaged or of another schema.
+    """
+    if not (folder / TRIALS).is_file():
+        raise UsageError(f"explain: {folder} holds no {TRIALS}; name the results folder of one measurement")
+    trials = list(read_lines(folder / TRIALS, TRIAL_SCHEMA))
+    if not trials:
+        raise UsageError(f"explain: {folder} holds no trial: its measurement ended before the first; measure again")
+    failed = [trial for trial in trials if trial.get("verdict") in (Verdict.FAIL, Verdict.COLLAPSED)]
+    chosen = (failed or trials)[-1] if number is None else next((t for t in trials if t.get("trial") == number), None)
+    if chosen is None:
+        raise UsageError(f"explain: trial {number}: {folder} holds the trials 1 to {len(trials)}; choose one of them")
+    if not chosen.get("result"):
+        raise UsageError(f"explain: trial {chosen.get('trial')} of {folder} did not run: {chosen.get('reason')}")
+    failure = read_document(folder / FAILURE, FAILURE_SCHEMA)["error"] if (folder / FAILURE).is_file() else ""
+    try:
+        return TrialExplanation(folder, chosen, hops_of(chosen), failure)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(
+            f"explain: trial {chosen.get('trial')} of {folder} is no trial as natgauge writes them "
+            f"({type(error).__name__}: {error}): it is damaged; choose another one, or measure again"
+        ) from error
+
+
+def text(explanation: TrialExplanation) -> str:
+    """Return the answer, a table of the hops, and the meaning and knob of each counter that rose."""
+    hops, trial = explanation.hops, explanation.trial
+    rows = [("hop", "device", "frames lost", "counter", "count")]
+    for hop in hops.hops:
+        first: tuple[str, str, str] = (hop.hop, hop.device, f"{hop.lost:,}")
+        for each in hop.counters:
+            rows.append((*first, f"{each.place} {each.name}".strip(), f"{each.count:,}"))
+            first = ("", "", "")
+        rows += [] if hop.counters else [(*first, "", "")]
+    if hops.without_counter:
+        rows.append(("no counter", "", f"{hops.without_counter:,}", "", ""))
+    named = {each.name: each.facts for hop in hops.hops for each in hop.counters}
+    lines = [
+        _answer(explanation),
+        f"Verdict: {trial['verdict']}{'; ' if trial.get('reason') else ''}{trial.get('reason') or ''}.",
+        *([f"The measurement failed: {explanation.failure}"] if explanation.failure else []),
+        *([] if hops.has_kernel_counters else [_NOT_READ]),
+        "",
+        *aligned(rows, right=(2, 4)),
+        *([""] if named else []),
+        *(f"{name}: {facts.meaning}. To change it: {facts.knob}." for name, facts in named.items()),
+    ]
+    return "\n".join(lines)
+
+
+def _answer(explanation: TrialExplanation) -> str:
+    hops, number = explanation.hops, explanation.trial["trial"]
+    if not hops.lost:
+        return f"Trial {number}: none of {hops.sent:,} frames was lost."
+    head = f"Trial {number}: {hops.lost:,} of {hops.sent:,} frames were lost"
+    losing = hops.losing
+    if losing is None:
+        return f"{head}, most of them in no counter."
+    where = f" of {losing.device}" if losing.device else ""
+    counter = max(losing.counters, key=lambda each: each.lost)
+    return f"{head}, {losing.lost:,} of them at the hop {losing.hop}{where} ({counter.name})."
+
+
+def document(explanation: TrialExplanation) -> dict[str, Any]:
+    """Return plain JSON values."""
+    hops, trial = explanation.hops, explanation.trial
+    return {
+        "schema": EXPLANATION_SCHEMA,
+        "results": str(explanation.folder),
+        **{name: trial.get(name) for name in ("trial", "verdict", "reason")},
+        "failure": explanation.failure or None,
+        **{name: getattr(hops, name) for name in ("sent", "lost", "without_counter", "has_kernel_counters")},
+        "losing": None if hops.losing is None else _document(hops.losing),
+        "hops": [_document(hop) for hop in hops.hops],
+    }
+
+
+def _document(hop: HopLoss) -> dict[str, Any]:
+    counters = [
+        {**plain(each), "lost": each.lost, "meaning": each.facts.meaning, "knob": each.facts.knob}
+        for each in hop.counters
+    ]
+    return {"hop": hop.hop, "device": hop.device, "lost": hop.lost, "counters": counters}

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge explain`: counters of a trial, the hop that lost its frames, and one line for what cannot be explained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.fake_engine import FakeEngine
+from tests.unit.test_measurer import FakeLab, Recorder, measurer
+
+from natgauge.analysis.hops import CounterFacts, HopLoss, facts_of, hops_of
+from natgauge.cli import run
+from natgauge.labs.common import network_counters
+from natgauge.labs.contract import LabCounters
+from natgauge.measurer import TrialPlan
+from natgauge.records.store import Store
+
+PORTS = {
+    side: {"refused": 0, "redirect_errors": 0, "rx_dropped": 0, "tx_dropped": 0} for side in ("initiator", "responder")
+}
+#: A trial of 1000 frames of which IP received, forwarded and sent all.
+ALL = {"IpInReceives": 1000, "IpForwDatagrams": 1000, "IpOutTransmits": 1000}
+
+
+def trial(lost: int = 0, network: Mapping[str, int] | None = None, **others: Any) -> dict[str, Any]:
+    """A trial of 1000 frames of phase 1; the counters are those of the only device."""
+    arrived = others.pop("arrived", {})
+    phase1 = {"intended_frames": 1000, "offered_frames": 1000, "received_frames": 1000 - lost, **arrived}
+    record = {
+        "trial": 1,
+        "verdict": "FAIL" if lost else "PASS",
+        "reason": f"{lost} lost" if lost else "",
+        "dropped": {"dut inside received": 0, "dut outside sent": 0},
+        "result": {"phase1": phase1, "ports": others.pop("ports", PORTS)},
+        **others,
+    }
+    return record if network is None else {"network_counters": {"dut": network}, **record}
+
+
+def losing(record: Mapping[str, Any]) -> tuple[str, str, int, list[str]]:
+    """The hop that lost the most, its device, the frames, and its counters."""
+    hop = hops_of(record).losing
+    assert isinstance(hop, HopLoss)
+    return hop.hop, hop.device, hop.lost, [counter.name for counter in hop.counters]
+
+
+def test_each_counter_is_read_from_the_file_it_is_in() -> None:
+    snmp = "Ip: Forwarding InReceives\nIp: 1 466\nIcmp: InMsgs\nIcmp: 4\nTcp: MaxConn\nTcp: -1\n"
+    assert dict(network_counters.groups(snmp)) == {
+        "IpForwarding": 1,
+        "IpInReceives": 466,
+        "IcmpInMsgs": 4,
+        "TcpMaxConn": -1,
+    }
+    assert dict(network_counters.pairs("Ip6InReceives  \t7\nUdp6NoPorts 2\n")) == {"Ip6InReceives": 7, "Udp6NoPorts": 2}
+
+
+def test_rows_of_cpus_are_hexadecimal_and_add_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "stat").mkdir()
+    (tmp_path / "softnet_stat").write_text("000000ff 00000010 00000000 00\n00000001 00000001 00000002 00\n")
+    (tmp_path / "stat/nf_conntrack").write_text(
+        "entries drop invalid\n00000009 0000000a 00000000\n00000009 00000001 00000001\n"
+    )
+    monkeypatch.setattr(network_counters, "Path", lambda *parts: tmp_path.joinpath(*parts[1:]))
+    monkeypatch.setattr(network_counters, "inside", lambda _netns, read: read())
+    assert network_counters.read_counters("ng-x-dut") == {
+        "softnet processed": 256,
+        "softnet dropped": 17,
+        "softnet time_squeeze": 2,
+        "conntrack drop": 11,
+        "conntrack invalid": 1,
+    }
+
+
+def test_a_trial_stores_the_counters_that_rose_during_it() -> None:
+    class Counting(FakeLab):
+        reads = 0
+
+        def counters(self) -> LabCounters:
+            self.reads += 1
+            return LabCounters(self.drops, network={"dut": {"IpInReceives": 10 * self.reads, "IpDefaultTTL": 64}})
+
+    recorder, engine = Recorder(), FakeEngine()
+    counting = measurer(engine, recorder=recorder)
+    counting.place = Counting()
+    counting.measure(TrialPlan(1000, 500.0))
+    assert recorder.trials[0]["network_counters"] == {"dut": {"IpInReceives": 10}}
+    without = Recorder()
+    measurer(FakeEngine(), recorder=without).measure(TrialPlan(1000, 500.0))
+    assert without.trials[0]["network_counters"] is None, "this lab reads none"
+
+
+@pytest.mark.parametrize(
+    ("network", "others", "hop", "counter"),
+    [
+        ({**ALL}, {"dropped": {"dut inside card ring": 300}}, "ring", "card ring"),
+        (
+            {**ALL, "IpOutTransmits": 700, "conntrack drop": 300, "conntrack early_drop": 9},
+            {},
+            "conntrack",
+            "conntrack drop",
+        ),
+        (
+            {**ALL, "IpOutTransmits": 700, "conntrack drop": 300, "conntrack insert_failed": 300},
+            {},
+            "conntrack",
+            "conntrack insert_failed",
+        ),
+        ({**ALL, "IpOutTransmits": 700}, {}, "rules", "received, but not sent"),
+        (
+            {**ALL, "IpOutTransmits": 700, "IpInHdrErrors": 300, "IpExtInCsumErrors": 300},
+            {},
+            "header",
+            "IpExtInCsumErrors",
+        ),
+        ({**ALL}, {"arrived": {"damaged": 300}}, "out", "damaged"),
+        # The gateway sends an ICMP error now and then.
+        ({**ALL, "IpOutTransmits": 702, "IpOutRequests": 2, "IpExtInNoRoutes": 300}, {}, "routing", "IpExtInNoRoutes"),
+        ({**ALL, "IpOutTransmits": 700, "IpInDelivers": 300, "UdpNoPorts": 300}, {}, "conntrack", "UdpNoPorts"),
+        ({"Ip6InReceives": 1000, "Ip6OutTransmits": 700, "Ip6InNoRoutes": 300}, {}, "routing", "Ip6InNoRoutes"),
+        ({**ALL}, {"arrived": {"late": 300}}, "tester in", "late"),
+        ({}, {"device_faults": {"out_of_ports": 300}}, "gateway", "out_of_ports"),
+    ],
+)
+def test_the_hop_that_lost_the_frames_is_named(
+    network: Mapping[str, int], others: Mapping[str, Any], hop: str, counter: str
+) -> None:
+    named, _, lost, counters = losing(trial(300, network, **others))
+    assert (named, lost) == (hop, 300)
+    assert counter in counters
+    assert hops_of(trial(300, network, **others)).without_counter == 0
+
+
+def test_an_event_that_two_counters_count_is_one_lost_frame() -> None:
+    record = trial(
+        300, {**ALL, "softnet dropped": 300}, dropped={"dut inside received": 250, "dut outside received": 50}
+    )
+    assert losing(record) == ("softnet", "dut", 300, ["softnet dropped"])
+    both = trial(300, {**ALL, "softnet dropped": 100}, dropped={"dut inside received": 250, "dut outside received": 50})
+    assert losing(both) == ("ring", "dut", 200, ["received", "received"])
+
+
+def test_the_device_of_a_chain_is_named() -> None:
+    record = trial(
+        300, dropped={"ce inside card ring": 0, "pe inside card ring": 68}, device_faults={"ce drop": 0, "pe drop": 232}
+    )
+    assert losing(record) == ("conntrack", "pe", 232, ["conntrack drop"])
+    hops = hops_of({**record, "network_counters": {"ce": {**ALL, "IpOutTransmits": 998}, "pe": {}}})
+    lost = {(hop.device, hop.hop): hop.lost for hop in hops.hops if hop.lost}
+    assert lost == {("pe", "ring"): 68, ("pe", "conntrack"): 232}, "no more is explained than was lost"
+
+
+def test_a_kernel_that_does_not_count_sent_packets_accuses_no_rule() -> None:
+    old = {"IpInReceives": 1000, "IpForwDatagrams": 1000}
+    assert hops_of(trial(300, old)).losing is None
+    assert hops_of(trial(300, old)).without_counter == 300
+    assert losing(trial(1000, old))[0] == "rules", "nothing arrived, so nothing was sent"
+
+
+def test_a_tap_counts_frames_as_dropped_that_arrived() -> None:
+    ports = {"initiator": {"refused": 300, "redirect_errors": 0, "rx_dropped": 700, "tx_dropped": 300}}
+    assert losing(trial(300, ports=ports, taps=True)) == ("ring", "dut", 300, ["queue full"])
+    assert losing(trial(300, ports=ports))[0] == "tester in"
+
+
+def test_hops_come_in_the_order_in_which_frames_meet_them() -> None:
+    hops = [hop.hop for hop in hops_of(trial(0, ALL)).hops]
+    between = ["ring", "softnet", "header", "conntrack", "routing", "rules", "gateway", "out"]
+    assert hops == ["tester out", *between, "tester in"]
+
+
+def test_each_row_of_the_table_is_found_by_its_own_name() -> None:
+    assert facts_of("Ip6InNoRoutes").name == facts_of("IpExtInNoRoutes").name == "IpInNoRoutes"
+    assert facts_of("sessions_exceeded") == CounterFacts(
+        name="sessions_exceeded",
+        hop="gateway",
+        meaning="the gateway refused the frame, for a cause of its own",
+        knob="see the gateway's documentation",
+    )
+
+
+def stored(folder: Path, *trials: Mapping[str, Any]) -> str:
+    """A results folder of these trials."""
+    store = Store(folder)
+    for each in trials:
+        store.add_trial({name: value for name, value in each.items() if name != "trial"})
+    return str(folder)
+
+
+def test_the_last_trial_that_failed_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ring = {**trial(300, ALL), "dropped": {"dut inside card ring": 300}}
+    folder = stored(tmp_path, trial(0, ALL), ring, trial(0, ALL))
+    assert run(["explain", folder]) == 0
+    first, verdict, _, *table = capsys.readouterr().out.splitlines()
+    assert first == "Trial 2: 300 of 1,000 frames were lost, 300 of them at the hop ring of dut (card ring)."
+    assert verdict == "Verdict: FAIL; 300 lost."
+    assert [line.split() for line in table if line.startswith(("ring", "softnet"))] == [
+        ["ring", "dut", "300", "inside", "card", "ring", "300"],
+        ["softnet", "dut", "0"],
+    ]
+    assert table[-1].startswith("card ring: the ring before the gateway's core was full")
+    assert run(["explain", folder, "1"]) == 0
+    assert capsys.readouterr().out.startswith("Trial 1: none of 1,000 frames was lost.\nVerdict: PASS.\n")
+
+
+def test_json_has_the_hop_its_counters_and_knobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = stored(tmp_path, trial(300, {**ALL, "IpOutTransmits": 750}))
+    assert run(["explain", folder, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "natgauge-explanation-1"
+    assert (document["sent"], document["lost"], document["without_counter"]) == (1000, 300, 50)
+    assert document["losing"] == next(hop for hop in document["hops"] if hop["hop"] == "rules")
+    (counter,) = document["losing"]["counters"]
+    assert (counter["name"], counter["count"], counter["lost"]) == ("received, but not sent", 250, 250)
+    assert set(counter) == {"name", "place", "count", "lost", "meaning", "knob"}
+
+
+def test_a_trial_of_an_earlier_version_says_what_is_not_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["explain", stored(tmp_path, trial(300))]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("most of them in no counter.")
+    assert lines[2].startswith("The record has no counters of the gateway's kernel")
+    assert lines[-1].split() == ["no", "counter", "300"]
+
+
+def test_a_failed_measurement_is_explained_with_its_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = stored(tmp_path, trial(300, {**ALL, "IpOutTransmits": 700}))
+    (tmp_path / "failure.json").write_text(json.dumps({"schema": "natgauge-failure-1", "error": "device dut: gone"}))
+    assert run(["explain", folder]) == 0
+    assert "The measurement failed: device dut: gone\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("trials", "words", "said"),
+    [
+        ([], [], "holds no trials.jsonl; name the results folder of one measurement"),
+        ([trial(300)], ["2"], "trial 2: {folder} holds the trials 1 to 1; choose one of them"),
+        ([{**trial(300), "result": None}], [], "trial 1 of {folder} did not run: 300 lost"),
+        ([{**trial(300), "result": {"ports": 7}}], ["1"], "trial 1 of {folder} is no trial as natgauge writes them"),
+        ([trial(300)], ["0"], "0 is not in the range"),
+    ],
+)
+def test_what_cannot_be_explained_is_one_clear_line(
+    trials: list[dict[str, Any]], words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = stored(tmp_path, *trials)
+    assert run(["explain", folder, *words]) == 2
+    error = capsys.readouterr().err
+    assert said.format(folder=folder) in error
+    assert error.count("\n") == 1
+
+
+def test_a_folder_whose_trials_are_empty_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "trials.jsonl").write_text("")
+    assert run(["explain", str(tmp_path)]) == 2
+    assert "holds no trial: its measurement ended before the first" in capsys.readouterr().err
