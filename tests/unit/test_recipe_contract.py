@@ -170,7 +170,7 @@ def test_every_snippet_is_posix_shell_and_uses_known_variables_only(recipe: Reci
     for verb, text in scripts(recipe):
         check = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, check=False)
         assert check.returncode == 0, f"{verb}: {check.stderr}"
-        assert set(re.findall(r"NG_[A-Z0-9_]+", text)) <= VARIABLES, verb
+        assert set(re.findall(r"\bNG_[A-Z0-9_]+", text)) <= VARIABLES, verb
         assert set(re.findall(r"\$\{?([A-Z][A-Z0-9_]+)\b", text)) - VARIABLES <= set(recipe.environment), verb
 
 
@@ -239,8 +239,9 @@ def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe:
     # Frames go on opening connections, so that emptying could never end.
     gateway.restart_under_load()
     asked = device.snippets()[begin:]
-    places = [asked[0].index(piece) for verb in ("stop", "start") for piece in recipe.verbs.pieces(verb)]
-    assert places == sorted(places)
+    end = 0
+    for piece in (*recipe.verbs.pieces("stop"), *recipe.verbs.pieces("start")):
+        end = asked[0].index(piece, end) + len(piece)
     assert subprocess.run(["sh", "-n"], input=asked[0], text=True, capture_output=True, check=False).stderr == ""
     assert not [snippet for snippet in asked if "command -v" in snippet]
     assert {path.name: path.read_text() for path in machine.iterdir()} == knobs
