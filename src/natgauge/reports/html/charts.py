@@ -90,7 +90,7 @@ def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool,
     shape = {"field": "shape", "type": "nominal", "scale": None}
     line = {"field": "line", "type": "nominal"}
     extent = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
-    wide: Row = {"type": "area", "opacity": 0.18} if band else {"type": "rule", "strokeWidth": 2, "opacity": 0.6}
+    wide: Row = {"type": "area", "opacity": 0.18} if band else {"type": "rule", "strokeWidth": 2, "opacity": 0.8}
     thin = {"type": "line", "strokeDash": [2, 3], "strokeWidth": 1, "clip": True}
     layers = [
         *_across(axes[0].marks, x, "x"),
@@ -148,14 +148,14 @@ def ranked(rows: Sequence[Row], axis: ChartAxis, points: Sequence[Row] = ()) -> 
     colour = {"field": "colour", "type": "nominal", "scale": None}
     known = [row for row in rows if "value" in row]
     bars = not axis.log and not points and axis.domain is None
-    mark: Row = {"type": "bar", "size": 12, "opacity": 0.75} if bars else {"type": "tick", "thickness": 3, "size": 14}
+    mark: Row = {"type": "bar", "size": 12} if bars else {"type": "tick", "thickness": 3, "size": 14}
     if axis.domain is not None:
-        mark = {"type": "point", "filled": True, "size": 80, "opacity": 1}
+        mark = {"type": "point", "filled": True, "size": 80}
     ends = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}
     head: Row = {"type": "text", "align": "left", "fontSize": 12, "x": 0, "dy": -14 - _LINE * deepest, "lineBreak": "|"}
     layers = [
         *_across(axis.marks, x, "x"),
-        _layer(known, mark, x=x, y=y, color=colour),
+        _layer(known, {**mark, "opacity": 0.85}, x=x, y=y, color=colour),
         _layer(rows, {"type": "rule", "strokeWidth": 2, "color": "var(--ink)"}, **ends),
         _layer(points, {"type": "point", "filled": True, "size": 45, "opacity": 0.8}, x=x, y=y, color=colour),
         _layer(rows, {**head, "color": "var(--ink)"}, y=y, text={"field": "name"}),
