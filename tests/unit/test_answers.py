@@ -16,7 +16,8 @@ from natgauge.analysis.claims import claim, rankings
 from natgauge.notes import GRADES, DoubtWord, Note, by_grade
 from natgauge.procedures import procedures
 from natgauge.records.measurement import Result
-from natgauge.reports.answers import REMEDIES, answers, doubted, one
+from natgauge.reports.answers import answers, one
+from natgauge.reports.graded_doubts import REMEDIES, doubted
 
 #: Noise of repetitions, as a share.
 NOISE = 0.02

@@ -186,7 +186,7 @@ def test_figures_that_show_only_that_it_works_are_held_against_none() -> None:
     assert of_forwarding(gateway, [gateway, router]).value is None
     shown = table([gateway, router])
     assert "percent of forwarding not compared: functional, not performance" in shown
-    assert "Column 1, x: doubts: functional." in shown
+    assert "Could change the answer: functional (all): x. Measure speed on a machine that is not emulated." in shown
     real = made([5.0])
     assert "emulated device" in of_forwarding(real, [real, router]).doubt
 
@@ -194,7 +194,7 @@ def test_figures_that_show_only_that_it_works_are_held_against_none() -> None:
 def test_doubts_are_counted_in_the_table_and_told_below_it() -> None:
     doubts = [{"word": word, "text": "x"} for word in ("single repetition", "queues")]
     shown = table([made([1.0], doubts=doubts), made([1.0])])
-    assert "\nColumn 1, x: doubts: single repetition, queues." in shown
+    assert "\nWiden the interval: single repetition (column 1), queues (column 1)." in shown
     assert row("doubts", made([1.0], doubts=doubts), made([1.0])) == ["2", "-"]
 
 

@@ -8,6 +8,7 @@ import html
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from natgauge.records.store import Store
 from natgauge.reports import csv_table, draft, latex, markdown, text
 from natgauge.reports.answers import answers
 from natgauge.reports.find_results import find
-from natgauge.reports.sheet import below, lines_of
+from natgauge.reports.sheet import lines_of, sheet
 
 FIGURES = ("typical_latency_us", "worst_case_latency_us")
 DOUBTS = [{"word": "single repetition", "text": "one"}, {"word": "wide spread", "text": "wide"}]
@@ -145,7 +146,7 @@ def test_each_form_has_the_rows_of_the_text(form: str) -> None:
     view = {"markdown": markdown, "latex": latex}[form]
     found = view.table(shown)
     assert cells_of(form, found) == [[line.heading, *line.cells] for line in lines_of(shown)]
-    for sentence in below(shown):
+    for sentence in sheet(shown).below:
         assert sentence in re.sub(r"\\(.)", r"\1", found)
 
 
@@ -154,7 +155,7 @@ def test_markdown_is_read_by_others_as_the_same_cells_and_notes() -> None:
     page = MarkdownIt("commonmark").enable("table").render(markdown.table(shown))
     cells = [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)]
     assert cells == [cell for line in lines_of(shown) for cell in (line.heading, *line.cells)]
-    assert [html.unescape(note) for note in re.findall(r"<li>(.*?)</li>", page)] == below(shown)
+    assert [html.unescape(note) for note in re.findall(r"<li>(.*?)</li>", page)] == [*sheet(shown).below]
 
 
 @pytest.mark.parametrize(
@@ -173,8 +174,10 @@ def test_the_command_prints_each_form(tmp_path: Path, capsys: pytest.CaptureFixt
     views = {"text": text, "csv": csv_table, "draft": draft, "latex": latex, "markdown": markdown}
     for form, view in views.items():
         assert run(["report", "--format", form, str(where)]) == 0
-        said = [*(sentence.text for sentence in answers([shown])), *text.doubt_lines([shown], brief=True), "", ""]
-        assert capsys.readouterr().out == ("\n".join(said) if form == "text" else "") + view.table([shown]) + "\n"
+        said = [*(sentence.text for sentence in answers([shown])), *sheet([shown]).doubts, "", ""]
+        # Text has the doubts above the table, where the answers are; the other forms have them below it.
+        found = text.render(replace(sheet([shown]), doubts=())) if form == "text" else view.table([shown])
+        assert capsys.readouterr().out == ("\n".join(said) if form == "text" else "") + found + "\n"
 
 
 @pytest.mark.parametrize("inner", ["", "results"])

@@ -144,11 +144,8 @@ def test_another_axis_makes_blocks_and_a_missing_cell_says_nothing() -> None:
 
 def test_doubts_name_the_result_they_are_of_in_the_order_of_the_table() -> None:
     doubt = [{"word": "wide spread", "text": "wide"}]
-    below = sheet([one("throughput", "x", cores, 1.0, doubts=doubt) for cores in (2, 1)], "cores").below
-    assert [line for line in below if "doubts" in line] == [
-        "throughput of x, 1 core: doubts: wide spread.",
-        "throughput of x, 2 cores: doubts: wide spread.",
-    ]
+    series = [one("throughput", "x", cores, 1.0, doubts=doubt if cores > 1 else []) for cores in (4, 2, 1)]
+    assert sheet(series, "cores").doubts == ("Widen the interval: wide spread (throughput of x: 2, 4): wide.",)
 
 
 @pytest.mark.parametrize(
@@ -242,10 +239,13 @@ def test_every_metric_of_every_device_at_a_glance() -> None:
         ("iptables", "223,500", "414,900*"),
         ("forwarding", "-", "910,900"),
     ]
-    assert "number of sessions 4,000,000" in shown.below[0]
-    assert "hash table size" not in shown.below[0]
-    assert shown.below[1:] == (
-        "* throughput (frames/s in each direction) of iptables: wide spread; its repetitions disagree.",
+    assert "number of sessions 4,000,000" in shown.notes[0]
+    assert "hash table size" not in shown.notes[0]
+    assert shown.doubts == (
+        (
+            "* Widen the interval: wide spread (iptables: throughput (frames/s in each direction)): "
+            "its repetitions disagree."
+        ),
     )
     with pytest.raises(UsageError, match=r"--against metrics: two results are of throughput of iptables"):
         matrix.sheet([doubted, one("throughput", "iptables", 2, 742_300.0)])

@@ -281,9 +281,7 @@ def test_what_an_emulated_device_did_is_stamped_whatever_else_is_doubtful() -> N
     assert found.functional
     first, *others = verdict(found).splitlines()
     assert first.endswith("(functional, not performance)")
-    assert any(
-        "functional: functional, not performance: the device ran on an emulated machine" in line for line in others
-    )
+    assert any("functional: the device ran on an emulated machine" in line for line in others)
     assert found.document()["doubts"][0]["word"] == "functional"
 
 
@@ -357,8 +355,8 @@ def test_loads_that_passed_and_failed_are_a_doubt() -> None:
         (30, 0, 7.0, None, ""),
         (23, 7, 7.0, "excused trials", "14 of 60 trials were excused"),
         (20, 10, 7.0, "excused trials", "20 of 60 trials were excused"),
-        (20, 11, 7.0, "undecided", "undecided between 5 and 7 frames/s: 22 of 62 trials were excused"),
-        (0, 11, None, "undecided", "undecided: 22 of 22 trials were excused"),
+        (20, 11, 7.0, "undecided", "between 5 and 7 frames/s: 22 of 62 trials were excused"),
+        (0, 11, None, "undecided", "22 of 22 trials were excused"),
     ],
 )
 def test_excused_trials_are_told_and_too_many_decide_nothing(
@@ -372,7 +370,7 @@ def test_excused_trials_are_told_and_too_many_decide_nothing(
     found = make(make_result("x", "frames/s", {}, [one, one]), Parameters()).doubts
     told = [doubt for doubt in found if doubt.word in {"excused trials", "undecided"}]
     assert [doubt.word for doubt in told] == ([] if word is None else [word])
-    assert all(says in doubt.text for doubt in told)
+    assert all(doubt.text.startswith(says) for doubt in told)
     assert any("excused" in note.text for note in disturbed_note([one])) == bool(excused)
 
 

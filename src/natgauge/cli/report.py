@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ import cloup
 from natgauge.cli.names import AGAINST, PUBLISHED
 
 if TYPE_CHECKING:
+    from natgauge.reports.answers import Sentence
     from natgauge.reports.find_results import StoredResults
     from natgauge.reports.sheet import Sheet
 
@@ -177,28 +179,33 @@ def _refuse(
 
 def _measured(collected: StoredResults, form: str, against: str | None, published: tuple[str, ...]) -> str:
     """The table of all results of measurements."""
-    from natgauge.cli.say import wrapped
     from natgauge.reports import matrix
     from natgauge.reports import pivot as turned
     from natgauge.reports import sheet as sheets
     from natgauge.reports.answers import answers
     from natgauge.reports.published import beside
-    from natgauge.reports.text import doubt_lines
 
-    theirs = beside(published, collected.results)
-    if against is None and form != "text":
-        ours = _view(form).table(collected.results)
-    elif against is None:
-        ours = _rendered(form, sheets.sheet(collected.results))
+    results = collected.results
+    if against is None and form in ("csv", "draft"):
+        return str(_view(form).table(results))
+    if against is None:
+        shown = sheets.sheet(results)
     elif against == "metrics":
-        ours = _rendered(form, matrix.sheet(collected.results))
+        shown = matrix.sheet(results)
     else:
-        ours = _rendered(form, turned.sheet(collected.results, against, narrow=form == "draft"))
-    if form == "text":
-        said = [sentence.text for sentence in answers(collected.results)]
-        said += doubt_lines(collected.results, brief=True)
-        ours = wrapped("\n".join([*said, "", ours]))
-    return f"Measured here:\n{ours}\n\n{theirs}" if theirs else str(ours)
+        shown = turned.sheet(results, against, narrow=form == "draft")
+    ours, theirs = _answered(form, answers(results) if form == "text" else (), shown), beside(published, results)
+    return f"Measured here:\n{ours}\n\n{theirs}" if theirs else ours
+
+
+def _answered(form: str, said: Sequence[Sentence], shown: Sheet) -> str:
+    """Return a sheet in a form; text has the answers and the doubts above the table."""
+    from natgauge.cli.say import wrapped
+
+    if form != "text":
+        return _rendered(form, shown)
+    above = [*(sentence.text for sentence in said), *shown.doubts]
+    return wrapped("\n".join([*above, "", _rendered(form, replace(shown, doubts=()))]))
 
 
 def _rendered(form: str, shown: Sheet) -> str:
@@ -229,13 +236,7 @@ def _compared(collected: StoredResults, form: str) -> str:
 
     if form == "csv":
         return comparison.csv_table(collected.records)
-    tables = [_rendered(form, comparison.sheet(record)) for record in collected.records]
-    if form == "text":
-        tables = [
-            "\n".join([*(sentence.text for sentence in of_comparison(record)), "", table])
-            for record, table in zip(collected.records, tables, strict=True)
-        ]
-    return "\n\n".join(tables)
+    return "\n\n".join(_answered(form, of_comparison(record), comparison.sheet(record)) for record in collected.records)
 
 
 def _audited(collected: StoredResults, form: str) -> str:
@@ -245,8 +246,5 @@ def _audited(collected: StoredResults, form: str) -> str:
 
     if len(collected.audits) > 1:
         return _rendered(form, audit.chart([stored.record for stored in collected.audits]))
-    tables = []
-    for record in (stored.record for stored in collected.audits):
-        said = [sentence.text for sentence in of_audit(record)] if form == "text" else []
-        tables.append("\n".join([*said, *([""] if said else []), _rendered(form, audit.sheet(record))]))
-    return "\n\n".join(tables)
+    (record,) = (stored.record for stored in collected.audits)
+    return _answered(form, of_audit(record), audit.sheet(record))

@@ -92,7 +92,7 @@ def _own(measured: MeasurementResult, parameters: Parameters) -> tuple[Note, ...
 def _functional(parameters: Parameters) -> Iterator[Note]:
     """An emulated processor takes as long for an instruction as its emulator does."""
     if parameters.get("emulated"):
-        text = f"{FUNCTIONAL}: the device ran on an emulated machine, which shows that it works, not how fast it is"
+        text = "the device ran on an emulated machine, which shows that it works, not how fast it is"
         yield Note("functional", text)
 
 
@@ -115,17 +115,17 @@ def _excused(measured: MeasurementResult) -> Iterator[Note]:
     text = excused_text(excused, sum(trials.values()))
     decided = sum(trials.values()) - trials[Verdict.INVALID]
     if excused > EXCUSED_TOO_OFTEN * (decided + excused):
-        yield Note("undecided", f"undecided{_between(measured)}: {text}")
+        yield Note("undecided", f"{_between(measured)}{text}")
     else:
         yield Note("excused trials", text)
 
 
 def _between(measured: MeasurementResult) -> str:
-    """The interval that is left, where the metric has one."""
+    """Return the remaining interval with a colon, where the metric has one."""
     known = [measurement.upper for measurement in measured.measurements if measurement.upper is not None]
     if len(known) < len(measured.measurements):
         return ""
-    return f" between {measured.summary.minimum:.6g} and {max(known):.6g} {measured.unit}"
+    return f"between {measured.summary.minimum:,.6g} and {max(known):,.6g} {measured.unit}: "
 
 
 def _limits(measured: MeasurementResult) -> Iterator[Note]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,7 +19,6 @@ from natgauge.analysis.claims import Certainty, Claim, Growth, Ranking, claim, g
 from natgauge.analysis.comparing import comparable
 from natgauge.analysis.contrast import better, bounds, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, of_forwarding
-from natgauge.notes import GRADES, Grade, Note
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
@@ -42,27 +41,6 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "server": "the real server, not the device,",
     "time": "the time that was given",
 }
-#: What to do about a doubt that could change the answer, where the doubt does not say it itself.
-REMEDIES: Final[Mapping[str, str]] = {
-    "tester limited": "Give the tester more cores, or the device fewer.",
-    "host limited": "Measure on a quieter machine, or keep other work off its cores (natgauge doctor).",
-    "server limited": "Use a faster server, or measure with the tester as the far side.",
-    "link limited": "Use a faster link, or larger frames if their rate is the question.",
-    "undecided": "Measure again on a quieter machine, or with more time (--most-seconds).",
-    "functional": "Measure speed on a machine that is not emulated.",
-    "mixed": "Measure all repetitions with the same versions and settings.",
-    "autocorrelated": "Measure on a quieter machine, with more repetitions that take turns.",
-    "drift": "Find what changed while it was measured, and measure again.",
-    "rare loss": "Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
-    "loss at every rate": "Find out why the device loses frames at every rate.",
-    "collapsed": "See the trials of the results folder for the load at which the device collapsed.",
-    "ended early": "Measure again; the reason is in the doubt.",
-    "unreliable": "Measure with more connections.",
-    "table not emptied": "Give natgauge a command that empties the table (--empty-command).",
-    "real server": "Measure the server alone, or use the tester as the far side.",
-    "tester unknown": "Measure the tester on these ports without the device (natgauge selftest).",
-    "idle cores": "Check the flow hash (RSS) and the number of queues.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,40 +58,6 @@ class Sentence:
     certainty: Certainty | None = None
     reasons: tuple[str, ...] = ()
     leads: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Doubted:
-    """A doubt, and what has it.
-
-    Attributes:
-        doubt: the doubt of the first one.
-        names: names of the results, or of the gateways of a comparison, that have a doubt of this word and grade.
-    """
-
-    doubt: Note
-    names: tuple[str, ...]
-
-    @property
-    def remedy(self) -> str:
-        """What to do about it; empty where it could not change the answer, or says it itself."""
-        return REMEDIES.get(self.doubt.word, "") if self.doubt.grade == "answer" else ""
-
-
-def doubted(every: Iterable[tuple[str, Iterable[Note]]]) -> Mapping[Grade, Sequence[Doubted]]:
-    """Return doubts by grade, each word once.
-
-    Args:
-        every: name and doubts of each result.
-    """
-    having: dict[tuple[Grade, str], list[tuple[Note, str]]] = {}
-    for name, doubts in every:
-        for doubt in doubts:
-            having.setdefault((doubt.grade or "information", doubt.word), []).append((doubt, name))
-    found: dict[Grade, list[Doubted]] = {grade: [] for grade in GRADES}
-    for (grade, _), pairs in having.items():
-        found[grade].append(Doubted(pairs[0][0], tuple(dict.fromkeys(name for _, name in pairs))))
-    return found
 
 
 def answers(results: Sequence[Result], records: Sequence[ComparisonRecord] = ()) -> list[Sentence]:
@@ -525,11 +469,3 @@ def _list(names: Sequence[str]) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-#: What a reader must do with doubts of each grade.
-GRADE_TITLES: Final[Mapping[Grade, str]] = {
-    "answer": "Could change the answer",
-    "interval": "Widen the interval",
-    "information": "For information",
-}

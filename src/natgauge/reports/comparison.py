@@ -11,8 +11,8 @@ from typing import Final
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
 from natgauge.reports.answers import of_comparison
+from natgauge.reports.graded_doubts import graded
 from natgauge.reports.sheet import Sheet, SheetRow
-from natgauge.reports.text import graded
 
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
@@ -47,12 +47,7 @@ def _sentences(record: ComparisonRecord, *, brief: bool) -> Iterator[str]:
         tester = "" if cost.tester_nanoseconds is None else f"; the tester's own: {cost.tester_nanoseconds:.0f} ns"
         yield f"  {cost.quantity}: {costs}{tester}"
     yield from (f"  Note: {note}" for note in record.notes)
-    named = (
-        (f"{gateway.label}, {quantity}", every)
-        for gateway in record.gateways
-        for quantity, every in gateway.doubts.items()
-    )
-    yield from (f"  {line}" for line in graded(named, lambda found: f" ({'; '.join(found.names)})", brief=brief))
+    yield from (f"  {line}" for line in _doubts(record, brief=brief))
     yield from (f"  {rates}" for rates in _rates(record))
     yield f"  {_length(record)}. Evidence: {record.results}"
 
@@ -82,10 +77,10 @@ def sheet(record: ComparisonRecord) -> Sheet:
         ratio = "-" if estimate.ratio is None else f"{estimate.ratio - 1:+.1%}"
         cells = (estimate.quantity, ratio, interval(estimate), estimate.verdict, *own)
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
-    return Sheet(tuple(lines), tuple(f"{sentence}." for sentence in _below(record)))
+    return Sheet(tuple(lines), tuple(f"{sentence}." for sentence in _notes(record)), tuple(_doubts(record, brief=True)))
 
 
-def _below(record: ComparisonRecord) -> Iterator[str]:
+def _notes(record: ComparisonRecord) -> Iterator[str]:
     level = (*record.estimates, *record.control)[0].level
     yield f"Costs are {_COSTS[record.by]}, compared with those of {record.baseline.label}"
     yield (
@@ -97,7 +92,6 @@ def _below(record: ComparisonRecord) -> Iterator[str]:
         estimate.text for estimate in (*record.estimates, *record.control) if estimate.limits and estimate.ratio is None
     )
     yield from (str(note) for note in record.notes)
-    yield from doubts(record)
     yield from _rates(record)
 
 
@@ -123,14 +117,14 @@ def _of_comparison(record: ComparisonRecord, estimate: RatioEstimate) -> dict[st
     }
 
 
-def doubts(record: ComparisonRecord) -> list[str]:
-    """Return the reasons to trust rates less, one line for each gateway, quantity and reason; none by slices."""
-    return [
-        f"{gateway.label} ({quantity}): {doubt.text}"
+def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
+    """Return the reasons to trust rates less, by grade; none by slices."""
+    named = (
+        (f"{gateway.label}, {quantity}", every)
         for gateway in record.gateways
         for quantity, every in gateway.doubts.items()
-        for doubt in every
-    ]
+    )
+    return graded(named, lambda names: f" ({'; '.join(names)})", brief=brief)
 
 
 def interval(estimate: RatioEstimate) -> str:

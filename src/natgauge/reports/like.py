@@ -19,10 +19,11 @@ from natgauge.published.load import sources, table
 from natgauge.published.model import Kind, PublishedRow
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import RAISED_TIMEOUT
+from natgauge.reports.graded_doubts import columns, of_columns
 from natgauge.reports.like_columns import Absent, Columns
 from natgauge.reports.published import THEIRS, slips
-from natgauge.reports.rows import doubt_words, number, whole
-from natgauge.reports.sheet import Sheet, SheetRow, findings
+from natgauge.reports.rows import number, whole
+from natgauge.reports.sheet import Sheet, SheetRow
 
 #: Mark of a figure with doubts, which are below the table.
 _DOUBTED: Final = "*"
@@ -107,7 +108,7 @@ class _Shaped:
                 lines.append(SheetRow(f"{row.label}, published", printed.cells))
             elif row is self._table.rows[0] and self._columns.matched != "full" and printed.cells != cells:
                 lines.append(SheetRow("in the column of", printed.cells))
-        return Sheet(tuple(lines), tuple(self._below()))
+        return Sheet(tuple(lines), tuple(self._notes()), tuple(f"{_DOUBTED} {line}" for line in self._doubts()))
 
     # Cells
 
@@ -220,11 +221,11 @@ class _Shaped:
         return self._mark(result)
 
     def _mark(self, result: Result) -> str:
-        return _DOUBTED if _doubts(result) else ""
+        return _DOUBTED if result.doubts or result.limited_by not in _OF_DEVICE else ""
 
     # Below the table
 
-    def _below(self) -> Iterator[str]:
+    def _notes(self) -> Iterator[str]:
         published, columns = self._table, self._columns
         known = sources()
         printed = known.documents[published.source]
@@ -244,7 +245,6 @@ class _Shaped:
             *first, last = lacking_values or [""]
             lacking = f"{', '.join(first)} or {last}" if first else last
             yield f"({_letter(at)}) {f'{reason} {lacking}'.rstrip()}."
-        yield from self._doubted()
         yield from self._remarks
         names: dict[str, int] = {}
         for result in columns.left_out:
@@ -267,21 +267,19 @@ class _Shaped:
                 described.setdefault(f"{', '.join(devices)}; 1 = {unit}{added}.", []).append(name)
         return (f"{', '.join(names)}: {what}" for what, names in described.items())
 
-    def _doubted(self) -> Iterator[str]:
-        """The doubts of each result; columns with the same doubts together."""
-        columns: dict[tuple[str, str], dict[str, None]] = {}
-        for column in range(self._table.width):
-            for result in self._columns.at(column):
-                if doubts := _doubts(result):
-                    columns.setdefault((f"{result.metric} of {result.dut}", doubts), {})[str(column + 1)] = None
-        for (named, doubts), at in columns.items():
-            yield f"{_DOUBTED} {named}, column{'s' * (len(at) > 1)} {', '.join(at)}: {doubts}."
-
-
-def _doubts(result: Result) -> str:
-    """The doubts of a result, and its limit where that is not the device; empty without any."""
-    limit = [] if result.limited_by in _OF_DEVICE else [f"limited by the {result.limited_by}"]
-    return "; ".join(filter(None, [doubt_words(result), *findings(result), *limit]))
+    def _doubts(self) -> Iterator[str]:
+        """Yield the doubts of the results, and their limits where these are not the device, with their columns."""
+        every = [
+            (f"{result.metric} of {result.dut}", str(column + 1), result)
+            for column in range(self._table.width)
+            for result in self._columns.at(column)
+        ]
+        yield from of_columns([(block, column, result.doubts) for block, column, result in every], "column")
+        limits: dict[str, list[tuple[str, str]]] = {}
+        for block, column, result in every:
+            if result.limited_by not in _OF_DEVICE:
+                limits.setdefault(result.limited_by, []).append((block, column))
+        yield from (f"Limited by the {limit} ({columns(places, 'column')})." for limit, places in limits.items())
 
 
 def _only(results: Sequence[Result], read: Callable[[Result], float | None]) -> float | None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
-from natgauge.reports.rows import doubt_words, number, rows, unit_of
-from natgauge.reports.sheet import Sheet, SheetRow, findings
+from natgauge.reports.graded_doubts import of_columns
+from natgauge.reports.rows import number, rows, unit_of
+from natgauge.reports.sheet import Sheet, SheetRow
 
 #: Mark of a figure that has doubts, which are listed below the table.
 _DOUBTED = "*"
@@ -39,10 +40,7 @@ def sheet(results: Sequence[Result]) -> Sheet:
     lines = [SheetRow("median of", columns)]
     lines += [SheetRow(dut, tuple(cells.get(heading, "-") for heading in columns)) for dut, cells in by_dut.items()]
     notes = [f"All: {', '.join(same)}."] if same else []
-    doubted = [_doubts(heading, result) for heading, result in zip(headings, results, strict=True) if result.doubts]
-    return Sheet(tuple(lines), (*notes, *doubted))
-
-
-def _doubts(heading: str, result: Result) -> str:
-    reasons = "; ".join([doubt_words(result), *findings(result)])
-    return f"{_DOUBTED} {heading} of {result.dut}: {reasons}."
+    doubts = of_columns(
+        [(result.dut, heading, result.doubts) for heading, result in zip(headings, results, strict=True)]
+    )
+    return Sheet(tuple(lines), tuple(notes), tuple(f"{_DOUBTED} {line}" for line in doubts))

@@ -13,9 +13,10 @@ from typing import Final
 
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
-from natgauge.reports.blocks import blocks_of, columns_of, in_words, parameter_of, text_of
+from natgauge.reports.blocks import blocks_of, columns_of, in_words, parameter_of
+from natgauge.reports.graded_doubts import of_columns
 from natgauge.reports.rows import Cell, ResultRow, row_of, rows, unit_of
-from natgauge.reports.sheet import Sheet, SheetRow, below
+from natgauge.reports.sheet import Sheet, SheetRow, notes
 
 #: What the heading of a block says.
 _IN_HEADING: Final = frozenset({"device", "metric", "unit"})
@@ -67,13 +68,13 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
         for row in own:
             places = [block.at.get(column) for column in columns]
             _add(lines, _in_thousands(row) if many and row.label in _IN_UNIT else row, places)
-    named = {
-        at: f"{block.name}, {in_words(name, results[at].parameter(name))}"
-        for block in blocks
-        for at in sorted(block.at.values(), key=lambda at: columns.index(text_of(results[at].parameter(name))))
-    }
-    names = list(named.values())
-    return Sheet(tuple(lines), tuple(below([results[at] for at in named], lambda number, _: names[number - 1])))
+    placed = [
+        (block.name, column, results[block.at[column]]) for block in blocks for column in columns if column in block.at
+    ]
+    doubts = of_columns([(block, column, result.doubts) for block, column, result in placed])
+    names = [f"{block}, {in_words(name, result.parameter(name))}" for block, _, result in placed]
+    below = notes([result for _, _, result in placed], lambda number, _: names[number - 1])
+    return Sheet(tuple(lines), tuple(below), tuple(doubts))
 
 
 def _unit(results: Sequence[Result], *, many: bool) -> str:

@@ -5,17 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from natgauge.analysis.scalability import derived_rows
-from natgauge.notes import NoteWord
 from natgauge.records.measurement import Result
-from natgauge.reports.rows import column_of, doubt_words, references, rows, uncompared
-
-#: Doubts that are printed as sentences: they contain information on the device that the figure lacks.
-_FINDINGS: Final[frozenset[NoteWord]] = frozenset(
-    {"wide spread", "tester on device cores", "functional", "link limited", "flow control", "taking turns"}
-)
+from natgauge.reports.graded_doubts import of_columns
+from natgauge.reports.rows import column_of, references, rows, uncompared
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +29,18 @@ class Sheet:
 
     Attributes:
         lines: rows; the first has the names of the columns.
-        below: sentences below the table.
+        notes: sentences below the table.
+        doubts: sentences on the doubts of the columns, by grade.
     """
 
     lines: tuple[SheetRow, ...]
-    below: tuple[str, ...]
+    notes: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def below(self) -> tuple[str, ...]:
+        """All sentences below the table."""
+        return (*self.doubts, *self.notes)
 
     @property
     def columns(self) -> int:
@@ -53,7 +54,8 @@ def sheet(results: Sequence[Result]) -> Sheet:
     Raises:
         UsageError: there are no results.
     """
-    return Sheet(tuple(lines_of(results)), tuple(below(results)))
+    doubts = of_columns([("", str(column), result.doubts) for column, result in enumerate(results, start=1)], "column")
+    return Sheet(tuple(lines_of(results)), tuple(notes(results)), tuple(doubts))
 
 
 def lines_of(results: Sequence[Result]) -> list[SheetRow]:
@@ -66,27 +68,20 @@ def lines_of(results: Sequence[Result]) -> list[SheetRow]:
     return [line for line in shown if any(cell != "-" for cell in line.cells)]
 
 
-def below(results: Sequence[Result], called: Callable[[int, Result], str] = column_of) -> list[str]:
-    """Return the sentences below the table: doubts and findings of each result, and its references.
+def notes(results: Sequence[Result], called: Callable[[int, Result], str] = column_of) -> list[str]:
+    """Return the sentences on missing comparisons, each once with the results that lack it, and on references.
 
     Args:
         results: results of the table.
         called: returns the name of a result in the table, from its number, from 1.
     """
-    derived, sentences = derived_rows(results), []
+    derived = derived_rows(results)
+    missing: dict[str, list[str]] = {}
     for column, result in enumerate(results):
-        where = called(column + 1, result)
-        if called is column_of:
-            # A metric's name keeps its spelling everywhere; this text begins with a word.
-            where = where[:1].upper() + where[1:]
-        if result.doubts:
-            sentences.append(f"{where}: doubts: {doubt_words(result)}.")
-        sentences += [
-            f"{where}: {text}." for text in (*findings(result), *uncompared(derived, column, results, called))
-        ]
+        for text in uncompared(derived, column, results, called):
+            missing.setdefault(text, []).append(called(column + 1, result))
+    sentences = [f"{'; '.join(names)}: {text}." for text, names in missing.items()]
+    if called is column_of:
+        # A metric's name keeps its spelling everywhere; this text begins with a word.
+        sentences = [sentence[:1].upper() + sentence[1:] for sentence in sentences]
     return [*sentences, *(f"{note}." for note in references(derived))]
-
-
-def findings(result: Result) -> list[str]:
-    """Return the doubts that are printed as sentences."""
-    return [doubt.text for doubt in result.doubts if doubt.word in _FINDINGS]

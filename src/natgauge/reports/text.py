@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from pydantic import JsonValue
@@ -11,13 +11,14 @@ from pydantic import JsonValue
 from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.measurer import Verdict
-from natgauge.notes import Note, NoteWord, count_of
+from natgauge.notes import NoteWord, count_of
 from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.reports import draft
-from natgauge.reports.answers import GRADE_TITLES, Doubted, answers, doubted
+from natgauge.reports.answers import answers
 from natgauge.reports.find_results import read_summary
+from natgauge.reports.graded_doubts import graded
 from natgauge.reports.rows import (
     CACHES,
     IN_ALL,
@@ -93,34 +94,11 @@ def doubt_lines(results: Sequence[Result], *, brief: bool = False) -> list[str]:
         results: the results.
         brief: whether only doubts that could change the answer have their text, and others only their word.
     """
-    number_of = len(results)
 
-    def having(found: Doubted) -> str:
-        return f" ({len(found.names)} of {number_of} results)" if number_of > 1 else ""
+    def having(found: Sequence[int]) -> str:
+        return f" ({len(found)} of {len(results)} results)" if len(results) > 1 else ""
 
-    return graded(((str(at), result.doubts) for at, result in enumerate(results)), having, brief=brief)
-
-
-def graded(
-    named: Iterable[tuple[str, Sequence[Note]]], having: Callable[[Doubted], str], *, brief: bool = False
-) -> list[str]:
-    """Return doubts by grade as lines, as `doubt_lines` does.
-
-    Args:
-        named: names, each with the doubts that it has.
-        having: returns the words that follow the word of a doubt: who has it.
-        brief: whether only doubts that could change the answer have their text, and others only their word.
-    """
-    lines = []
-    for grade, every in doubted(named).items():
-        title = GRADE_TITLES[grade]
-        if brief and grade != "answer":
-            words = ", ".join(f"{each.doubt.word}{having(each)}" for each in every)
-            lines += [f"{title}: {words}."] if words else []
-        else:
-            texts = (f"{each.doubt.word}{having(each)}: {each.doubt.text}. {each.remedy}" for each in every)
-            lines += [f"{title}: {text.rstrip()}" for text in texts]
-    return lines
+    return graded(((at, result.doubts) for at, result in enumerate(results)), having, brief=brief)
 
 
 def headline(result: Result) -> str:

@@ -19,7 +19,7 @@ from natgauge.measurer import Verdict
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
-from natgauge.reports import answers, audit, comparison, labels, text
+from natgauge.reports import answers, audit, comparison, graded_doubts, labels, text
 from natgauge.reports.failures import failures_of
 from natgauge.reports.find_results import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.html import charts, evidence, figures, metrics_table
@@ -27,7 +27,7 @@ from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup
 from natgauge.reports.optional_deps import need
 from natgauge.reports.rows import unit_of
-from natgauge.reports.sheet import SheetRow, below, lines_of
+from natgauge.reports.sheet import SheetRow, lines_of, notes
 from natgauge.words import FRAME_OF
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
@@ -99,7 +99,7 @@ def page(collected: StoredResults) -> str:
         comparisons=[_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)],
         audits=[_audit(stored) for stored in collected.audits],
         tables=list(_parts(_named(lines_of(results), names))) if results else [],
-        below=below(results, lambda at, result: f"{names[at - 1]}, {result.metric}") if results else (),
+        below=notes(results, lambda at, result: f"{names[at - 1]}, {result.metric}") if results else (),
         common=common,
         parameters=list(_parts(parameters)),
         environments=evidence.environments_of(collected.stored, names),
@@ -152,8 +152,8 @@ def _doubts(collected: StoredResults, names: Sequence[str]) -> list[dict[str, An
         for quantity, doubts in gateway.doubts.items()
     ]
     return [
-        {"grade": grade, "title": answers.GRADE_TITLES[grade], "doubts": every}
-        for grade, every in answers.doubted([*of_results, *of_rates]).items()
+        {"grade": grade, "title": graded_doubts.GRADE_TITLES[grade], "doubts": every}
+        for grade, every in graded_doubts.doubted([*of_results, *of_rates]).items()
         if every
     ]
 
@@ -221,7 +221,7 @@ def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
         "title": f"{', '.join(each.label for each in record.compared)} compared with {record.baseline.label}",
         "head": head,
         "rows": rows,
-        "below": shown_as.below,
+        "below": shown_as.notes,
         "common": common,
         "parameters": list(_parts(differing)),
         "folder": str(stored.folder),

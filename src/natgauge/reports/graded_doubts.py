@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doubts of several results by what they could change: one description for text, tables, pages and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from natgauge.notes import GRADES, Grade, Note, NoteWord
+
+NameT = TypeVar("NameT")
+
+#: What the doubts of each grade can do.
+GRADE_TITLES: Final[Mapping[Grade, str]] = {
+    "answer": "Could change the answer",
+    "interval": "Widen the interval",
+    "information": "For information",
+}
+#: What to do about a doubt that could change the answer, where the doubt does not say it itself.
+REMEDIES: Final[Mapping[str, str]] = {
+    "tester limited": "Give the tester more cores, or the device fewer.",
+    "host limited": "Measure on a quieter machine, or keep other work off its cores (natgauge doctor).",
+    "server limited": "Use a faster server, or measure with the tester as the far side.",
+    "link limited": "Use a faster link, or larger frames if their rate is the question.",
+    "undecided": "Measure again on a quieter machine, or with more time (--most-seconds).",
+    "functional": "Measure speed on a machine that is not emulated.",
+    "mixed": "Measure all repetitions with the same versions and settings.",
+    "autocorrelated": "Measure on a quieter machine, with more repetitions that take turns.",
+    "drift": "Find what changed while it was measured, and measure again.",
+    "rare loss": "Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
+    "loss at every rate": "Find out why the device loses frames at every rate.",
+    "collapsed": "See the trials of the results folder for the load at which the device collapsed.",
+    "ended early": "Measure again; the reason is in the doubt.",
+    "unreliable": "Measure with more connections.",
+    "table not emptied": "Give natgauge a command that empties the table (--empty-command).",
+    "real server": "Measure the server alone, or use the tester as the far side.",
+    "tester unknown": "Measure the tester on these ports without the device (natgauge selftest).",
+    "idle cores": "Check the flow hash (RSS) and the number of queues.",
+}
+#: Doubts of a lower grade whose texts are printed below tables: they contain facts on the device that the figure lacks.
+_FINDINGS: Final[frozenset[NoteWord]] = frozenset({"wide spread", "tester on device cores"})
+
+
+@dataclass(frozen=True, slots=True)
+class Doubted(Generic[NameT]):
+    """A doubt, and the results that have it.
+
+    Attributes:
+        doubt: the doubt of the first result.
+        names: names of the results, or of the gateways of a comparison, that have a doubt of this word and grade.
+    """
+
+    doubt: Note
+    names: tuple[NameT, ...]
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it; empty where it could not change the answer, or says it itself."""
+        return REMEDIES.get(self.doubt.word, "") if self.doubt.grade == "answer" else ""
+
+
+def doubted(every: Iterable[tuple[NameT, Iterable[Note]]]) -> Mapping[Grade, Sequence[Doubted[NameT]]]:
+    """Return doubts by grade, each word once.
+
+    Args:
+        every: name and doubts of each result.
+    """
+    having: dict[tuple[Grade, str], list[tuple[Note, NameT]]] = {}
+    for name, doubts in every:
+        for doubt in doubts:
+            having.setdefault((doubt.grade or "information", doubt.word), []).append((doubt, name))
+    found: dict[Grade, list[Doubted[NameT]]] = {grade: [] for grade in GRADES}
+    for (grade, _), pairs in having.items():
+        found[grade].append(Doubted(pairs[0][0], tuple(dict.fromkeys(name for _, name in pairs))))
+    return found
+
+
+def graded(
+    named: Iterable[tuple[NameT, Sequence[Note]]], having: Callable[[Sequence[NameT]], str], *, brief: bool = False
+) -> list[str]:
+    """Return doubts as lines, a word of a grade once; doubts that could change the answer come first.
+
+    Args:
+        named: names, each with the doubts that it has.
+        having: returns the text that follows the word of a doubt: the names that have the doubt.
+        brief: whether only doubts that could change the answer have their text, and others only their word.
+    """
+    lines = []
+    for grade, every in doubted(named).items():
+        title = GRADE_TITLES[grade]
+        if brief and grade != "answer":
+            words = ", ".join(f"{each.doubt.word}{having(each.names)}" for each in every)
+            lines += [f"{title}: {words}."] if words else []
+        else:
+            texts = (f"{each.doubt.word}{having(each.names)}: {each.doubt.text}. {each.remedy}" for each in every)
+            lines += [f"{title}: {text.rstrip()}" for text in texts]
+    return lines
+
+
+def of_columns(every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "") -> list[str]:
+    """Return the doubts of a table's columns as lines, with the columns that have each doubt.
+
+    Args:
+        every: block and heading of each column, and its doubts; the block is empty in a table of one block.
+        noun: precedes the headings of columns, such as "column".
+    """
+    places = [(block, heading) for block, heading, _ in every]
+
+    def having(found: Sequence[tuple[str, str]]) -> str:
+        return f" ({columns(found, noun)})" if len(found) < len(places) else " (all)" if len(places) > 1 else ""
+
+    findings: dict[Note, list[tuple[str, str]]] = {}
+    named = []
+    for block, heading, doubts in every:
+        found = [doubt for doubt in doubts if doubt.word in _FINDINGS]
+        for doubt in found:
+            findings.setdefault(doubt, []).append((block, heading))
+        named.append(((block, heading), [doubt for doubt in doubts if doubt not in found]))
+    texts = (f"{doubt.word}{having(at)}: {doubt.text}." for doubt, at in findings.items())
+    return [*graded(named, having, brief=True), *(f"{GRADE_TITLES['interval']}: {text}" for text in texts)]
+
+
+def columns(places: Sequence[tuple[str, str]], noun: str = "") -> str:
+    """Return the names of columns by block, such as "throughput of x: columns 1, 3"."""
+    blocks: dict[str, list[str]] = {}
+    for block, heading in places:
+        blocks.setdefault(block, []).append(heading)
+    texts = []
+    for block, headings in blocks.items():
+        nouns = f"{noun}{'s' if len(headings) > 1 else ''} " if noun else ""
+        texts.append(f"{block}{': ' if block else ''}{nouns}{', '.join(headings)}")
+    return "; ".join(texts)
