@@ -88,15 +88,19 @@ schemas: $(STAMPS)/installed ## write trial/*.schema.json and records/*.schema.j
 bench: setup $(STAMPS)/bench-packages ## the tester's own speed, beside other generators (root; about 15 minutes)
 	$(BIN)/python -m benchmarks.run
 
-site: $(STAMPS)/installed ## build the documentation as pages with a search, into target/site
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+site: $(STAMPS)/site ## build the documentation as pages with a search, into target/site (no compiler is needed)
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/mkdocs build --strict
 	@echo "target/site/index.html, or with its search: python3 -m http.server --directory target/site"
 
 clean: ## remove what was built (results stay)
 	rm -rf target $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(STAMPS)/packages: tools/debian-packages.txt tools/install-packages
+$(STAMPS)/packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/venv
 	tools/install-packages build run
+	@touch $@
+
+$(STAMPS)/venv: tools/install-packages
+	tools/install-packages
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"natgauge needs Python >= 3.11, \
 	$(PYTHON) is {sys.version.split()[0]}: make setup PYTHON=/path/to/newer/python3")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -104,6 +108,13 @@ $(STAMPS)/packages: tools/debian-packages.txt tools/install-packages
 
 $(STAMPS)/%-packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/packages
 	tools/install-packages $*
+	@touch $@
+
+# The pages are made of the Python sources, without the package that is built of them.
+$(STAMPS)/site: pyproject.toml | $(STAMPS)/venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c 'import tomllib; \
+	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*project["dependencies"], *project["optional-dependencies"]["site"])')
 	@touch $@
 
 # cargo runs first, with its progress shown; pip then finds everything built.
