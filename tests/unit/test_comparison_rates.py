@@ -136,6 +136,21 @@ def test_a_known_ratio_lies_in_the_interval_that_is_told(world: World, capsys: p
     assert all(low < high for one in rounds for each in one["rates"].values() for low, high in each.values())
 
 
+def test_a_loss_at_every_rate_can_be_tolerated(world: World) -> None:
+    """A translator that writes a checksum of 0 loses such a share in the next one, and has no zero-loss rate."""
+    world.gateways[0] = world.gateways[2] = {"loses_share": 0.001}
+    world.gateways[1] = {"establishes": 16_000.0}
+    asked: dict[str, Any] = {"connections": 20_000, "seed": 7, "quantities": "new"}
+    with pytest.raises(BrokenError):
+        natgauge.compare(*ASKED[1:3], **asked)
+    found = natgauge.compare(*ASKED[1:3], **asked, loss_tolerance="0.2%").result
+    estimate = found.estimates[0]
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert estimate.low <= 1.25 <= estimate.high
+    assert "up to 0.200% of the frames could be lost in a passing trial" in text(found)
+
+
 def test_the_same_gateway_twice_shows_no_difference(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*ASKED, "--quantities", "new"]) == 0
     out = capsys.readouterr().out
@@ -389,6 +404,7 @@ def test_a_trial_that_an_earlier_loss_made_too_long_is_explained_by_that_loss(
         ),
         (("jool-nat64", "nftables-nat44"), {}, "nftables-nat44: is of kind nat44 ipv4 .* they do different work"),
         (("nftables-nat44", "nftables-nat44"), {"by": "rates", "core": 1}, "core: 1 is for slices"),
+        (("nftables-nat44", "nftables-nat44"), {"loss_tolerance": "1%"}, "loss_tolerance: 1.0000% is for searches"),
         (("nftables-nat44:lab=wire", "nftables-nat44"), {}, "initiator-port is missing"),
         (("nftables-nat44:lab=moon", "nftables-nat44"), {}, "lab: 'moon' is unknown"),
     ],

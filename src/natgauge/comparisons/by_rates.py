@@ -37,6 +37,7 @@ from natgauge.measurements.conditions import with_receiver, without_search
 from natgauge.measurements.measure import parameters_of
 from natgauge.paired.voids import VoidRounds
 from natgauge.procedures.kit.result.frame_counts import losses
+from natgauge.procedures.kit.result.notes import tolerance_note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.queues import LEAST_WAIT_SECONDS, waits
 from natgauge.procedures.kit.search.rate_search import SearchSettings
@@ -114,6 +115,7 @@ class ByRates:
         """
         self._observer, self._quantities, self._seed = observer, quantities, options.seed or 0
         self._goal = goal_of(options)
+        self._search_settings = {**SEARCH, "loss_tolerance": options.loss_tolerance}
         self._placement = options.placement or "isolated"
         every = [*gateways, gateways[0].control()]
         self._all = [self._rated(gateway, number) for number, gateway in enumerate(every)]
@@ -121,6 +123,7 @@ class ByRates:
         self.stage = f"comparing {', '.join(self.labels)} by their highest rates, in turn"
         self._voids = VoidRounds("compare", "search", 'see what it does with "natgauge measure throughput"')
         self.notes = self._voids.notes
+        self.notes.extend(tolerance_note(options.loss_tolerance))
         self._made = ExitStack()
         # With given ports, or different settings of the whole machine, only one gateway can run at a time.
         own_labs = all(gateway.lab_kind.shares_core for gateway in gateways)
@@ -162,7 +165,7 @@ class ByRates:
         """Return all choices, for the results folder."""
         return {
             "gateways": {rated.label: {"recipe": rated.bench.recipe.origin} for rated in self._all},
-            "search": SEARCH,
+            "search": self._search_settings,
         }
 
     def devices(self) -> Mapping[str, object]:
@@ -260,7 +263,7 @@ class ByRates:
         bench = Bench(cell, self._observer)
         for quantity in self._quantities:
             # Refuse an impossible search before any lab is made.
-            _planned(bench, quantity)
+            self._planned(bench, quantity)
         return RatedGateway(
             gateway.label,
             cell,
@@ -274,7 +277,7 @@ class ByRates:
                 f"{rated.label}: runs on an emulated machine; its figures show that it works, not how fast it is, and "
                 "cannot be compared: use a host with KVM, or measure the gateway alone"
             )
-        planned = {quantity: _planned(rated.bench, quantity) for quantity in self._quantities}
+        planned = {quantity: self._planned(rated.bench, quantity) for quantity in self._quantities}
         # One configuration for all searches, because it does not change between them.
         demand = max((each.demand for each in planned.values()), key=lambda demand: demand.after_seconds)
         demand = replace(demand, sharing=self._sharing)
@@ -316,7 +319,7 @@ class ByRates:
             search = procedure.once(ready.measurer, settings, known, self._observer.event)
         except TimeUpError as error:
             searched.add_void()
-            return "; ".join([str(error), *_earlier_losses(rated, quantity)])
+            return "; ".join([str(error), *self._earlier_losses(rated, quantity)])
         if search.value:
             rated.found[quantity] = search
             if quantity not in rated.receivers:
@@ -336,7 +339,7 @@ class ByRates:
             TimeUpError: as `Procedure.once`.
         """
         ready = rated.ready[quantity]
-        planned = _planned(rated.bench, "new")
+        planned = self._planned(rated.bench, "new")
         search = planned.procedure.once(ready.measurer, planned.settings, None, self._observer.event)
         if not search.value:
             raise BrokenError(f'compare: {rated.label}: no connection rate passed; see "natgauge measure"')
@@ -350,26 +353,24 @@ class ByRates:
         subject = Subject(rated.label, quantity, other.nanoseconds, None, len(pairs(baseline, other)), limits)
         return estimate_of(subject, ratio, bias, goal)
 
+    def _earlier_losses(self, rated: RatedGateway, quantity: Quantity) -> Iterator[str]:
+        """Yield the losses of the earlier searches whose rates decide how long the first trial takes."""
+        for each in dict.fromkeys(("new", quantity)):
+            if each in rated.found:
+                lost = losses(rated.found[each].attempts, self._planned(rated.bench, each).procedure.unit)
+                if lost:
+                    yield f"in the search before, {lost}"
 
-def _earlier_losses(rated: RatedGateway, quantity: Quantity) -> Iterator[str]:
-    """Yield the losses of the earlier searches whose rates decide how long the first trial takes."""
-    for each in dict.fromkeys(("new", quantity)):
-        if each in rated.found:
-            lost = losses(rated.found[each].attempts, _planned(rated.bench, each).procedure.unit)
-            if lost:
-                yield f"in the search before, {lost}"
+    def _planned(self, bench: Bench, quantity: Quantity) -> Planned:
+        """Plan the search for the rate of a quantity on a bench.
 
-
-def _planned(bench: Bench, quantity: Quantity) -> Planned:
-    """Plan the search for the rate of a quantity on a bench.
-
-    Raises:
-        UsageError: the bench cannot measure it.
-    """
-    if quantity != "new":
-        return bench.plan("throughput", {**SEARCH, "directions": quantity})
-    settings: dict[str, object] = dict(SEARCH)
-    if waits(bench.lab.placement, bench.recipe.own_processes):
-        # As short as in a trial of the throughput, because the time for N connections is not known beforehand.
-        settings["frame_timeout_seconds"] = LEAST_WAIT_SECONDS
-    return bench.plan("connection-rate", settings)
+        Raises:
+            UsageError: the bench cannot measure it.
+        """
+        settings = dict(self._search_settings)
+        if quantity != "new":
+            return bench.plan("throughput", {**settings, "directions": quantity})
+        if waits(bench.lab.placement, bench.recipe.own_processes):
+            # As short as in a trial of the throughput, because the time for N connections is not known beforehand.
+            settings["frame_timeout_seconds"] = LEAST_WAIT_SECONDS
+        return bench.plan("connection-rate", settings)

@@ -58,6 +58,7 @@ class CompareOptions:
         fail_above: increase of cost that is to be detected, as a share, 0.001 to 10; replaces `resolve` as the goal.
         most_seconds: longest time of the comparison, 1 to 86400 s.
         unlike: whether gateways of different kinds, or with different numbers of devices, may be compared.
+        loss_tolerance: share of the frames that a passing trial may lose, by rates; 0 <= share <= 0.5.
         slice_frames: frames of one slice, 64 to 65536.
         core: core of the tester and of all gateways, by slices; None = the least busy core.
         seed: seed of all pseudorandom choices, 0 to 2**64 - 1.
@@ -120,6 +121,14 @@ class CompareOptions:
     )
     unlike: bool = field(
         default=False, metadata=described("Allow gateways of different kinds, or with different numbers of devices")
+    )
+    loss_tolerance: float = field(
+        default=0.0,
+        metadata=described(
+            "Largest share of lost frames in a passing trial, by rates",
+            "share",
+            partial(share_in, lowest=0.0, highest=0.5),
+        ),
     )
     slice_frames: int = field(
         default=USUAL_FRAMES,
@@ -234,6 +243,11 @@ def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGatew
                 f"{gateway.label}: {own}: by slices all gateways run on one core, in identical labs; choose the core "
                 "with --core, or add --by rates"
             )
+    if by == "slices" and options.loss_tolerance:
+        raise UsageError(
+            f"loss_tolerance: {options.loss_tolerance:.4%} is for searches; by slices all frames must arrive; "
+            "leave it out, or add --by rates"
+        )
     if by == "rates" and options.core is not None:
         raise UsageError(
             f"core: {options.core} is for slices; by rates write cores and sender_cores after a gateway's name"

@@ -132,6 +132,7 @@ class CompareKeywords(TypedDict, total=False):
     fail_above: float | str | None
     most_seconds: float | None
     unlike: bool | None
+    loss_tolerance: float | str | None
     slice_frames: int | None
     core: int | None
     seed: int | None

@@ -190,7 +190,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
             *(buffer_notes(bursts, sent, self.throughput) if bursts else ()),
             *([Note("tester", late)] if self.late else ()),
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 9004 section 5"),
-            *tolerance_note(self.settings),
+            *tolerance_note(self.settings.loss_tolerance),
         ]
 
     @property

@@ -132,7 +132,7 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         full = f"100 % is {self.full:.0f} frames/s {self.settings.each_direction}, {self.meaning}"
-        return [Note("throughput", full), *tolerance_note(self.settings)]
+        return [Note("throughput", full), *tolerance_note(self.settings.loss_tolerance)]
 
 
 def shares_of(step: float) -> Iterator[float]:

@@ -173,7 +173,7 @@ class _TableCapacity(Repetitions[TableCapacitySettings]):
             f"method {settings.method}, C0 {settings.first}, alpha {settings.alpha:g}, beta {settings.beta:g}, "
             f"gamma {settings.gamma:g}"
         )
-        return [Note("method", method), *tolerance_note(settings)]
+        return [Note("method", method), *tolerance_note(settings.loss_tolerance)]
 
 
 class _Capacity:

@@ -208,7 +208,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
             self._own_note(),
             *self._together_note(),
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 8219 section 7"),
-            *tolerance_note(self.settings),
+            *tolerance_note(self.settings.loss_tolerance),
         ]
 
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:

@@ -40,11 +40,11 @@ def excused_text(excused: int, trials: int) -> str:
     return f"{excused} of {trials} trials were excused: disturbances explain why they failed"
 
 
-def tolerance_note(settings: TrialSettings) -> list[Note]:
-    """RFC 9693 counts no loss; a tolerance belongs to the metric's name."""
-    if settings.loss_tolerance == 0:
+def tolerance_note(share: float) -> list[Note]:
+    """Return a note on the share of the frames that a passing trial may lose; RFC 9693 tolerates no loss."""
+    if share == 0:
         return []
-    return [Note("settings", f"up to {settings.loss_tolerance:.3%} of the frames could be lost in a passing trial")]
+    return [Note("settings", f"up to {share:.3%} of the frames could be lost in a passing trial")]
 
 
 def zero_checksum_note(settings: TrialSettings, measurements: Iterable[Measurement]) -> list[Note]:

@@ -57,7 +57,7 @@ class SearchedRate(Repetitions[SearchT]):
         length, settings = self.length(), self.settings
         queued = queues.queue_note(measurements, settings, length.symbol, length.advice)
         short = late_frames.short_note(measurements, settings.placement, settings.error, length.advice)
-        return [*tolerance_note(settings), *queued, *short]
+        return [*tolerance_note(settings.loss_tolerance), *queued, *short]
 
 
 def most_too_high(repetition: Measurement, settings: SearchSettings) -> float:
