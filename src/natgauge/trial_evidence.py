@@ -125,5 +125,5 @@ class TrialEvidence:
 
     @property
     def established(self) -> int | None:
-        """The device's own count, where it speaks of phase 1."""
+        """The device's own count, where it is that of phase 1."""
         return None if self.restarted or not self.connections else self.table_count_after

@@ -181,7 +181,7 @@ def _queue_full(evidence: TrialEvidence) -> Judgement | None:
 
 
 def _not_offered(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
-    """A trial whose frames did not all reach the port never passes (RFC 2544 section 26.1 speaks of offered frames)."""
+    """A trial whose frames did not all reach the port never passes (RFC 2544 section 26.1 is about offered frames)."""
     counts = stream.counts
     # Skipped frames are excused only where loss was tolerated and connections really are missing.
     missing = evidence.stored < evidence.connections

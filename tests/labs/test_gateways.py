@@ -350,4 +350,4 @@ def test_a_daemon_that_died_is_noticed() -> None:
         gateway.start()
         bench.device.run('kill -KILL "$(cat "$NG_WORK/tayga.pid")"; sleep 0.2')
         with pytest.raises(BrokenError, match="is not ready any more"):
-            gateway.confirm_standing()
+            gateway.confirm_ready()

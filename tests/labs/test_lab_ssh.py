@@ -367,7 +367,7 @@ def test_a_host_key_that_is_not_known_or_has_changed_is_refused(far: FarMachine,
 
 def test_a_machine_that_wants_a_password_is_refused(far: FarMachine, tmp_path: Path) -> None:
     with written(far.folder / "authorized", ""):
-        assert "wants a password" in str(refused(far, tmp_path))
+        assert "asks for a password" in str(refused(far, tmp_path))
 
 
 def test_interfaces_that_cannot_be_taken_are_refused(far: FarMachine, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class Part(Gateway):
         """One for each connection."""
         return {"drop": self.holds}
 
-    def confirm_standing(self) -> None:
+    def confirm_ready(self) -> None:
         """Noted."""
         self._note("confirm")
 
@@ -93,7 +93,7 @@ def test_the_one_that_holds_the_state_is_asked_and_all_are_emptied_and_restarted
     assert (device.count(), device.empty_timed()) == (7, 7.0)
     device.empty()
     device.restart()
-    device.confirm_standing()
+    device.confirm_ready()
     device.restart_under_load()
     assert log == [
         *("ce empty", "pe empty", "ce restart", "pe restart", "ce confirm", "pe confirm", "pe restart under load")

@@ -135,7 +135,7 @@ def test_unequal_and_shared_cores_are_recorded_by_device() -> None:
         ({"cores": {"ce": (2,), "pe": (3,)}, "placement": "shared"}, "cores by device: in the shared placement"),
         ({"cores_each": 2, "placement": "shared"}, "cores each: in the shared placement"),
         ({"cores_each": 3}, "3 for each of 2 devices and 1 of the tester are 7 cores, this machine has 6; use fewer"),
-        ({"cores_each": 3, "sender_cores": (0,)}, "3 for each of 2 devices are 6 cores, this machine has 5 beside"),
+        ({"cores_each": 3, "sender_cores": (0,)}, "3 for each of 2 devices are 6 cores, this machine has 5 in"),
         ({"cores_each": 1, "cores": (2, 3)}, "cores each: cores names the cores, too; leave one out"),
     ],
 )

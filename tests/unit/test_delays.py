@@ -11,7 +11,6 @@ from natgauge.measurer import Delays, Variation
 from natgauge.procedures.kit.result.delay_statistics import (
     delay_variation,
     inter_packet_variations,
-    packet_delay_variations,
     percentile_of,
     percentile_within,
     recorded,
@@ -25,14 +24,12 @@ EXAMPLE = [20.0, 10.0, 20.0, 25.0, 20.0]
 
 def test_the_example_of_rfc_5481() -> None:
     assert inter_packet_variations(EXAMPLE) == [-10, 10, 5, -5]
-    assert packet_delay_variations(EXAMPLE) == [10, 0, 10, 15, 10]
     assert delay_variation(recorded(EXAMPLE)) == 15
     assert recorded(EXAMPLE).variation == Variation(4, -10, 10, ((-10, -10, 1), (-5, -5, 1), (5, 5, 1), (10, 10, 1)))
 
 
 def test_a_lost_frame_takes_two_differences_and_no_delay_of_others() -> None:
     assert inter_packet_variations([20, 10, None, 25, 20]) == [-10, None, None, -5]
-    assert packet_delay_variations([20, 10, None, 25, 20]) == [10, 0, None, 15, 10]
     lossy = recorded([20, 10, None, 25, 20])
     assert (lossy.frames, lossy.minimum, lossy.maximum, lossy.mean) == (4, 10, 25, 18.75)
     assert lossy.variation is not None

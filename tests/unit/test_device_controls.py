@@ -169,7 +169,7 @@ class Forgetful(FakeTable):
         self._answers()
         return self.engine.requests[-1].connections if len(self.engine.requests) > self.seen else 0
 
-    def confirm_standing(self) -> None:
+    def confirm_ready(self) -> None:
         """It stands, where it answers."""
         self._answers()
 
@@ -302,7 +302,7 @@ class Booting:
             raise BrokenError("count command: ended with status 255")
         return self.engine.requests[-1].connections if len(self.engine.requests) > self.seen else 0
 
-    def confirm_standing(self) -> None:
+    def confirm_ready(self) -> None:
         """Each look brings it nearer."""
         self.looks -= 1
         if self.looks <= 0:

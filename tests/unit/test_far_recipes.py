@@ -93,7 +93,7 @@ def test_a_whole_life(recipe: Recipe, device: FarDevice) -> None:
         assert gateway.version() == (f"{recipe.system} 7.6",)
         assert all(isinstance(number, int) for number in gateway.faults().values())
         assert gateway.empty_timed() > 0
-        gateway.confirm_standing()
+        gateway.confirm_ready()
         settings = gateway.settings()
         assert settings.knobs["udp_timeout"] == 230
         assert settings.found["udp_timeout"] == (120 if "ipfw" in recipe.name else 30)
@@ -184,7 +184,7 @@ def test_a_gateway_that_was_turned_off_does_not_stand_any_more(recipe: Recipe, t
     gateway.start()
     device.change(pf={"enabled": False}, ipfw={"rules": {}})
     with pytest.raises(BrokenError, match="is not ready any more"):
-        gateway.confirm_standing()
+        gateway.confirm_ready()
 
 
 def test_a_count_that_lags_is_waited_for_and_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ WIRE = {
             {"placement": "isolated"},
             f"far side knot: the sender's and the device's cores (0,1) {NO_CORE}leave one out of --cores, or let",
         ),
-        (1, {}, f"far side knot: the sender's and the device's cores (0) {NO_CORE}it wants a core of its own"),
+        (1, {}, f"far side knot: the sender's and the device's cores (0) {NO_CORE}it needs a core of its own"),
         (2, {"sender_cores": "0", "server_cores": "0"}, "server cores: core 0 is a sender's, which keeps it busy"),
         (2, {"server_cores": "0-1"}, "server cores 0,1: leave none for the sender; use fewer"),
         (2, {"server_cores": "7"}, "server cores: core 7 cannot be used here"),

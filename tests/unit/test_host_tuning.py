@@ -135,7 +135,7 @@ def test_killed_at_any_moment_everything_is_put_back(made: Made, monkeypatch: py
     """Before each change, and after it before it is noted what the driver made of it."""
     before = made.state()
     moments = 0
-    write, tell = TunedMachine.write, TunedMachine.tell
+    write, tell = TunedMachine.write, TunedMachine.set_ethtool
 
     def until(limit: int) -> int:
         """Tune, killed at this moment; how many there were."""
@@ -157,7 +157,7 @@ def test_killed_at_any_moment_everything_is_put_back(made: Made, monkeypatch: py
 
         with monkeypatch.context() as patched:
             patched.setattr(TunedMachine, "write", around(write))
-            patched.setattr(TunedMachine, "tell", around(tell))
+            patched.setattr(TunedMachine, "set_ethtool", around(tell))
             with suppress(_KilledError):
                 made.tune("eth1")
         return passed
@@ -181,7 +181,7 @@ def test_a_kill_in_the_middle_of_restoring_loses_nothing(made: Made, monkeypatch
         raise _KilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr(TunedMachine, "tell", killed)
+        patched.setattr(TunedMachine, "set_ethtool", killed)
         with pytest.raises(_KilledError):
             made.restore()
     assert made.state() != before
@@ -259,12 +259,12 @@ def test_a_process_that_ends_while_all_are_listed_is_passed_over(made: Made) -> 
 
 
 def test_rates_that_a_driver_rounds_are_still_ours(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    tell = TunedMachine.tell
+    tell = TunedMachine.set_ethtool
 
     def rounded(self: TunedMachine, verb: str, port: str, *words: str) -> None:
         tell(self, verb, port, *["3" if word == "4" else word for word in words])
 
-    monkeypatch.setattr(TunedMachine, "tell", rounded)
+    monkeypatch.setattr(TunedMachine, "set_ethtool", rounded)
     assert made.tune("eth1")["queues", "eth1"].text == "combined 2 -> combined 3"
     assert made.restore()["queues", "eth1"].done == "restored"
 

@@ -91,7 +91,7 @@ class FakeTable:
         """A table of 320 octets a connection, and what the rest of the machine holds."""
         return {"conntrack": ObjectCache(self.count(), 256), "extension": ObjectCache(500 + self.count(), 64)}
 
-    def confirm_standing(self) -> None:
+    def confirm_ready(self) -> None:
         """It does as long as it is not dead."""
         if self.dead:
             raise BrokenError("device: gone")

@@ -272,7 +272,7 @@ def test_frames_are_timed_only_where_something_stands_beside() -> None:
 @pytest.mark.parametrize("breaks", [False, True])
 def test_a_device_that_did_not_outlive_slices_is_started_anew(breaks: bool) -> None:  # noqa: FBT001
     class Gone(Played):
-        def confirm_standing(self) -> None:
+        def confirm_ready(self) -> None:
             raise BrokenError("no answer")
 
     subject = measurer(Gone)

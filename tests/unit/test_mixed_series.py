@@ -17,7 +17,7 @@ from natgauge import procedures
 from natgauge.analysis.comparing import comparable
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.errors import HostError
-from natgauge.measurements.conditions import with_beside
+from natgauge.measurements.conditions import with_neighbours
 from natgauge.procedures.kit.repetitions import join
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
@@ -84,7 +84,7 @@ def test_a_series_of_one_device_is_not_mixed_whatever_its_seeds_and_cores() -> N
 
 
 def test_a_worker_that_joined_later_makes_a_series_mixed_and_shared() -> None:
-    alone, beside = parameters(), with_beside(parameters(), {"beside": 1})
+    alone, beside = parameters(), with_neighbours(parameters(), {"beside": 1})
     for every in ([alone, beside, beside, beside], [beside, alone, alone, alone]):
         found = series(every)
         assert {"mixed", "machine shared"} <= set(words(found))

@@ -124,7 +124,7 @@ def test_source_addresses_that_a_stateless_translator_does_not_map_are_refused(s
         (TrafficOptions(source_addresses="10.0.0.1-10.0.0.9"), ("source addresses", "10.0.0.1", "device's own")),
         (TrafficOptions(destination_addresses="198.19.0.1"), ("destination addresses", "device's own")),
         (TrafficOptions(source_addresses="10.0.0.300"), ("source addresses", "not an IP address")),
-        (TrafficOptions(source_addresses="2001:2::5"), ("source addresses", "IPv6", "speaks IPv4")),
+        (TrafficOptions(source_addresses="2001:2::5"), ("source addresses", "IPv6", "uses IPv4")),
         (TrafficOptions(source_addresses="10.9.0.2"), ("source addresses", "10.0.0.0/16")),
         (TrafficOptions(destination_addresses="8.8.8.8"), ("destination addresses", "not a test address")),
         (TrafficOptions(source_addresses="10.0.255.255"), ("source addresses", "broadcast")),

@@ -66,5 +66,5 @@ def test_it_measures_with_all_that_every_metric_has() -> None:
     (phase1_rate,) = {plan.phase1_rate for plan in gateway.plans if plan.phase2}
     assert phase1_rate == pytest.approx(1e5, rel=0.1)
     assert any("0.5 of the connection rate" in note.text for note in result.notes)
-    assert any("RFC 2544 section 24 wants 60 s" in note.text for note in result.notes)
+    assert any("RFC 2544 section 24 requires 60 s" in note.text for note in result.notes)
     assert any("were INVALID and not counted" in note.text for note in result.notes)

@@ -59,7 +59,7 @@ def test_the_longest_burst_tells_the_buffer() -> None:
     assert result.figures["corrected_buffer_seconds"].median == pytest.approx(512e-6, rel=0.01)
     assert result.figures["implied_buffer_seconds"].median == pytest.approx(731e-6, rel=0.01)
     assert all(float(one.value).is_integer() for one in result.measurements)
-    assert any("RFC 9004 section 5 wants 50" in note.text for note in result.notes)
+    assert any("RFC 9004 section 5 requires 50" in note.text for note in result.notes)
 
 
 def test_the_search_begins_where_the_ring_before_the_device_is_full() -> None:

@@ -178,7 +178,7 @@ def test_a_non_monotonic_device_gets_an_answer_that_passed() -> None:
 
 
 def test_short_trials_are_noted_against_the_rfc() -> None:
-    assert any("RFC 2544 section 24 wants 60 s" in note.text for note in measure(Gateway()).notes)
+    assert any("RFC 2544 section 24 requires 60 s" in note.text for note in measure(Gateway()).notes)
     assert not any("RFC 2544" in note.text for note in measure(Gateway(), trial_seconds=60.0).notes)
 
 

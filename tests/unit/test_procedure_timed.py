@@ -197,7 +197,7 @@ def test_a_trial_with_stalls_counts_where_all_others_say_nothing_for_another_rea
     assert result.trials == {"PASS": 1, "FAIL": 0, "INVALID": 2, "COLLAPSED": 0}
     assert result.figures["worst_case_latency_without_stalls_us"].median == pytest.approx(10)
     (doubt,) = stalls_doubt(result)
-    assert "in the only trial that speaks of the device: worst_case_latency_us_from_initiator is 2.5e+04, and" in doubt
+    assert "in the only trial that measured the device: worst_case_latency_us_from_initiator is 2.5e+04, and" in doubt
 
 
 def test_frames_above_a_percentile_do_not_move_it_but_an_extreme() -> None:

@@ -146,7 +146,7 @@ def test_a_vpp_whose_memory_does_not_suffice_collapses_and_comes_back(tmp_path: 
         assert re.search(r"vpp was ended by SIGABRT \(core dump: \S*/work/core\.vpp\)", str(died.value))
         assert str(died.value).endswith("; it last said: Out-of-memory, calling os_panic().")
         with pytest.raises(BrokenError) as again:
-            gateway.confirm_standing()
+            gateway.confirm_ready()
         assert str(again.value) == str(died.value)
         (device.work / "core.vpp").unlink()
         gateway.restart()
@@ -178,7 +178,7 @@ def test_a_process_is_waited_for_and_killed_when_it_does_not_end(
     gateway.start()
     pid = int((device.work / "mine.pid").read_text())
     assert not gone(pid)
-    gateway.confirm_standing()
+    gateway.confirm_ready()
     began = time.monotonic()
     gateway.stop()
     assert 0.9 < time.monotonic() - began < 6
@@ -203,11 +203,11 @@ def test_a_process_that_was_killed_is_noticed(device: FarDevice, mine: Callable[
     device.run(quick.start)
     time.sleep(0.3)
     (device.work / "ready").write_text("")
-    again.confirm_standing()
+    again.confirm_ready()
     os.kill(int((device.work / "mine.pid").read_text()), signal.SIGKILL)
     time.sleep(0.3)
     with pytest.raises(BrokenError, match="mine was ended by SIGKILL; it said nothing"):
-        again.confirm_standing()
+        again.confirm_ready()
     device.run(quick.stop)
 
 

@@ -301,7 +301,7 @@ def test_a_gateway_that_could_not_be_set_repeats_the_first_cause(machine: Path) 
 
 
 @pytest.mark.usefixtures("machine")
-@pytest.mark.parametrize("ask", [Gateway.count, Gateway.empty, Gateway.confirm_standing])
+@pytest.mark.parametrize("ask", [Gateway.count, Gateway.empty, Gateway.confirm_ready])
 def test_a_command_that_only_looks_or_empties_may_be_asked_again(ask: Callable[[Gateway], object]) -> None:
     """One lost connection left the gateway broken, and every later trial was a collapse."""
     device = FakeDevice()

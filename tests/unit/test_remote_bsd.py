@@ -17,7 +17,7 @@ from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import Layout, layout
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import SshHost
-from natgauge.labs.ssh.segment import ways
+from natgauge.labs.ssh.segment import work_of
 from natgauge.words import Family
 
 OPENBSD = r"""
@@ -176,9 +176,9 @@ def laid(
     monkeypatch.setattr("natgauge.labs.ssh.layout.DIRECTORY", str(folder))
     blueprint = NetnsLab("x", initiator_family=family, responder_family="ipv4", devices=("work",))
     # Whatever a machine does not tell is passed over.
-    looked = device.run("set +eu\n" + ways(system).script(("em1", "em2")))
+    looked = device.run("set +eu\n" + work_of(system).script(("em1", "em2")))
     assert looked.status == 0, looked.stderr
-    return device, layout("x", ("work",), blueprint.cables, ("em1", "em2")), ways(system).read(looked.stdout)
+    return device, layout("x", ("work",), blueprint.cables, ("em1", "em2")), work_of(system).read(looked.stdout)
 
 
 @pytest.mark.parametrize("system", ["OpenBSD", "FreeBSD"])
@@ -192,7 +192,7 @@ def test_a_machine_is_looked_at_made_a_device_and_given_back(
     assert facts.management == {"em0"}
     before = device.state
     for _ in range(2):
-        made = device.run(ways(system).make(plan, facts))
+        made = device.run(work_of(system).make(plan, facts))
         assert made.status == 0, made.stderr
     interfaces = device.state["interfaces"]
     assert interfaces["em1"]["inet" if family == "ipv4" else "inet6"] == (
@@ -205,7 +205,7 @@ def test_a_machine_is_looked_at_made_a_device_and_given_back(
     device.run("sysctl net.inet.ip.forwarding=1 > /dev/null")
     (device.work / "undo.forwarding").write_text("sysctl net.inet.ip.forwarding=0 > /dev/null\n")
     for _ in range(2):
-        undone = device.run(f"set -eu\n{ways(system).undo(plan, facts)}")
+        undone = device.run(f"set -eu\n{work_of(system).undo(plan, facts)}")
         assert undone.status == 0, undone.stderr
     assert device.state == before
 
@@ -215,7 +215,7 @@ def test_what_a_gateway_wrote_down_and_cannot_be_undone_is_told(
 ) -> None:
     device, plan, facts = laid(tmp_path, "OpenBSD", "ipv4", monkeypatch)
     (device.work / "undo.pf").write_text("pfctl -q -f /nowhere/at/all\n")
-    assert device.run(f"set -eu\n{ways('OpenBSD').undo(plan, facts)}").status != 0
+    assert device.run(f"set -eu\n{work_of('OpenBSD').undo(plan, facts)}").status != 0
 
 
 def test_its_memory_is_what_is_free_or_inactive(tmp_path: Path) -> None:
@@ -231,5 +231,5 @@ def test_its_memory_is_what_is_free_or_inactive(tmp_path: Path) -> None:
 
 
 def test_systems_that_nobody_knows_are_looked_at_as_linux_is() -> None:
-    assert ways("SunOS") is ways("Linux")
-    assert ways("NetBSD").read("== system\nNetBSD\n").system == "NetBSD"
+    assert work_of("SunOS") is work_of("Linux")
+    assert work_of("NetBSD").read("== system\nNetBSD\n").system == "NetBSD"

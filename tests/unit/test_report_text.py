@@ -111,7 +111,7 @@ def contradictions(number: int) -> list[Note]:
 
 
 def test_many_contradictions_are_one_line_and_one_stays_as_it_is() -> None:
-    other = Note("settings", "trials of 0.5 s; RFC 2544 section 24 wants 60 s")
+    other = Note("settings", "trials of 0.5 s; RFC 2544 section 24 requires 60 s")
     text = shown([1.0], 1.0, [], [*contradictions(4), other])
     assert text.count("contradictions") == 1
     assert "  Note: 4 contradictions: loads that passed and failed when they were tried again" in text
@@ -201,7 +201,7 @@ DOUBTED = (
     Note("unreliable", "the times spread over more than their difference"),
 )
 NOTED = (
-    Note("settings", "trials of 0.5 s; RFC 2544 section 24 wants 60 s"),
+    Note("settings", "trials of 0.5 s; RFC 2544 section 24 requires 60 s"),
     Note("device", "the device kept 3 connections too many"),
 )
 

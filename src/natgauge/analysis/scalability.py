@@ -87,7 +87,7 @@ class Comparison:
         bound: whether the true value is equal to `value` (""), at most or at least it, where something other than the
             device limited one of the results.
         doubt: reason for a missing value although a result of the right kind exists; empty otherwise.
-        beside: index, from 0, of the result that has this reason; None = the result itself.
+        other: index, from 0, of the result that has this reason; None = the result itself.
         note: remark on the value for the reader.
         reference: result that this result is compared with.
     """
@@ -95,7 +95,7 @@ class Comparison:
     value: float | None = None
     bound: Bound = ""
     doubt: str = ""
-    beside: int | None = None
+    other: int | None = None
     note: str = ""
     reference: Result | None = None
 
@@ -265,9 +265,9 @@ def _compare(
         return Comparison(doubt=FUNCTIONAL)
     place, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
     if differences:
-        return Comparison(doubt=_difference_texts(differences), beside=place)
+        return Comparison(doubt=_difference_texts(differences), other=place)
     if contrast.bounds(other)[1] <= 0:
-        return Comparison(doubt="its median is 0", beside=place)
+        return Comparison(doubt="its median is 0", other=place)
     return _bounded(result, other, place, compute)
 
 
@@ -281,7 +281,7 @@ def _bounded(result: Result, other: Result, place: int, compute: Callable[[float
     if (least > 0) == math.isfinite(most):
         left = f"between {least:.4g} and {most:.4g} times as much" if least else "anything"
         limits = " and ".join(dict.fromkeys(compared.limited_by for compared in (result, other)))
-        return Comparison(doubt=f"limited by {limits}: it may be {left}", beside=place)
+        return Comparison(doubt=f"limited by {limits}: it may be {left}", other=place)
     rises = compute(2.0, 1.0) > compute(1.0, 1.0)
     bound: Bound = "<=" if rises == math.isfinite(most) else ">="
     return Comparison(compute(most if math.isfinite(most) else least, 1.0), bound, reference=other)

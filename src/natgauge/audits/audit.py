@@ -61,7 +61,7 @@ def audit(
     *,
     results: str | Path = RESULTS,
     observe: Observer | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
     **choices: Unpack[AuditKeywords],
 ) -> Audited:
     """Examine what one gateway does, requirement by requirement; all changes to the host are undone.
@@ -70,7 +70,7 @@ def audit(
         dut: name of a gateway's recipe, or the path of a recipe file.
         results: folder in which the results folder is made.
         observe: receives the stages of the work.
-        tell: receives facts that the user must know beforehand, such as the length of a wait.
+        notify: receives facts that the user must know beforehand, such as the length of a wait.
         choices: the options of `natgauge audit`, with "_" for "-".
 
     Raises:
@@ -96,7 +96,7 @@ def audit(
         with PacketSockets(bench.lab) as sockets:
             examiner = examiner_of(bench, Network(sockets, sides))
             examiner.network.resolve()
-            _watch(examiner, chosen, request.options.wait, observer, tell)
+            _watch(examiner, chosen, request.options.wait, observer, notify)
             audited = [_kept(one, store, bench.recipe) for one in examine(examiner, chosen, observer.stage)]
             found = {
                 transport: BehaviourClasses(**cast("Any", named)) for transport, named in classes(examiner).items()
@@ -125,14 +125,14 @@ def audit(
 
 
 def _watch(
-    examiner: Examiner, chosen: Sequence[Requirement], wait: float, observer: Observer, tell: Callable[[str], None]
+    examiner: Examiner, chosen: Sequence[Requirement], wait: float, observer: Observer, notify: Callable[[str], None]
 ) -> None:
     """Measure the time-outs that the requirements need, after saying how long it takes at most."""
     needed = any(requirement.timers for requirement in chosen)
     if not wait or not needed:
         return
     mappings, longest = plan(TIMERS, wait)
-    tell(
+    notify(
         f"time-outs: {mappings} mappings of {len(TIMERS)} kinds are watched for at most {longest:.0f} s, or until all "
         "of them have expired"
     )

@@ -51,18 +51,18 @@ def reachable(examiner: Examiner, transport: Transport) -> bool:
 
 
 def examine(
-    examiner: Examiner, requirements: Sequence[Requirement], tell: Callable[[str], None] = lambda _: None
+    examiner: Examiner, requirements: Sequence[Requirement], notify: Callable[[str], None] = lambda _: None
 ) -> Iterator[Examined]:
     """Examine a gateway for each requirement and transport.
 
     Args:
         examiner: examines the gateway.
         requirements: what is examined, in order.
-        tell: receives the name of each examination as it begins.
+        notify: receives the name of each examination as it begins.
     """
     for requirement in requirements:
         for transport in requirement.transports:
-            tell(f"{requirement.key} ({transport}): {requirement.text}")
+            notify(f"{requirement.key} ({transport}): {requirement.text}")
             examiner.begin()
             finding = _finding(examiner, requirement, transport)
             yield Examined(requirement, transport, finding, examiner.evidence())

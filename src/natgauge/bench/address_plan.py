@@ -28,8 +28,8 @@ class AddressPlan:
     Attributes:
         inside: the link between Initiator and device.
         outside: the link between device and Responder.
-        prefix: NAT64 prefix (RFC 6052) in front of the Responder's IPv4 addresses as the side writes them that speaks
-            IPv6; None when both sides speak the same family.
+        prefix: NAT64 prefix (RFC 6052) with which the side that uses IPv6 writes the IPv4 addresses of the other side;
+            None when both sides use the same family.
         translated: whether the device replaces the Initiator's source by a source that becomes known only in phase 1.
         pool: outside addresses the device may use; None = not checked.
         mtu: MTU of the lab's interfaces, in octets.

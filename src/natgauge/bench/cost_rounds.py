@@ -65,7 +65,7 @@ class CostRounds:
             done = perform(RoundPlan(self._cpu, plan.frames, plan.blocks, plan.seed), devices, cables)
         cost_round = _cost_round(done, plan)
         if sampling is not None:
-            cost_round = replace(cost_round, hot_spots=hot_spots(sampling.stacks, _standing_seconds(done)))
+            cost_round = replace(cost_round, hot_spots=hot_spots(sampling.stacks, _established_seconds(done)))
         measurer.recorder.add_round(done.as_kept())
         return cost_round
 
@@ -96,11 +96,11 @@ def _cost_block(quantity: Quantity, took: Sequence[float]) -> CostBlock:
     return CostBlock(quantity, device, tuple(references[:half]), tuple(references[half:]))
 
 
-def _standing_seconds(done: Round) -> float | None:
+def _established_seconds(done: Round) -> float | None:
     """Return the seconds of slices over open connections, leads included; None where all slices opened connections."""
     slices = done.request.slices
-    standing = [sum(block.ns) for block in done.result.blocks if block.quantity != "new"]
-    return sum(standing) / 1e9 * (slices.lead + slices.frames) / slices.frames if standing else None
+    established = [sum(block.ns) for block in done.result.blocks if block.quantity != "new"]
+    return sum(established) / 1e9 * (slices.lead + slices.frames) / slices.frames if established else None
 
 
 def _name(what: str) -> str:

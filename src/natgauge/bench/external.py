@@ -110,7 +110,7 @@ class ExternalControls:
         """Empty: not known for an external device."""
         return {}
 
-    def confirm_standing(self) -> None:
+    def confirm_ready(self) -> None:
         """Check that the device still answers, where there is a count command.
 
         Raises:

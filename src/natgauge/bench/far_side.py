@@ -53,7 +53,7 @@ def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
         )
     if lab.server is not None and not lab.server.environment["NG_CPUS"]:
         cores = ",".join(map(str, sorted({*lab.sender_cpus, *lab.device_cpus})))
-        remedy = "it wants a core of its own"
+        remedy = "it needs a core of its own"
         if lab.placement != "shared":
             remedy = "leave one out of --cores, or let it share one of the device's with --server-cores"
         raise UsageError(
@@ -124,13 +124,13 @@ class FarSide:
         """
         return self._played.faults()
 
-    def confirm_standing(self) -> None:
+    def confirm_ready(self) -> None:
         """Check that the server is still running.
 
         Raises:
             BrokenError: it is not.
         """
-        self._played.confirm_standing()
+        self._played.confirm_ready()
 
 
 def rate_alone(measurer: LabMeasurer, planned: Planned, family: Family) -> float | None:

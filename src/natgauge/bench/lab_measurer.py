@@ -364,7 +364,7 @@ class LabMeasurer(Measurer):
         for pause in (0.0, *pauses):
             self.sleep(pause)
             with suppress(NatgaugeError):
-                self.asking(self._played().confirm_standing)
+                self.asking(self._played().confirm_ready)
                 self.check_forwarding()
                 self.collapsed = False
                 return
@@ -477,7 +477,7 @@ class LabMeasurer(Measurer):
         """Note that the device collapsed during slices, so that it is restarted before the next trial."""
         try:
             if self.device is not None:
-                self.asking(self.device.confirm_standing)
+                self.asking(self.device.confirm_ready)
         except NatgaugeError:
             self.collapsed = True
 

@@ -66,7 +66,7 @@ class DeviceControl(Protocol):
     def object_caches(self) -> ObjectCaches:
         """Object caches of the kernel that holds the table; empty where they are not known."""
 
-    def confirm_standing(self) -> None:
+    def confirm_ready(self) -> None:
         """Check that the device is still running.
 
         Raises:
@@ -101,7 +101,7 @@ class ServerControl(Protocol):
     def refused(self) -> Mapping[str, int]:
         """Number of queries not answered as they should be so far, by cause."""
 
-    def confirm_standing(self) -> None:
+    def confirm_ready(self) -> None:
         """Check that the server is still running.
 
         Raises:

@@ -94,7 +94,7 @@ def _address(name: str, text: str, family: Family) -> Address:
     except ValueError:
         raise UsageError(f"{name}: {text!r} is not an IP address") from None
     if address.version != (4 if family == "ipv4" else 6):
-        raise UsageError(f"{name}: {text} is IPv{address.version}, this side of the device speaks {spoken(family)}")
+        raise UsageError(f"{name}: {text} is IPv{address.version}, this side of the device uses {spoken(family)}")
     if not any(address in network for network in TEST_NETWORKS if network.version == address.version):
         raise UsageError(
             f"{name}: {text} is not a test address; use a benchmarking (198.18.0.0/15, 2001:2::/48), private or "

@@ -24,11 +24,11 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 #: Plans the bench of a repetition, from 2.
 NextBench = Callable[[int], Bench]
 #: Records a bench that is ready.
-Standing = Callable[[Bench, Ready], None]
+OnReady = Callable[[Bench, Ready], None]
 
 
 def unrecorded(_bench: Bench, _ready: Ready) -> None:
-    """Default for `Standing`: the repetition's bench is recorded nowhere."""
+    """Default for `OnReady`: the repetition's bench is recorded nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Renewed(Measurer):
         recorder: Recorder,
         following: NextBench,
         *,
-        standing: Standing = unrecorded,
+        on_ready: OnReady = unrecorded,
         now: Callable[[], float] = time.time,
     ) -> None:
         """Plan the repetitions; the first lab is made at the beginning of the `with` block.
@@ -73,7 +73,7 @@ class Renewed(Measurer):
             planned: the procedure.
             recorder: stores every trial.
             following: plans the benches of the other repetitions.
-            standing: called with each bench and its ready procedure, before the measurement.
+            on_ready: called with each bench and its ready procedure, before the measurement.
             now: seconds since the epoch.
         """
         self.bench = bench
@@ -81,7 +81,7 @@ class Renewed(Measurer):
         self._planned = planned
         self._recorder = recorder
         self._following = following
-        self._standing = standing
+        self._on_ready = on_ready
         self._now = now
         self._made = ExitStack()
         self._labs = 0
@@ -107,7 +107,7 @@ class Renewed(Measurer):
         self._made.enter_context(self.bench)
         self.ready: Ready = self.bench.ready(self._planned, self._recorder)
         self._labs += 1
-        self._standing(self.bench, self.ready)
+        self._on_ready(self.bench, self.ready)
         self.has_lab = True
 
     def begin(self, number: int) -> None:

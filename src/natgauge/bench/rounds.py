@@ -132,8 +132,8 @@ def perform(plan: RoundPlan, devices: Sequence[Visited], cables: Sequence[Contes
     result = run(request, seconds=limit + _SLACK_SECONDS)
     faults = {}
     for position, counts in enumerate(result.contestants):
-        standing = devices[position].count() if position < len(devices) else None
-        if fault := fault_of(counts, request.contestants[position].trial.connections, standing):
+        counted = devices[position].count() if position < len(devices) else None
+        if fault := fault_of(counts, request.contestants[position].trial.connections, counted):
             faults[position] = fault
     return Round(request, result, faults)
 
@@ -156,13 +156,13 @@ def work_of_blocks(blocks: Iterable[Block], frames: int) -> Iterator[BlockWork]:
         yield BlockWork(block.quantity, [nanoseconds / (2 * frames) for nanoseconds in work(block)])
 
 
-def fault_of(counts: ContestantCounts, connections: int, standing: int | None) -> str:
+def fault_of(counts: ContestantCounts, connections: int, counted: int | None) -> str:
     """Return the error of a contestant's frames in a round; empty = there is none.
 
     Args:
         counts: counts of its frames.
         connections: N.
-        standing: the device's number of connections after the round; None = not reported.
+        counted: the device's number of connections after the round; None = not reported.
     """
     for name, stream in (("new", counts.new), ("up", counts.initiator), ("down", counts.responder)):
         kinds = ("duplicates", "late", "damaged", "untranslated", "mistranslated")
@@ -175,9 +175,9 @@ def fault_of(counts: ContestantCounts, connections: int, standing: int | None) -
     if counts.stored != connections:
         return f"{counts.stored} of {connections} connections were learned"
     if counts.remapped:
-        return f"{counts.remapped} frames of standing connections came with another outside source"
-    if standing is not None and standing < connections:
-        return f"it counts {standing} connections after {connections} were opened"
+        return f"{counts.remapped} frames of established connections came with another outside source"
+    if counted is not None and counted < connections:
+        return f"it counts {counted} connections after {connections} were opened"
     return ""
 
 

@@ -84,7 +84,7 @@ class TrialRun:
             result, restart, error = self._run_restarting(request, restart_at)
         after = self._counters()
         if self.server is not None:
-            self.server.confirm_standing()
+            self.server.confirm_ready()
         refused = {cause: number - refused_before.get(cause, 0) for cause, number in self._refused().items()}
         report = _DeviceReport()
         if self.device is not None and not error:
@@ -227,7 +227,7 @@ class TrialRun:
             NatgaugeError: the device is not running, or none of several tries succeeded.
         """
         if not received_in_all(streams_of(result)):
-            self.asking(device.confirm_standing)
+            self.asking(device.confirm_ready)
         count, strays = self.asking(device.count), self.asking(device.strays)
         after = self._caches(device) if memory_before else {}
         octets = octets_per_connection(memory_before, after, count or 0)

@@ -22,7 +22,7 @@ from natgauge.campaigns.replay import ReplayError
 from natgauge.campaigns.state import CampaignState, RecordedRepetition
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import Cell, Question
-from natgauge.measurements.conditions import with_beside
+from natgauge.measurements.conditions import with_neighbours
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.records.parameters import Parameters, shown
 from natgauge.records.store import Memory
@@ -209,7 +209,7 @@ class CellRun:
             measurement=measurement.name,
             repetition=len(known.ended) + 1,
             given=given,
-            parameters=with_beside(self._as_planned(measurement, ready), self.worker).model_dump(mode="json"),
+            parameters=with_neighbours(self._as_planned(measurement, ready), self.worker).model_dump(mode="json"),
             machine=self.facts,
             device=ready.device,
             highest_rate=ready.measurer.highest_rate,

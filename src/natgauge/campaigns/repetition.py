@@ -82,7 +82,7 @@ class RepetitionRun:
             if event.outcome is None:
                 shown = not measurer.replaying
                 if shown:
-                    self.append_line("trial", sync=False, **self.where, **_standing(known.number, event))
+                    self.append_line("trial", sync=False, **self.where, **_search_state(known.number, event))
             if shown:
                 own = event.metric == procedure.metric
                 self.observer.event(replace(event, repetition=known.number, repetitions=self.most) if own else event)
@@ -108,7 +108,7 @@ class RepetitionRun:
         self.append_line("answer", **fields)
 
 
-def _standing(number: int, event: Event) -> dict[str, Any]:
+def _search_state(number: int, event: Event) -> dict[str, Any]:
     """State of a search when a trial begins."""
     return {
         "repetition": number,

@@ -52,7 +52,7 @@ def command(dut: str, results: Path, as_json: bool, **choices: Any) -> int:
     from natgauge.cli.progress import ProgressDisplay
 
     with ProgressDisplay() as display:
-        audited = audit(dut, results=results, observe=display, tell=display.line, **choices)
+        audited = audit(dut, results=results, observe=display, notify=display.line, **choices)
     if as_json:
         import json
 

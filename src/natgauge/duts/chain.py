@@ -140,14 +140,14 @@ class Chain:
         """Return the object caches of the kernel of the machine that holds the table; empty where not known."""
         return self.holder.device.machine.object_caches()
 
-    def confirm_standing(self) -> None:
+    def confirm_ready(self) -> None:
         """Check that every gateway is still ready.
 
         Raises:
             BrokenError: a gateway is not ready.
         """
         for gateway in self.gateways:
-            gateway.confirm_standing()
+            gateway.confirm_ready()
 
     def restart(self) -> None:
         """Restart every gateway with the same settings.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs and settings of a device, which RFC 9693 section 6 wants reported with every result."""
+"""Programs and settings of a device, which RFC 9693 section 6 requires to be reported with every result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class DeviceSettings:
-    """Programs and settings of a device, which RFC 9693 section 6 wants reported with every result.
+    """Programs and settings of a device, which RFC 9693 section 6 requires to be reported with every result.
 
     Attributes:
         gateway: name of the recipe.

@@ -72,7 +72,7 @@ class Server(RecipeTable):
 
     @property
     def modules(self) -> tuple[Module, ...]:
-        """Sockets are all it wants of a kernel."""
+        """Sockets are all it needs of a kernel."""
         return ()
 
     @property

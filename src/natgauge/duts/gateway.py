@@ -149,7 +149,7 @@ class Gateway:
         timeout = self._values["udp_timeout"]
         return timeout if timeout > seconds else None
 
-    def confirm_standing(self) -> None:
+    def confirm_ready(self) -> None:
         """Check that the gateway is still ready, for example after a trial in which no frame came through.
 
         Raises:
@@ -168,11 +168,11 @@ class Gateway:
         """
         self._empty_by(self._emptying)
 
-    def _empty_by(self, way: Emptying | None) -> None:
-        if way is None:
+    def _empty_by(self, emptying: Emptying | None) -> None:
+        if emptying is None:
             return
         for _ in range(_EMPTY_TRIES):
-            self._empty_once(way)
+            self._empty_once(emptying)
             left = self._left()
             if not left:
                 return
@@ -198,11 +198,11 @@ class Gateway:
         """
         return 0.0 if self._emptying is None else self._empty_once(self._emptying)
 
-    def _empty_once(self, way: Emptying) -> float:
+    def _empty_once(self, emptying: Emptying) -> float:
         """Remove all connections once; seconds it took, without the time in which the gateway starts again."""
-        how: How = "must" if way.starts_again else "ask"
-        seconds = sum(self._run("empty", piece, self._empty_seconds(), how=how).seconds for piece in way.run)
-        if way.starts_again:
+        how: How = "must" if emptying.starts_again else "ask"
+        seconds = sum(self._run("empty", piece, self._empty_seconds(), how=how).seconds for piece in emptying.run)
+        if emptying.starts_again:
             for piece in self._pieces("start"):
                 self._run("start", piece)
             self._settle()

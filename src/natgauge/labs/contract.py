@@ -173,7 +173,7 @@ class Ground:
         mapped: where a stateless translator has the Initiator's hosts, from the first one on; None = not known.
         mapped_in_order: whether `mapped` are the addresses of the user's source addresses, one by one, instead of those
             of the inside's hosts.
-        embedded: the IPv4 network whose hosts the outside has behind `nat64_prefix`, where the Initiator speaks IPv4
+        embedded: the IPv4 network whose hosts the outside has behind `nat64_prefix`, where the Initiator uses IPv4
             and the Responder IPv6; None = it is not so, or not known.
         background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the devices
             do not route it.

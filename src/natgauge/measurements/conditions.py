@@ -182,10 +182,10 @@ def with_own_part(parameters: Parameters, own_part: Mapping[str, float]) -> Para
     return with_server(with_receiver(parameters, own_part.get(RECEIVER_SECONDS)), own_part.get(SERVER_ALONE))
 
 
-def with_beside(parameters: Parameters, worker: Mapping[str, Any] | None) -> Parameters:
+def with_neighbours(parameters: Parameters, worker: Mapping[str, Any] | None) -> Parameters:
     """Add the number of other workers that may use other cores of the machine at the same time."""
-    beside = 0 if worker is None else worker["beside"]
-    return parameters.model_copy(update={"place": {**parameters.place, "beside": beside}}) if beside else parameters
+    others = 0 if worker is None else worker["beside"]
+    return parameters.model_copy(update={"place": {**parameters.place, "beside": others}}) if others else parameters
 
 
 def _traffic(conditions: Conditions) -> dict[str, Any]:

@@ -89,10 +89,10 @@ def answer(
     with store.evidence():
         conditions: list[Parameters] = []
 
-        def standing(each: Bench, ready: Ready) -> None:
+        def on_ready(each: Bench, ready: Ready) -> None:
             conditions.append(parameters_of(each, ready, machine.facts()))
 
-        renewed = Renewed(bench, planned, store, _following(question, bench, observer), standing=standing)
+        renewed = Renewed(bench, planned, store, _following(question, bench, observer), on_ready=on_ready)
         with reliance_kept(), renewed as labs:
             facts = machine.facts(host_name=host_name)
             (parameters,) = conditions

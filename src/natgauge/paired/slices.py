@@ -94,8 +94,8 @@ _MANY_INTERRUPTED: Final = 0.05
 _OPENING_BLOCKS: Final = 240
 #: Two rounds of fewer make no interval of 95 %.
 _LEAST_OPENING_BLOCKS: Final = 3
-#: Blocks over standing connections in a round, all quantities together: about as long as it takes to open them.
-_STANDING_BLOCKS: Final = 240
+#: Blocks over established connections in a round, all quantities together: about as long as it takes to open them.
+_ESTABLISHED_BLOCKS: Final = 240
 
 
 def interruption_notes(interrupted: int, slices: int) -> list[Note]:
@@ -141,8 +141,8 @@ def blocks_of_round(quantities: Sequence[Quantity], connections: int, frames: in
     Raises:
         UsageError: the connections are too few.
     """
-    standing: list[Quantity] = [quantity for quantity in quantities if quantity != "new"]
-    blocks: dict[Quantity, int] = {quantity: _STANDING_BLOCKS // len(standing) for quantity in standing}
+    established: list[Quantity] = [quantity for quantity in quantities if quantity != "new"]
+    blocks: dict[Quantity, int] = {quantity: _ESTABLISHED_BLOCKS // len(established) for quantity in established}
     if "new" in quantities:
         if connections < least_opened(frames):
             raise UsageError(

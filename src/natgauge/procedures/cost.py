@@ -249,9 +249,9 @@ class _Cost(Repetitions[CostSettings]):
 
 _NAMES: Final[dict[Quantity, str]] = {
     "new": "the first frame of a connection",
-    "up": "a frame from the Initiator over standing connections",
-    "down": "a frame from the Responder over standing connections",
-    "both": "a frame over standing connections, from either side in turn",
+    "up": "a frame from the Initiator over established connections",
+    "down": "a frame from the Responder over established connections",
+    "both": "a frame over established connections, from either side in turn",
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frame loss rate (RFC 2544 section 26.3): which share of the frames is lost at which rate, connections standing.
+"""Frame loss rate (RFC 2544 section 26.3): share of lost frames by rate, over established connections.
 
 The first trial runs at 100 % of the highest rate, each following one a step lower, until two in a row lose nothing.
 Below the last step the rate is halved, so the series always reaches the device's own range. Each trial has a phase 1

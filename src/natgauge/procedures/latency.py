@@ -39,7 +39,7 @@ class LatencySettings(DelaySettings):
     """Settings of the latency.
 
     Attributes:
-        loads: as elsewhere; RFC 8219 wants 100 % only.
+        loads: as elsewhere; RFC 8219 requires 100 % only.
         way: "every-frame" or "rfc8219".
         tags: frames timed in each direction with "rfc8219", 500 to 1,000,000.
     """

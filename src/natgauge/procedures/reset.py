@@ -45,7 +45,7 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     """Settings of the reset time; `trial_seconds` is the length of the whole phase 2.
 
     Attributes:
-        before_seconds: frames are sent for so long before the reset, below `trial_seconds`; RFC 6201 wants 15.
+        before_seconds: frames are sent for so long before the reset, below `trial_seconds`; RFC 6201 requires 15.
         load: rate as a share of the throughput, 0.01 to 1.
     """
 
@@ -74,7 +74,7 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
         return super().needs() | {Ability.RESTART_IN_TRIAL, Ability.LOSS_TIMES}
 
     def notes(self) -> list[Note]:
-        """None: RFC 6201 wants no length of the trial, but one of the time before the reset."""
+        """None: RFC 6201 requires no length of the trial, but one of the time before the reset."""
         return []
 
     def reset_plan(self, phase1_rate: float, rate: float) -> TrialPlan:
@@ -118,7 +118,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
         text = f"{self.rate:.0f} frames/s {self.settings.each_direction}; the device's software is reset, not its power"
         notes = [Note("method", text)]
         if before < RFC_BEFORE_SECONDS:
-            text = f"{before:g} s before the reset; RFC 6201 section 4 wants {RFC_BEFORE_SECONDS:g} s"
+            text = f"{before:g} s before the reset; RFC 6201 section 4 requires {RFC_BEFORE_SECONDS:g} s"
             notes.append(Note("settings", text))
         return notes
 

@@ -46,7 +46,7 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
     Attributes:
         loss_tolerance: share of queries of a passing trial that need not be answered right and in time.
         frame_timeout_seconds: an answer that comes later than this after its query was sent is none.
-        trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 8219 section 9.2 wants 60.
+        trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 8219 section 9.2 requires 60.
         query: type of record that is asked for.
         far_side: responder: "tester", or the name of a real server behind the device.
         stateless: no phase 1; for routing and stateless translation.
@@ -93,7 +93,7 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
         text = f"queries of type {self.query.upper()}, answered right{limit} by {who}"
         notes = [*super().notes(), Note("method", text)]
         if self.trial_seconds < RFC_TRIAL_SECONDS:
-            text = f"trials of {self.trial_seconds:g} s; RFC 8219 section 9.2 wants {RFC_TRIAL_SECONDS:g} s"
+            text = f"trials of {self.trial_seconds:g} s; RFC 8219 section 9.2 requires {RFC_TRIAL_SECONDS:g} s"
             notes.append(Note("settings", text))
         return notes
 

@@ -83,7 +83,7 @@ class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
         return super().needs() | {Ability.PERIODS}
 
     def notes(self) -> list[Note]:
-        """None: no RFC wants a length of the periods."""
+        """None: no RFC requires a length of the periods."""
         return []
 
     def periods_plan(self, phase1_rate: float, rate: float, periods: int) -> TrialPlan:

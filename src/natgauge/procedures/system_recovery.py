@@ -40,7 +40,7 @@ TAIL_SHARE = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
-    """Settings of the system recovery; `trial_seconds` is the overload's length, RFC 2544 wants 60.
+    """Settings of the system recovery; `trial_seconds` is the overload's length, RFC 2544 requires 60.
 
     Attributes:
         overload: rate of the overload as a share of the throughput, 1.01 to 10.

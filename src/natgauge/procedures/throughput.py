@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throughput (RFC 9693 section 4.7, RFC 2544 section 26.1): highest frame rate without loss, connections standing.
+"""Throughput (RFC 9693 section 4.7, RFC 2544 section 26.1): highest rate without loss, over open connections.
 
 One trial: phase 1 establishes all N connections at a safe rate, then phase 2 sends at r frames/s in each active
 direction: the Initiator pseudorandomly chosen four tuples of the same N, the Responder the stored ones. It passes when

@@ -80,7 +80,7 @@ def _own(measured: MeasurementResult, parameters: Parameters) -> tuple[Note, ...
         *_queues(measured, parameters),
         *_turns(parameters),
         *_server(measured, parameters),
-        *_beside(parameters),
+        *_neighbours(parameters),
         *_foreign(parameters),
         *_link(measured, parameters),
         *_unknown_tester(measured, parameters),
@@ -274,21 +274,21 @@ def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Not
     yield Note("real server", full, grade="answer" if share is None or share >= NEAR_TOP else "information")
 
 
-def _beside(parameters: Parameters) -> Iterator[Note]:
+def _neighbours(parameters: Parameters) -> Iterator[Note]:
     """Yield a doubt about gateways that ran in parallel: they have separate cores, but share caches and memory."""
-    beside = parameters.get("beside")
-    number = max((value for value in differing(beside) or [beside] if isinstance(value, int)), default=0)
+    others = parameters.get("beside")
+    number = max((value for value in differing(others) or [others] if isinstance(value, int)), default=0)
     if number:
-        others = "another worker" if number == 1 else f"{number} other workers"
+        name = "another worker" if number == 1 else f"{number} other workers"
         text = (
-            f"{others} of the same machine may have measured at the same time: on other cores, but memory and the last "
+            f"{name} of the same machine may have measured at the same time: on other cores, but memory and the last "
             "cache were shared; to see what that costs, measure with --on local:1"
         )
         yield Note("machine shared", text)
 
 
 def _foreign(parameters: Parameters) -> Iterator[Note]:
-    """RFC 9693 section 4.4 wants the table empty, not only without the connections of this trial."""
+    """RFC 9693 section 4.4 requires an empty table, not only without the connections of this trial."""
     if parameters.get("fresh_trials") in ("new-tuples", "no-wait"):
         held = f"connections of earlier trials for up to {parameters.get('device_timeout')} s"
         full = (

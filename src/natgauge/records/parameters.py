@@ -130,7 +130,7 @@ _FACTS: Final = (
     Description("server_version", "server's version", group="place"),
     _shown_only("server_alone", "the server alone, without a device", "place", "queries/s"),
     # Each on cores of its own, but memory and the last cache are shared.
-    Description("beside", "workers beside it on the machine", group="place"),
+    Description("beside", "other workers on the machine", group="place"),
     # Sentences of the wire lab for the result's notes; the frames that a port refuses are counted in each trial.
     _shown_only("port_remarks", "remarks on the ports", "place"),
     Description("port_queues", "queues of the ports", group="place"),

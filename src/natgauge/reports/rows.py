@@ -428,7 +428,7 @@ def uncompared(
         comparison = row.comparisons[column]
         if not comparison.doubt:
             continue
-        other = comparison.beside
+        other = comparison.other
         beside = "" if other is None else f" with {called(other + 1, results[other])}"
         names.setdefault(f"not compared{beside}: {comparison.doubt}", []).append(row.name)
     return [f"{', '.join(named)} {doubt}" for doubt, named in names.items()]

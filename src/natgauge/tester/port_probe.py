@@ -100,7 +100,7 @@ def _obstacles(found: Sequence[PortFinding]) -> list[PortFinding]:
 
 
 def _of_card(state: PortState, machine: TunedMachine) -> Iterator[PortFinding]:
-    """Yield on which node the card is, and what stands between it and the memory."""
+    """Yield the card's NUMA node, and what lies between the card and the memory."""
     folder = f"/sys/class/net/{state.name}/device"
     node = machine.text(f"{folder}/numa_node")
     if node is not None and int(node) >= 0:

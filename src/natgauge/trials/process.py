@@ -184,7 +184,7 @@ def parse_line(line: bytes | str) -> TrialResult | Progress:
     event = document.get("event") if isinstance(document, dict) else None
     if event == "result" and document.get("version") != RESULT_VERSION:
         raise BrokenError(
-            f"trial: natgauge-engine speaks version {document.get('version')!r} of the result, "
+            f"trial: natgauge-engine writes version {document.get('version')!r} of the result, "
             f"this natgauge version {RESULT_VERSION}; rebuild both with `make build`"
         )
     models: dict[object, type[TrialResult | Progress]] = {"result": TrialResult, "progress": Progress}

@@ -18,7 +18,7 @@ Dependence = Literal["endpoint-independent", "address-dependent", "address and p
 PortClass = Literal["preserving", "overloading", "contiguous", "random"]
 HairpinClass = Literal["external source", "internal source", "none"]
 
-#: Flows whose outside ports tell how ports are assigned.
+#: Number of flows whose outside ports show how the gateway assigns ports.
 PORT_FLOWS: Final = 64
 #: Share of equal steps from port to port from which on the ports are contiguous.
 _CONTIGUOUS_SHARE: Final = 0.8

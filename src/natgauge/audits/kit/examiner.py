@@ -40,7 +40,7 @@ from natgauge.audits.kit.undecided import NotSeenError
 from natgauge.words import Address, Side
 
 _T = TypeVar("_T")
-#: A frame that does not arrive is sent again, because the host may stand still or lose a frame.
+#: A frame that does not arrive is sent again, because the host may stall or lose a frame.
 TRIES: Final = 3
 PATIENCE_SECONDS: Final = 1.0
 #: Wait for a frame after the control frames that were sent behind it have arrived.
@@ -371,7 +371,7 @@ class Examiner:
     ) -> Arrival | None:
         """Return the arrival of a frame that the gateway may drop; None = it was dropped twice.
 
-        Control frames follow it, so that a host that stands still is not taken for a gateway that drops.
+        Control frames follow it, so that a host that stalls is not taken for a gateway that drops.
 
         Args:
             send: sends the frame with this tag.

@@ -28,7 +28,6 @@ class PacketSockets:
     def __init__(self, lab: Lab) -> None:
         self._ports: dict[Side, Port] = {"initiator": lab.initiator, "responder": lab.responder}
         self._sockets: dict[Side, socket.socket] = {}
-        self._ready: list[Side] = []
         self._poll = select.poll()
         self._open = ExitStack()
 

@@ -25,7 +25,7 @@ def _flow(examiner: Examiner, transport: Transport, *, ipv4: bool = False) -> Fl
     """Open a flow, after another one for which a right error was delivered."""
     flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
     if ipv4 and flow.mapped.address.version != 4:
-        raise NotApplicableError("the outside speaks IPv6, whose header has neither checksum nor options")
+        raise NotApplicableError("the outside uses IPv6, whose header has neither checksum nor options")
     if error_down(examiner, flow, "port unreachable") is None:
         raise NotSeenError("the gateway delivers no ICMP error of this kind at all")
     # An error may end a mapping, so the verdict gets one of its own.

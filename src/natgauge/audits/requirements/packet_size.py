@@ -71,7 +71,7 @@ def _refuse_whole(examiner: Examiner, since: int) -> None:
 def _examine_cut(examiner: Examiner, transport: Transport) -> RequirementFinding:
     flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
     if flow.inside.address.version == 6:
-        raise NotApplicableError("the inside speaks IPv6, whose routers fragment nothing")
+        raise NotApplicableError("the inside uses IPv6, whose routers fragment nothing")
     with _narrowed(examiner):
         for _ in range(2):
             since, packet = examiner.mark, _big(flow, dont_fragment=False)

@@ -106,7 +106,7 @@ class TunedMachine:
         except OSError as error:
             raise HostError(f"{path}: cannot be set to {value} ({error.strerror})") from error
 
-    def ask(self, *arguments: str) -> str | None:
+    def get_ethtool(self, *arguments: str) -> str | None:
         """Return the output of ethtool; None = the driver has no such setting.
 
         Raises:
@@ -115,7 +115,7 @@ class TunedMachine:
         done = self._run(arguments)
         return done.stdout if done.returncode == 0 else None
 
-    def tell(self, *arguments: str) -> None:
+    def set_ethtool(self, *arguments: str) -> None:
         """Set something with ethtool.
 
         Raises:

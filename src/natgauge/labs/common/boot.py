@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's command that starts a device anew with a number of cores, and the wait until the device has settled."""
+"""The user's command that restarts a device with a number of cores, and the wait until the device has settled."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from natgauge.labs.common.namespaces import inside, write_sysctls
 from natgauge.words import Family, Interface
 
 #: Octets of an IP packet on every cable. A live frame has at most 3408 octets with its Ethernet header, a translator
-#: adds up to 20 to that, and XDP on a veth wants at most 3504.
+#: adds up to 20 to that, and XDP on a veth requires at most 3504.
 MTU: Final = 3498
 
 _NO_DUPLICATE_CHECK = 0x02  # IFA_F_NODAD
@@ -253,7 +253,7 @@ def read_drops(text: str) -> Mapping[str, Dropped]:
 def neighbour_limits(families: Iterable[Family], hosts: int) -> Iterator[tuple[str, int]]:
     """Each limit's file and the least value that it needs for this number of hosts (arp(7): gc_thresh1 to gc_thresh3).
 
-    The highest limit comes first: the kernel wants the lower ones below it.
+    The highest limit comes first: the kernel requires the lower ones below it.
     """
     for family in set(families):
         for number, factor in ((3, 4), (2, 3), (1, 2)):

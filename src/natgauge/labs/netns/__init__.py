@@ -164,7 +164,7 @@ def _cores_by_device(options: NetnsOptions, need: LabNeeds) -> Mapping[str, tupl
         tester = "" if senders else " and 1 of the tester"
         raise UsageError(
             f"cores each: {each} for each of {count} devices{tester} are {needed + (not senders)} cores, this machine "
-            f"has {len(free)}{' beside those of the tester' if senders else ''}; use fewer"
+            f"has {len(free)}{' in addition to those of the tester' if senders else ''}; use fewer"
         )
     own = free[-needed:]
     return {device: tuple(own[at * each : (at + 1) * each]) for at, device in enumerate(need.devices)}

@@ -52,7 +52,7 @@ _MEANINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"Host key verification failed|host key is known for", "its host key is not known here; log in once by hand"),
     (
         r"Permission denied",
-        "refuses our key, or wants a password, which nobody is here to type; see to it that ssh logs in with a key",
+        "refuses our key, or asks for a password, which nobody is here to type; see to it that ssh logs in with a key",
     ),
     (r"Could not resolve|Name or service not known", "there is no host of this name; see to the name and its spelling"),
     (r"Connection refused", "refuses connections; see that sshd runs there, and on this port"),

@@ -40,7 +40,7 @@ class ChosenMachine:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class SystemWork:
     """Inspection and changes of a machine of one operating system.
 
     Attributes:
@@ -58,12 +58,12 @@ class Ways:
 
 #: Counters of dropped frames, which BSD does not have.
 _COUNTERS: Final = f"cat /proc/net/dev; echo '{SECTION}'; cat /proc/net/softnet_stat"
-_LINUX: Final = Ways(facts.script, facts.read, Layout.make, Layout.undo)
-_BSD: Final = Ways(bsd.script, bsd.read, bsd.make, bsd.undo)
+_LINUX: Final = SystemWork(facts.script, facts.read, Layout.make, Layout.undo)
+_BSD: Final = SystemWork(bsd.script, bsd.read, bsd.make, bsd.undo)
 
 
-def ways(system: str) -> Ways:
-    """Return the ways for a system by its `uname -s`; an unknown system is inspected like Linux, and refused then."""
+def work_of(system: str) -> SystemWork:
+    """Return the work for a system by its `uname -s`; an unknown system is inspected like Linux, and refused then."""
     return _BSD if system.endswith("BSD") else _LINUX
 
 
@@ -90,7 +90,7 @@ class Segment:
     facts: RemoteFacts | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-    _ways: Ways = _LINUX
+    _work: SystemWork = _LINUX
 
     @classmethod
     def of(  # noqa: PLR0913 - one argument per part, all by keyword
@@ -168,8 +168,8 @@ class Segment:
             BrokenError: it cannot be looked at.
             HostError: it cannot be reached.
         """
-        self._ways = ways(self.remote.ask("uname -s").strip())
-        return self._ways.read(self.remote.ask(self._ways.script(self.layout.interfaces)))
+        self._work = work_of(self.remote.ask("uname -s").strip())
+        return self._work.read(self.remote.ask(self._work.script(self.layout.interfaces)))
 
     def other_processors(self, wanted: int | None) -> str:
         """Return why the machine is not back with the wanted processors; empty when it is."""
@@ -205,7 +205,7 @@ class Segment:
             if not found.namespaces:
                 home.netns = None
         self._read_settings(found, tunes=tunes)
-        self.remember(self._ways.undo(laid, found), f"gave back {' and '.join(laid.interfaces)} of {self.host}")
+        self.remember(self._work.undo(laid, found), f"gave back {' and '.join(laid.interfaces)} of {self.host}")
         self._make(found)
         self.remote.forgotten = lambda: self._make_again(found, tunes=tunes)
 
@@ -254,7 +254,7 @@ class Segment:
     def _make(self, found: RemoteFacts) -> None:
         self.remote.take()
         directories = " ".join(private_directory(name) for name in self.layout.names)
-        result = self.remote.run(f"mkdir -p {directories}\n{self._ways.make(self.layout, found)}", 60.0)
+        result = self.remote.run(f"mkdir -p {directories}\n{self._work.make(self.layout, found)}", 60.0)
         if result.status:
             raise HostError(f"ssh host {self.host}: the devices cannot be made there ({result.said})")
 

@@ -76,7 +76,7 @@ class Snapshot(TunedMachine):
         lines = self.sections.get(f"file {path}")
         return None if lines is None else "\n".join(lines).strip()
 
-    def ask(self, *arguments: str) -> str | None:
+    def get_ethtool(self, *arguments: str) -> str | None:
         """Return the output of ethtool; None = the driver has no such setting."""
         return "\n".join(self.sections.get(shlex.join(arguments), ())) or None
 
@@ -117,7 +117,7 @@ class _ShellText(TunedMachine):
         quoted = shlex.quote(path)
         self.lines.append(f"[ ! -e {quoted} ] || echo {shlex.quote(value)} > {quoted}")
 
-    def tell(self, *arguments: str) -> None:
+    def set_ethtool(self, *arguments: str) -> None:
         """Add a line that runs ethtool, if the interface is there."""
         interface = shlex.quote(arguments[1])
         self.lines.append(f"! ip link show {interface} > /dev/null 2>&1 || ethtool {shlex.join(arguments)}")

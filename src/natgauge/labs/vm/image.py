@@ -78,11 +78,11 @@ def find() -> Image:
     return Image(place / "vmlinuz", place / "initrd", release)
 
 
-def build(tell: Callable[[str], None]) -> Image:
+def build(notify: Callable[[str], None]) -> Image:
     """Build the guest, unless it exists.
 
     Args:
-        tell: receives a line for each step.
+        notify: receives a line for each step.
 
     Raises:
         HostError: a program or space is missing here, a package is not available, or another process builds a guest.
@@ -104,7 +104,7 @@ def build(tell: Callable[[str], None]) -> Image:
             _remove(left)
         work = Path(tempfile.mkdtemp(prefix="building-", dir=place.parent))
         try:
-            _build(work, place, tell)
+            _build(work, place, notify)
         finally:
             _remove(work)
     finally:
@@ -112,14 +112,14 @@ def build(tell: Callable[[str], None]) -> Image:
     return find()
 
 
-def _build(work: Path, place: Path, tell: Callable[[str], None]) -> None:
+def _build(work: Path, place: Path, notify: Callable[[str], None]) -> None:
     root = work / "root"
-    tell(f"installing {len(PACKAGES)} packages of Debian {RELEASE} and what they need into {root}")
+    notify(f"installing {len(PACKAGES)} packages of Debian {RELEASE} and what they need into {root}")
     mirror = os.environ.get("DEBIAN_MIRROR")
     wanted = ["--variant=minbase", f"--include={','.join(PACKAGES)}", RELEASE, str(root), *([mirror] if mirror else [])]
     with (work / "log").open("w+b") as log:
         _run(["debootstrap", *wanted], log, None)
-        tell("packing kernel, modules and programs")
+        notify("packing kernel, modules and programs")
         for name in ("pack", "init"):
             shutil.copy(_HERE / f"{name}.sh", root / f"natgauge-{name}")
         _run(["chroot", str(root), "/bin/sh", "/natgauge-pack"], log, _PACK_SECONDS)

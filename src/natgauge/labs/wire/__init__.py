@@ -158,7 +158,7 @@ def _addresses(name: str, text: str | None, family: Family) -> Addresses | None:
         raise UsageError(f"{name}: {text!r} is not an address range; write A or A-B") from None
     for end in ends:
         if end.version != (4 if family == "ipv4" else 6):
-            raise UsageError(f"{name}: {end} is IPv{end.version}, the device's outside speaks another family")
+            raise UsageError(f"{name}: {end} is IPv{end.version}, the device's outside uses another family")
     if int(ends[0]) > int(ends[1]):
         raise UsageError(f"{name}: {text!r} is reversed; write the lower address first")
     return Addresses(*ends)

@@ -238,7 +238,7 @@ class WireLab:
         """
         state = read_port(port.interface)
         allowed = self._allow_addresses
-        # The device may restart; whoever uses the lab awaits the carrier.
+        # The device may restart; the user of the lab waits for the carrier.
         found = tuple(findings(state, sender_cpus=self.sender_cpus, allow_addresses=allowed, may_wait=True))
         refuse(state, found)
         return tuple(f"interface {state.name}: {finding.what}" for finding in found if finding.state == "warning")
@@ -275,7 +275,7 @@ class WireLab:
 
 
 def port_lock(interface: str, netns: str | None) -> Lock:
-    """Return the lock that whoever uses a port takes."""
+    """Return the lock that every user of a port takes."""
     place = f"{netns}-" if netns else ""
     return Lock(f"port-{place}{interface}", f"port {place}{interface}")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts of a port and its link from the kernel (linux/ethtool.h): driver, medium, speed, flow control.
 
-RFC 8219 section 5.1 wants the medium reported, RFC 2544 section 26.1 the theoretical maximum of the link.
+RFC 8219 section 5.1 requires a report of the medium, RFC 2544 section 26.1 the theoretical maximum of the link.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a port can carry the tester: its state, its driver's abilities, and what stands in the way.
+"""Whether a port can carry the tester: its state, its driver's abilities, and obstacles.
 
 The `wire` lab refuses a port for the first obstacle; `natgauge probe` lists them all.
 """

@@ -30,7 +30,7 @@ Repeat = int | Literal["auto"]
 #: Settings that traffic and lab decide; the user does not give them as a metric's own.
 DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "own_processes", "order", "four_tuples"})
 MOST_REPETITIONS = 1000
-#: `repeat` "auto" ends after this number at the latest: RFC 8219 section 7.2 wants 20 of its own measurements.
+#: `repeat` "auto" ends after this number at the latest: RFC 8219 section 7.2 requires 20 of its own measurements.
 MOST_AUTO_REPETITIONS = 20
 #: Longest time of a measurement, unless its profile has another.
 MOST_SECONDS = 600.0
@@ -102,7 +102,7 @@ class TrialSettings:
         frame_timeout_seconds: a frame later than this is lost; None = no limit of its own.
         invalid_repeats: number of repeats of an INVALID trial before its load is given up; 0 to 1000.
         settle_seconds: the device is left alone for so long before each trial, its table empty; 0 to 600. RFC 2544
-            section 23 wants 5.
+            section 23 requires 5.
         most_seconds: the measurement ends after so long with what it has, > 0; None = no end, which may be written 0.
     """
 

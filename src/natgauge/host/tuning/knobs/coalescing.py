@@ -32,12 +32,12 @@ class Coalescing(OfPorts):
         Raises:
             HostError: there is no ethtool.
         """
-        usecs = re.search(r"^rx-usecs:\s+(\d+)$", machine.ask("-c", key) or "", re.MULTILINE)
+        usecs = re.search(r"^rx-usecs:\s+(\d+)$", machine.get_ethtool("-c", key) or "", re.MULTILINE)
         return None if usecs is None else int(usecs[1])
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "adaptive-rx on adaptive-tx off"; what the driver does not have is left out."""
-        line = re.search(r"^Adaptive RX: (\S+)\s+TX: (\S+)", machine.ask("-c", key) or "", re.MULTILINE)
+        line = re.search(r"^Adaptive RX: (\S+)\s+TX: (\S+)", machine.get_ethtool("-c", key) or "", re.MULTILINE)
         if line is None:
             return None
         pairs = (("adaptive-rx", line[1]), ("adaptive-tx", line[2]))
@@ -45,4 +45,4 @@ class Coalescing(OfPorts):
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Switch adaptive interrupt coalescing; `value` as `read` returns it."""
-        machine.tell("-C", key, *value.split())
+        machine.set_ethtool("-C", key, *value.split())

@@ -23,9 +23,11 @@ class EnergySaving(OfPorts):
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """Return "on" or "off"."""
-        found = re.search(r"^\s*EEE status:\s+(enabled|disabled)", machine.ask("--show-eee", key) or "", re.MULTILINE)
+        found = re.search(
+            r"^\s*EEE status:\s+(enabled|disabled)", machine.get_ethtool("--show-eee", key) or "", re.MULTILINE
+        )
         return {"enabled": "on", "disabled": "off"}[found[1]] if found else None
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Switch it; most drivers take the link down and up."""
-        machine.tell("--set-eee", key, "eee", value)
+        machine.set_ethtool("--set-eee", key, "eee", value)

@@ -45,7 +45,7 @@ class FlowHash(OfPorts):
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """Letters as ethtool takes them: s and d for the addresses, f and n for the ports."""
         port, flow = key.split()
-        lines = [line.strip() for line in (machine.ask("-n", port, "rx-flow-hash", flow) or "").splitlines()]
+        lines = [line.strip() for line in (machine.get_ethtool("-n", port, "rx-flow-hash", flow) or "").splitlines()]
         return "".join(letter for words, letter in _LETTERS.items() if any(line.startswith(words) for line in lines))
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
@@ -53,4 +53,4 @@ class FlowHash(OfPorts):
         if not value:
             raise HostError(f"{self.name}: {key} cannot hash nothing")
         port, flow = key.split()
-        machine.tell("-N", port, "rx-flow-hash", flow, value)
+        machine.set_ethtool("-N", port, "rx-flow-hash", flow, value)

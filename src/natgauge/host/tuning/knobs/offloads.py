@@ -38,10 +38,10 @@ class Offloads(OfPorts):
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Switch it."""
         port, name = key.split()
-        machine.tell("-K", port, name, value)
+        machine.set_ethtool("-K", port, name, value)
 
     @staticmethod
     def _line(machine: TunedMachine, key: str) -> str:
         port, name = key.split()
-        line = re.search(rf"^{_OFFLOADS[name]}:\s+(.*)$", machine.ask("-k", port) or "", re.MULTILINE)
+        line = re.search(rf"^{_OFFLOADS[name]}:\s+(.*)$", machine.get_ethtool("-k", port) or "", re.MULTILINE)
         return line[1] if line else ""

@@ -27,10 +27,10 @@ class Pause(OfPorts):
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "autoneg on rx on tx off"."""
-        output = machine.ask("-a", key) or ""
+        output = machine.get_ethtool("-a", key) or ""
         words = {name: re.search(rf"^{line}:\s+(on|off)", output, re.MULTILINE) for name, line in _LINES.items()}
         return " ".join(f"{name} {word[1]}" for name, word in words.items() if word) or None
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Switch it; some drivers take the link down and up."""
-        machine.tell("-A", key, *value.split())
+        machine.set_ethtool("-A", key, *value.split())

@@ -38,12 +38,12 @@ class Queues(OfPorts):
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Change their number; most drivers take the link down and up."""
-        machine.tell("-L", key, *value.split())
+        machine.set_ethtool("-L", key, *value.split())
 
 
 def _channels(machine: TunedMachine, port: str) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
     """Maximum and present number of each kind that the port has."""
-    parts = _HEADINGS.split(machine.ask("-l", port) or "")
+    parts = _HEADINGS.split(machine.get_ethtool("-l", port) or "")
     if len(parts) != 3:
         return None
     most, now = ({kind: number for kind in _KINDS if (number := _number(part, kind)) is not None} for part in parts[1:])

@@ -193,7 +193,7 @@ class CapacityTrials:
         return failed
 
     def _valid(self, plan: TrialPlan, rate: float) -> TrialOutcome:
-        """Try until a trial speaks of the device."""
+        """Try until a trial measures the device."""
 
         def kept() -> TrialOutcome:
             outcome = self._runner.run(plan, rate, self.bounds)

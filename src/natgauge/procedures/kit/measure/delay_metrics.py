@@ -151,7 +151,7 @@ def delays_read_by(timing: Timing) -> Callable[[TrialRunner, DelaySettingsT], _T
     """The start of a metric: delays at each load; the value is the headline of the highest, the worst direction, in us.
 
     It raises BrokenError where no phase 1 works, the device forwards nothing without loss, or no trial at the highest
-    load speaks of the device.
+    load measures the device.
     """
 
     def start(runner: TrialRunner, settings: DelaySettingsT) -> _TimedTrials[DelaySettingsT]:
@@ -243,7 +243,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         if not moved:
             return []
         most, number = max(moved, key=_how_far), len(self._stalled)
-        trial = f"the best of {number} trials" if number > 1 else "the only trial that speaks of the device"
+        trial = f"the best of {number} trials" if number > 1 else "the only trial that measured the device"
         how_far = (
             f"how far that moved {most.name} is not known"
             if most.without is None

@@ -76,7 +76,7 @@ class HeldConnections(Repetitions[Phase1T]):
         return outcome
 
     def at(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome | None:
-        """Try a plan until a trial speaks of the device; None (and a note) when none does.
+        """Try a plan until a trial measures the device; None (and a note) when none does.
 
         Args:
             rate: rate of the trial, frames/s of each direction.

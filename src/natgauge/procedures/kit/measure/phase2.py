@@ -34,7 +34,7 @@ class Phase2Settings(TrialSettings):
     """Settings of a measurement over established connections.
 
     Attributes:
-        trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 2544 section 24 wants 60.
+        trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 2544 section 24 requires 60.
         directions: senders of phase 2: both, up (Initiator only) or down (Responder only).
         down_share: share of the frames that the Responder sends where both send, 0.01 to 0.99. A rate of phase 2 is the
             mean of both directions, so their sum does not depend on this share.
@@ -42,7 +42,7 @@ class Phase2Settings(TrialSettings):
             (RFC 9693 section 4.10).
         stateless: no phase 1; for routing and stateless translation.
         foreground_share: share of the frames of phase 2 that are under test, 0.001 to 1; the others are native IPv6.
-            RFC 8219 section 5.3 wants 1, 0.9, 0.5 and 0.1.
+            RFC 8219 section 5.3 requires 1, 0.9, 0.5 and 0.1.
     """
 
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
@@ -139,7 +139,7 @@ class Phase2Settings(TrialSettings):
             text = f"{self.foreground_share:.4g} of the frames under test, the others native IPv6"
             notes.append(Note("settings", text))
         if self.trial_seconds < RFC_TRIAL_SECONDS:
-            text = f"trials of {self.trial_seconds:g} s; RFC 2544 section 24 wants {RFC_TRIAL_SECONDS:g} s"
+            text = f"trials of {self.trial_seconds:g} s; RFC 2544 section 24 requires {RFC_TRIAL_SECONDS:g} s"
             notes.append(Note("settings", text))
         return notes
 

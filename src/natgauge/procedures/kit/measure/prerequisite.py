@@ -16,7 +16,7 @@ from natgauge.procedures.kit.time_budget import TimeUpError
 
 SettingsT = TypeVar("SettingsT", bound=TrialSettings)
 
-#: What both must have alike, so that the one speaks of the same device, frames and connections as the other.
+#: What both must have alike, so that the result of one holds for the same device, frames and connections as the other.
 _ALIKE: Final = (TrialSettings, Phase2Settings)
 #: Trials of a prerequisite search may be shorter than trials whose delays or losses are reported.
 LONGEST_TRIAL_SECONDS = 2.0

@@ -116,12 +116,6 @@ def _within(variation: Variation, buckets: tuple[tuple[float, float, int], ...])
     )
 
 
-def packet_delay_variations(delays: Sequence[float | None]) -> list[float | None]:
-    """Each frame's delay beyond the smallest one (RFC 5481 section 4.2); None where the frame was lost."""
-    smallest = min((delay for delay in delays if delay is not None), default=0.0)
-    return [None if delay is None else delay - smallest for delay in delays]
-
-
 def inter_packet_variations(delays: Sequence[float | None]) -> list[float | None]:
     """D(i) - D(i-1) of frames in the order they were sent (RFC 5481 section 4.1); None where one of a pair was lost."""
     return [None if before is None or delay is None else delay - before for before, delay in itertools.pairwise(delays)]

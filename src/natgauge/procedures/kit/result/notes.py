@@ -63,5 +63,5 @@ def repetitions_note(settings: TrialSettings, wanted: int, source: str) -> list[
     if settings.most_repetitions >= wanted:
         return []
     repetitions = settings.most_repetitions
-    text = f"{repetitions} {'repetition' if repetitions == 1 else 'repetitions'}; {source} wants {wanted}"
+    text = f"{repetitions} {'repetition' if repetitions == 1 else 'repetitions'}; {source} requires {wanted}"
     return [Note("repetitions", text)]

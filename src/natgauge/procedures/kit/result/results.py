@@ -83,7 +83,7 @@ def _notes(number: int, *, sampled: bool) -> list[Note]:
         text = f"with {number} {plural} the 1st and 99th percentiles are the minimum and the maximum"
         notes.append(Note("repetitions", text))
     if number == 1 and not sampled:
-        text = "a single repetition says nothing about spread; RFC 9693 section 6 wants several"
+        text = "a single repetition says nothing about spread; RFC 9693 section 6 requires several"
         notes.append(Note("repetitions", text))
     return notes
 

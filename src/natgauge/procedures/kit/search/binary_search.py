@@ -38,7 +38,7 @@ from natgauge.procedures.kit.search.permanent_loss import SPAN, Faults, Permanen
 from natgauge.procedures.kit.search.rare_loss import rare_loss_note
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
 
-#: A result nearer to the tester's own highest rate than this share of it speaks of the tester.
+#: A result nearer to the tester's own highest rate than this share of it is the result of the tester.
 TESTER_SHARE = 0.9
 #: Until the bounds are this near to each other, guesses are cheaper than halving.
 NEAR = 2.0
@@ -225,7 +225,7 @@ class _Search:
         return float(round(load)) if self._plan.whole else load
 
     def _fewer(self, rate: float, connections: int) -> TrialOutcome | None:
-        """A trial of fewer connections that speaks of the device; None where there is none."""
+        """A trial of fewer connections that measures the device; None where there is none."""
         run = self._fewer_trial
         if run is None:
             return None
@@ -356,7 +356,7 @@ class _Search:
         self._floor = min(load.rate * NEAR, self._plan.top) if load.rate < self._plan.top else math.inf
 
     def _valid(self, load: Load, *, short: bool) -> TrialOutcome | None:
-        """Repeat until a trial speaks of the device; None when the limit of repeats is reached."""
+        """Repeat until a trial measures the device; None when the limit of repeats is reached."""
         tried = until_decided(lambda: self._run(load.rate, short=short), self._patience)
         if tried.decided:
             return tried.outcome

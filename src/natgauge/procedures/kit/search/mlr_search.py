@@ -46,7 +46,7 @@ Preset = Literal["rfc2544", "ndr-pdr"]
 NO_LIMIT_SECONDS: Final = 7 * 86_400.0
 #: A doubling series that finds the highest load begins here, in frames/s, where nothing better is known.
 DOUBLING: Final = 2.0
-#: With an exceed ratio of 0 one bad short trial already bounds the search from above, as the draft wants it. So no
+#: With an exceed ratio of 0 one bad short trial already bounds the search from above, as the draft requires. So no
 #: trial may be so short that starting it weighs.
 LEAST_SECONDS: Final = 0.25
 #: A load of which less than this share comes through is above the device's limit by much.
