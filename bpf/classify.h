@@ -13,17 +13,19 @@ static __always_inline bool is_background(const struct received_frame *frame)
 	return plan.mixed && frame->tag.connection & BACKGROUND_FRAME;
 }
 
-/* Not 0 if a frame at the Initiator is in a tunnel between other ends than the relay and its own customer edge. */
-static __always_inline __u64 tunnel_wrong(const struct received_frame *frame)
+/* Not 0 if a frame at `side` is in a tunnel between other ends than the relay and its own customer edge. */
+static __always_inline __u64 tunnel_wrong(const struct received_frame *frame, const int side)
 {
-	struct address edge, relay;
+	bool to_edge = side == INITIATOR;
+	struct address right, edge = to_edge ? frame->tunnel_destination : frame->tunnel_source;
+	struct address relay = to_edge ? frame->tunnel_source : frame->tunnel_destination;
 
-	if (!outer_octets(&plan.side[INITIATOR]))
+	if (!outer_octets(&plan.side[side]))
 		return 0;
-	edge = tunnel_of(frame->destination, frame->destination_port);
-	relay = relay_address();
-	return (frame->tunnel_destination.high ^ edge.high) | (frame->tunnel_destination.low ^ edge.low) |
-	       (frame->tunnel_source.high ^ relay.high) | (frame->tunnel_source.low ^ relay.low);
+	right = to_edge ? tunnel_of(frame->destination, frame->destination_port)
+			: tunnel_of(frame->source, frame->source_port);
+	return (edge.high ^ right.high) | (edge.low ^ right.low) | (relay.high ^ plan.edges.relay_high) |
+	       (relay.low ^ plan.edges.relay_low);
 }
 
 /* Not 0 if a part that marks do not cover is wrong: upper halves of addresses, or a source chosen by the device. */
@@ -34,12 +36,16 @@ static __always_inline __u64 unmarked_wrong(const struct received_frame *frame, 
 
 	if (side == INITIATOR)
 		return (frame->source.high ^ in->other.high) |
-		       (frame->destination.high ^ inside_source_prefix(frame->destination.low)) | tunnel_wrong(frame);
-	wrong = frame->destination.high ^ out->own.high;
+		       (frame->destination.high ^ inside_source_prefix(frame->destination.low)) |
+		       tunnel_wrong(frame, side);
+	wrong = (frame->destination.high ^ out->own.high) | tunnel_wrong(frame, side);
 	/* Perhaps untranslated; outside_check() compares it with the connection's own source. */
 	if (plan.source_translated && in->family == out->family)
 		wrong |= in_range(&in->own, frame->source);
-	if (source_known())
+	if (set_known())
+		wrong |= in_no_set(frame->source_port) |
+			 (out->family == FAMILY_IPV6 ? frame->source.high ^ map_prefix(frame->source.low) : 0);
+	else if (source_known())
 		wrong |= frame->source.high ^ outside_source(0).high;
 	else if (plan.pool_checked)
 		wrong |= !in_range(&plan.pool, frame->source);
@@ -73,6 +79,13 @@ static __always_inline bool has_mark(const struct received_frame *frame, struct 
 	       ((frame->tag.kind & STREAM_MASK) == PHASE2_RESPONDER ? mark_for(INITIATOR, t) : mark_for(RESPONDER, t));
 }
 
+/* Whether the source is the address of a subscriber's customer edge, and a port of its set. */
+static __always_inline bool in_own_set(const struct received_frame *frame, const struct tuple *t)
+{
+	return same_address(frame->source, outside_source(t->source_address)) && !in_no_set(frame->source_port) &&
+	       psid_of(frame->source_port) == customer_edge(t->source_address).psid;
+}
+
 /*
  * At the Responder the destination must be the connection's. The source must be the device's, or unchanged where the
  * device only routes.
@@ -86,8 +99,10 @@ static __always_inline enum translation outside_check(const struct received_fram
 	if (plan.source_translated && kept)
 		return UNTRANSLATED;
 	if (!same_address(frame->destination, address_at(&out->own, t->destination_address)) ||
-	    frame->destination_port != t->destination_port)
+	    frame->destination_port != t->destination_port || tunnel_wrong(frame, RESPONDER))
 		return MISTRANSLATED;
+	if (set_known())
+		return in_own_set(frame, t) ? RIGHT : MISTRANSLATED;
 	if (plan.stateless || (plan.edges.emulated && !plan.source_translated))
 		return same_address(frame->source, outside_source(t->source_address)) &&
 				       frame->source_port == t->source_port
@@ -111,7 +126,7 @@ static __always_inline enum translation inside_check(const struct received_frame
 	if (same_address(frame->source, address_at(&in->other, t->destination_address)) &&
 	    frame->source_port == t->destination_port &&
 	    same_address(frame->destination, inside_source(t->source_address)) &&
-	    frame->destination_port == t->source_port && !tunnel_wrong(frame))
+	    frame->destination_port == t->source_port && !tunnel_wrong(frame, INITIATOR))
 		return RIGHT;
 	if (plan.source_translated && in->family == plan.side[RESPONDER].family &&
 	    learned(frame->tag.connection, &outside) && same_address(frame->destination, outside.address))
@@ -201,6 +216,7 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 	const volatile struct form *next = &arriving(next_kind, !side)->form[side];
 	struct flow flow = { .source = frame->destination,
 			     .destination = frame->source,
+			     .tunnel = frame->tunnel_source,
 			     .source_port = frame->destination_port,
 			     .destination_port = frame->source_port,
 			     .tag = frame->tag };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * The customer edges that the Initiator emulates: address and port set of each from its number, without a table (RFC
- * 7597 sections 5 and 6). Those of MAP-T translate to IPv6; the others tunnel IPv4 over IPv6 (RFC 2473), from the MAP
- * address as their end of the tunnel. The arithmetic is not shared with the reference softwire, which is a device under
- * test.
+ * Customer edges, emulated by the Initiator or under test: address and port set of each from its number, without a
+ * table (RFC 7597 sections 5 and 6). Those of MAP-T translate to IPv6; the others tunnel IPv4 over IPv6 (RFC 2473),
+ * from the MAP address as their end of the tunnel. The arithmetic is not shared with the reference softwire, which is a
+ * device under test.
  */
 #ifndef NATGAUGE_CUSTOMER_EDGE_H
 #define NATGAUGE_CUSTOMER_EDGE_H
@@ -15,7 +15,7 @@ struct customer_edge {
 	__u32 psid;
 };
 
-/* The edge at a position of those that send. */
+/* The edge at a position of those in use. */
 static __always_inline struct customer_edge customer_edge(__u64 position)
 {
 	__u64 number = plan.edges.first + position, addresses = divide(number, &plan.edges.per_address);
@@ -63,10 +63,18 @@ static __always_inline __u32 psid_of(__u16 port)
 	return (__u32)port >> (below & 31) & ((1U << (plan.edges.psid_length & 31)) - 1);
 }
 
-/* The customer edge's end of the tunnel to which IPv4 frames with this destination belong. */
-static __always_inline struct address tunnel_of(struct address destination, __u16 port)
+/* Whether a port is in no set: behind a PSID offset the first range is left out. */
+static __always_inline bool in_no_set(__u16 port)
 {
-	return map_address((struct customer_edge){ .address = destination.low, .psid = psid_of(port) });
+	__u32 offset = plan.edges.psid_offset & 15;
+
+	return offset && !(port >> (PORT_BITS - offset));
+}
+
+/* The customer edge's end of the tunnel to which this IPv4 address and port of a subscriber belong. */
+static __always_inline struct address tunnel_of(struct address four, __u16 port)
+{
+	return map_address((struct customer_edge){ .address = four.low, .psid = psid_of(port) });
 }
 
 /* Whether the Initiator emulates customer edges that translate, so that its addresses are MAP addresses. */
@@ -94,7 +102,9 @@ static __always_inline __u64 inside_source_prefix(__u64 low)
 /* The Initiator's address at a position, as the Responder writes it where it is known in advance. */
 static __always_inline struct address outside_source(__u64 position)
 {
-	if (plan.edges.emulated)
+	if (plan.edges.tested && plan.side[RESPONDER].family == FAMILY_IPV6)
+		return map_address(customer_edge(position));
+	if (plan.edges.emulated || plan.edges.tested)
 		return (struct address){ .low = customer_edge(position).address };
 	return address_at(plan.stateless ? &plan.side[RESPONDER].other : &plan.side[INITIATOR].own, position);
 }

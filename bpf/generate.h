@@ -10,7 +10,7 @@
 
 struct flow {
 	struct address source, destination;
-	struct address tunnel; /* the Initiator's end of it, where the frame is in one */
+	struct address tunnel; /* the customer edge's end of it, where the frame is in one */
 	__u16 source_port, destination_port;
 	struct tag tag;
 };
@@ -41,15 +41,16 @@ static __always_inline __u64 put_address6(__be32 *to, struct address a)
 	return (high >> 32) + (__u32)high + (low >> 32) + (__u32)low;
 }
 
-/* The outer header of a frame of the Initiator with an IPv4 packet of `octets` octets. */
-static __always_inline void put_tunnel(void *data, struct address from, int octets)
+/* The outer header of a frame with an IPv4 packet of `octets` octets, between a customer edge and the relay. */
+static __always_inline void put_tunnel(void *data, struct address edge, int octets)
 {
+	struct address relay = relay_address();
 	__u32 *words = data + ETH_HLEN;
 
 	words[0] = bpf_htonl(0x60000000);
 	words[1] = bpf_htonl(octets << 16 | IPPROTO_IPIP << 8 | TEST_TTL);
-	put_address6(words + 2, from);
-	put_address6(words + 6, relay_address());
+	put_address6(words + 2, plan.edges.emulated ? edge : relay);
+	put_address6(words + 6, plan.edges.emulated ? relay : edge);
 }
 
 static __always_inline int put4(const enum frame_kind kind, void *data, void *end,
@@ -196,6 +197,8 @@ static __always_inline int responder_flow(struct flow *flow, __u64 number)
 	flow->source_port = t.destination_port;
 	flow->destination = outside.address;
 	flow->destination_port = outside.port;
+	if (outer_octets(&plan.side[RESPONDER]))
+		flow->tunnel = tunnel_of(outside.address, outside.port);
 	return 1;
 }
 

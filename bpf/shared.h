@@ -155,8 +155,9 @@ struct side_plan {
 };
 
 /*
- * Customer edges that the Initiator emulates (RFC 7597 sections 5 and 6). Edge 0 has the first PSID of the first
- * address, the next edge the next PSID, and so on. They translate to IPv6, or tunnel IPv4 to a relay.
+ * Customer edges (RFC 7597 sections 5 and 6) that the Initiator emulates before a relay, or that are the device, whose
+ * relay the Responder emulates. Edge 0 has the first PSID of the first address, the next edge the next PSID, and so on.
+ * They translate to IPv6, or tunnel IPv4 to the relay.
  */
 struct customer_edges {
 	__u64 prefix;		     /* upper half of the rule IPv6 prefix */
@@ -171,7 +172,7 @@ struct customer_edges {
 	__u32 psid_offset;  /* a */
 	__u32 psid_length;  /* k */
 	__u32 suffix_shift; /* of the embedded address bits in the upper half */
-	__u32 unused;
+	__u32 tested;	    /* 1: the device is the edges; edge i is that of the Initiator's address i */
 };
 
 /* Constant during a trial. It is read-only data, so the verifier removes the branches of unused options. */

@@ -170,12 +170,16 @@ fn ends(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::side_pl
     let hosts = mapped.as_ref().or(responder.destination_addresses.as_ref()).unwrap_or(&initiator.source_addresses);
     let [inside, outside] = request.headers();
     let own = if inside.tunnelled { hosts } else { &initiator.source_addresses };
+    let relay = if outside.tunnelled { &initiator.destination_addresses } else { &responder.addresses };
     [
         types::side_plan {
             neighbours: addresses(&initiator.source_addresses),
             ..side(inside, macs[INITIATOR], own, &initiator.destination_addresses)
         },
-        side(outside, macs[RESPONDER], &responder.addresses, hosts),
+        types::side_plan {
+            neighbours: addresses(&responder.addresses),
+            ..side(outside, macs[RESPONDER], relay, hosts)
+        },
     ]
 }
 
@@ -207,7 +211,9 @@ fn sampling(request: &Request) -> [types::sampling; STREAMS] {
 }
 
 /// The customer edges; the request has been checked.
-fn customer_edges(edges: &CustomerEdges, largest: u64) -> types::customer_edges {
+fn customer_edges(request: &Request, largest: u64) -> types::customer_edges {
+    let (emulated, tested) = (&request.initiator.customer_edges, &request.responder.customer_edges);
+    let Some(edges) = emulated.as_ref().or(tested.as_ref()) else { return Default::default() };
     let Ok(rule) = edges.rule() else { return Default::default() };
     let (relay_high, relay_low) = edges.relay.map(halves).unwrap_or_default();
     types::customer_edges {
@@ -216,14 +222,14 @@ fn customer_edges(edges: &CustomerEdges, largest: u64) -> types::customer_edges 
         relay_low,
         first: edges.first,
         per_address: divisor(edges.per_address(), largest.max(edges.first + edges.number)),
-        emulated: 1,
+        emulated: emulated.is_some().into(),
+        tested: tested.is_some().into(),
         first_address: four(edges.first_address).to_bits(),
         suffix_mask: !rule.prefix4().1,
         first_psid: edges.first_psid.into(),
         psid_offset: edges.psid_offset.into(),
         psid_length: edges.psid_length.into(),
         suffix_shift: rule.embedded_bits().1.into(),
-        ..Default::default()
     }
 }
 
@@ -293,7 +299,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         readings,
         sampling: sampling(request),
         pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),
-        edges: initiator.customer_edges.as_ref().map(|edges| customer_edges(edges, largest)).unwrap_or_default(),
+        edges: customer_edges(request, largest),
         side: ends(request, macs),
         messages: messages(request),
         background: background(request, macs),

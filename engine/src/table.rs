@@ -29,7 +29,7 @@ pub struct Table {
 
 /// Octets per connection.
 pub fn entry_octets(request: &Request) -> u32 {
-    match request.responder.family {
+    match request.responder.headers().family {
         Family::Ipv4 => ENTRY4_OCTETS,
         Family::Ipv6 => ENTRY6_OCTETS,
     }

@@ -7,6 +7,7 @@
 mod background;
 mod customer_edge;
 mod dns;
+mod edge_device;
 mod floor;
 mod frame;
 mod generator;

@@ -13,9 +13,9 @@ use crate::frame::v4;
 use crate::harness::{flow, request, Loaded, INITIATOR_MACS, NAT64, RESPONDER_MACS};
 
 const FRAMES: u64 = 4000;
-const OUTER: usize = 40;
+pub const OUTER: usize = 40;
 const OCTETS4: usize = 60;
-const RELAY: &str = "2001:db8:ffff::1";
+pub const RELAY: &str = "2001:db8:ffff::1";
 const IPV4_IN_IPV6: u8 = 4;
 
 /// `source`: "unchanged" (MAP-E, lw4o6), or "translated" by an AFTR.
@@ -61,14 +61,14 @@ fn unwrap(division: Division, frame: &[u8]) -> Whole {
 }
 
 /// The frame in a tunnel from the relay.
-fn wrap(inner: &[u8], from: Ipv6Addr, to: Ipv6Addr) -> Vec<u8> {
+pub fn wrap(inner: &[u8], from: Ipv6Addr, to: Ipv6Addr) -> Vec<u8> {
     let packet = &inner[14..];
     let length = (packet.len() as u16).to_be_bytes();
     let outer = [&[0x60, 0, 0, 0][..], &length, &[IPV4_IN_IPV6, 64], &from.octets(), &to.octets()].concat();
     [&INITIATOR_MACS.0[..], &INITIATOR_MACS.1, &[0x86, 0xdd], &outer, packet].concat()
 }
 
-fn relay() -> Ipv6Addr {
+pub fn relay() -> Ipv6Addr {
     RELAY.parse().unwrap()
 }
 

@@ -81,7 +81,7 @@ class Bench:
     def responders(self) -> tuple[Address, Address]:
         """The Responder's address as the Initiator writes it, and its own."""
         families = (self.recipe.initiator_family, self.recipe.responder_family)
-        if families[0] == families[1] or self.recipe.tunnelled:
+        if families[0] == families[1] or (self.recipe.tunnelled and self.recipe.relay_alone):
             own = OUTSIDE[families[1]].host(0)
             return own, own
         host = OUTSIDE["ipv4"].host(0)
@@ -89,15 +89,17 @@ class Bench:
         return (behind, host) if families[1] == "ipv4" else (host, behind)
 
     def datagrams(self) -> list[Datagram]:
-        """One for each connection: four sources, 25 source ports, two destination ports."""
+        """One for each connection: four sources where the device serves so many, and two destination ports."""
         destination, _ = self.responders()
+        sets = self.recipe.port_sets
+        sources = SOURCES if sets is None else min(SOURCES, sets.most)
         return [
             Datagram(
-                *self.source(i % SOURCES, i // 8),
+                *self.source(i % sources, i // (2 * sources)),
                 destination,
-                7 + (i // SOURCES) % 2,
+                7 + (i // sources) % 2,
                 b"connection %04d" % i,
-                self.tunnel(i % SOURCES),
+                self.tunnel(i % sources) if self.recipe.relay_alone else None,
             )
             for i in range(FLOWS)
         ]
@@ -112,7 +114,7 @@ class Bench:
     def source(self, number: int, port: int) -> tuple[Address, int]:
         """Address and one of the ports of a host, or of a customer edge where the device is behind such."""
         sets = self.recipe.port_sets
-        if sets is None or not self.recipe.half:
+        if sets is None or not self.recipe.relay_alone:
             return INSIDE[self.recipe.initiator_family].host(number), 2000 + port
         psid = sets.of(number)[1]
         ports = (own for own in range(65536) if sets.psid(own) == psid)
@@ -121,10 +123,11 @@ class Bench:
 
     def outside_of(self, datagram: Datagram) -> tuple[str, int | None]:
         """Address and port a datagram of the Initiator's has outside; None = any port."""
-        if self.recipe.source == "translated" and self.recipe.kind == "map-t-ce":
-            sets, hosts = self.recipe.port_sets, INSIDE["ipv4"]
+        if self.recipe.edges_alone:
+            sets, number = self.recipe.port_sets, self.number(datagram)
             assert sets is not None
-            return str(sets.map_address(int(datagram.source) - int(hosts.host(0)))), None
+            own = sets.of(number)[0] if self.recipe.tunnelled else sets.map_address(number)
+            return str(own), None if self.recipe.stateful else datagram.source_port
         if self.recipe.source == "translated":
             return str(OUTSIDE[self.recipe.responder_family].device.ip), None
         inside = datagram.source
@@ -135,6 +138,18 @@ class Bench:
             number = int(inside) - int(INSIDE[self.recipe.initiator_family].host(0))
             inside = MAPPED[self.recipe.responder_family].host(number)
         return str(inside), datagram.source_port
+
+    def number(self, datagram: Datagram) -> int:
+        """The number of the host that sent it."""
+        return int(datagram.source) - int(INSIDE[self.recipe.initiator_family].host(0))
+
+    def leaves_its_edge(self, sent: Datagram, seen: Datagram) -> bool:
+        """Whether a datagram left customer edges on a port or through a tunnel that is not its sender's."""
+        sets, number = self.recipe.port_sets, self.number(sent)
+        if sets is None or not self.recipe.edges_alone:
+            return False
+        right = sets.psid(seen.source_port) == sets.of(number)[1] or not self.recipe.stateful
+        return not right or seen.tunnel != self.tunnel(number)
 
 
 def make_bench(name: str | Path, lab: str = "test-gateways") -> Bench:
@@ -196,12 +211,13 @@ def test_it_translates_both_ways_counts_exactly_and_empties(bench: Bench) -> Non
         for one in seen:
             source, port = outside[one.payload]
             assert (str(one.source), port or one.source_port) == (source, one.source_port)
+        by_payload = {one.payload: one for one in sent}
+        assert not any(bench.leaves_its_edge(by_payload[one.payload], one) for one in seen)
         assert len({(one.source, one.source_port, one.destination_port) for one in seen}) == FLOWS
         assert gateway.count() == (FLOWS if recipe.stateful else None)
 
         responder.send(one.reply() for one in seen)
         back = initiator.receive(FLOWS)
-        by_payload = {one.payload: one for one in sent}
         assert len(back) == FLOWS
         assert all(one == by_payload[one.payload].reply() for one in back)
         assert gateway.count() == (FLOWS if recipe.stateful else None)

@@ -36,6 +36,17 @@ def changed(request: Any, *changes: tuple[str, object]) -> Any:
     return request
 
 
+#: The device is a customer edge that tunnels IPv4 over IPv6, and the Responder is its relay.
+EDGE_DEVICE = changed(
+    EXAMPLE,
+    ("responder.family", "ipv6"),
+    ("responder.gateway.address", "2001:2:0:8000::1"),
+    ("responder.addresses", {"first": "2001:2:0:1::c613:2", "last": "2001:2:0:1::c613:2"}),
+    ("responder.customer_edges", {**TUNNELS["initiator"]["customer_edges"], "number": 1}),
+    ("translation.pool", ABSENT),
+)
+
+
 def check(text: str | bytes) -> tuple[int, str, str]:
     """Exit status, standard output and standard error of a check of one request."""
     octets = text if isinstance(text, bytes) else text.encode()

@@ -18,7 +18,7 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from tests.unit.engine_check import EDGES, EXAMPLE, TRIAL, TUNNELS, Judge, refusals
+from tests.unit.engine_check import EDGE_DEVICE, EDGES, EXAMPLE, TRIAL, TUNNELS, Judge, refusals
 
 SCHEMA = json.loads((TRIAL / "request-1.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -90,6 +90,7 @@ RIGHT = [
     },
     EDGES,
     TUNNELS,
+    EDGE_DEVICE,
 ]
 #: Wrong nearly everywhere.
 WRONG = [None, True, 0, -1, 0.5, 2**64, 1e300, "", "x", "198.18.0.9", [], [1, 2], [0, 0], {}, {"x": 1}]

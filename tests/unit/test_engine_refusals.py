@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.engine_check import EDGES, EXAMPLE, changed, check
+from tests.unit.engine_check import EDGE_DEVICE, EDGES, EXAMPLE, changed, check
 
 from natgauge.errors import UsageError
 from natgauge.trials import TrialRequest, run
@@ -96,12 +96,26 @@ def test_a_refusal_names_field_value_and_rule(where: str, value: object, line: s
         ("initiator.customer_edges.number", 65_536 * 64, "number: 4194304: the mapping rule has too few port sets"),
         ("initiator.source_ports.last", 1025, "source_ports.last: 1025: a port set has fewer ports: 1024"),
         ("initiator.source_addresses.last", "2001:2::3", "2 addresses: customer edges have one router"),
-        ("responder.destination_addresses", HOSTS, "follow from initiator.customer_edges: leave them out"),
+        ("responder.destination_addresses", HOSTS, "follow from customer_edges: leave them out"),
     ],
     ids=str,
 )
 def test_customer_edges_that_cannot_be_are_refused(where: str, value: object, said: str) -> None:
     status, _, err = check(json.dumps(changed(EDGES, (where, value))))
+    assert (status, said in err) == (2, True), err
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        ("responder.customer_edges.number", 2, "must be as many as initiator.source_addresses, 1"),
+        ("responder.customer_edges.first_psid", 64, "number: 1: the mapping rule has too few port sets"),
+        ("responder.customer_edges.relay", "198.18.0.0", "relay: 198.18.0.0: must be of the side's family"),
+    ],
+    ids=str,
+)
+def test_tested_customer_edges_that_cannot_be_are_refused(where: str, value: object, said: str) -> None:
+    status, _, err = check(json.dumps(changed(EDGE_DEVICE, (where, value))))
     assert (status, said in err) == (2, True), err
 
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from tests.unit.test_plan import NAT44, NAT64, refusal
 
 from natgauge.bench.bench import Bench
+from natgauge.bench.each_subscriber import traffic_of
+from natgauge.bench.far_side import refuse
 from natgauge.bench.question import ask
 from natgauge.bench.traffic import hosts_of, make_plan, with_pool
 from natgauge.duts.port_sets import PortSets
@@ -86,7 +88,7 @@ def test_only_kinds_that_share_addresses_have_port_sets(tmp_path: Path) -> None:
     path.write_text(text.replace('kind = "map-t"', 'kind = "ds-lite"'))
     with pytest.raises(
         UsageError,
-        match=r"port_sets and kind lw4o6 or map-e or map-t or .* or aftr or map-t-ce come together",
+        match=r"port_sets and kind lw4o6 or map-e or map-t or .* or lwb4 or b4 come together",
     ):
         load(path)
     path.write_text(text.replace('[port_sets]\nnetwork = "198.18.0.0/16"\npsid_length = 5\n', ""))
@@ -231,6 +233,46 @@ def test_the_subscribers_of_an_aftr_have_private_addresses_and_it_translates_to_
         # Each remote endpoint leaves the device no more ports than its outside addresses have.
         assert plan.destination_ports.count == -(-connections // 64_512)
     assert with_pool(AFTR, plan).pool == NAT44.pool
+
+
+@pytest.mark.parametrize(("dut", "octets"), [("map-t-ce", 84), ("map-e-ce", 104), ("lwb4", 104), ("b4", 104)])
+def test_customer_edges_alone_have_the_subscribers_as_hosts_and_the_responder_as_relay(dut: str, octets: int) -> None:
+    translated, tunnelled = dut != "b4", dut != "map-t-ce"
+    bench = Bench(ask("throughput", dut, {"subscribers": 100}).cell)
+    around, plan = bench.address_plan, bench.traffic
+    sets = around.port_sets
+    assert (plan.tested_edges, plan.edges, plan.tunnelled, plan.sources) == (sets, None, tunnelled, 100)
+    assert (around.edges, around.half, around.translated) == (True, False, translated)
+    assert str(plan.source_addresses) == "10.0.0.2-10.0.0.101"
+    # The address of the router before a relay is behind the prefix, as the hosts behind a relay of MAP-T are.
+    assert (str(plan.destination_addresses), str(plan.responder_addresses)) == ("198.19.0.2", "2001:2:0:1::c613:2")
+    assert (plan.frame_size, bench.octets_on("ipv6")) == (64, octets)
+    assert around.seen_pool is None
+    part = traffic_of(plan, 30, 10, seed=1)
+    assert (str(part.source_addresses), part.first_edge) == ("10.0.0.32-10.0.0.41", 30)
+    assert plan.mapping_known is not translated
+
+
+def test_a_b4_is_that_of_a_host_and_keeps_its_ports() -> None:
+    bench = Bench(ask("throughput", "b4", {"source_ports": "1-65535", "subscribers": 3, "stateless": True}).cell)
+    sets = bench.traffic.tested_edges
+    assert sets is not None
+    assert [str(sets.of(number)[0]) for number in range(3)] == ["10.0.0.2", "10.0.0.3", "10.0.0.4"]
+    bench.plan("throughput", {"stateless": True})
+    with pytest.raises(UsageError, match="subscribers: 2 is outside of 1 to 1"):
+        Bench(ask("throughput", "b4-kernel", {"subscribers": 2}).cell)
+
+
+@pytest.mark.parametrize("dut", ["map-t-ce", "map-e-ce", "lwb4", "aftr"])
+def test_a_half_that_chooses_ports_has_no_stateless_trials(dut: str) -> None:
+    with pytest.raises(UsageError, match="leave stateless out"):
+        Bench(ask("throughput", dut, {}).cell).plan("throughput", {"stateless": True})
+
+
+def test_a_real_server_cannot_be_behind_customer_edges_that_tunnel() -> None:
+    bench = Bench(ask("resolution-rate", "map-e-ce", {}).cell)
+    with pytest.raises(UsageError, match="far side knot: the device sends IPv4 in IPv6 to a relay"):
+        refuse("knot", bench.lab, bench.traffic)
 
 
 def test_echoes_of_emulated_edges_have_the_identifiers_of_their_sets() -> None:

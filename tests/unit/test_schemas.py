@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from tests.unit.engine_check import ABSENT, EDGES, EXAMPLE, TRIAL, TUNNELS, changed, published, refusals
+from tests.unit.engine_check import ABSENT, EDGE_DEVICE, EDGES, EXAMPLE, TRIAL, TUNNELS, changed, published, refusals
 
 from natgauge import trials
 
@@ -103,6 +103,7 @@ def judge(request: Any) -> tuple[bool, str | None]:
         changed(EXAMPLE, ("record_variation", True)),
         EDGES,
         TUNNELS,
+        EDGE_DEVICE,
         changed(STATELESS, ("responder.destination_addresses", HOSTS)),
         changed(STATELESS, ("phase2.responder.reading_order", "pseudorandom")),
         changed(EXAMPLE, ("background", BACKGROUND), ("phase2.step", STEP)),
@@ -212,8 +213,11 @@ BOTH_KNOW = {
     "responder.destination_addresses: missing: needed in a stateless trial whose families differ": changed(
         STATELESS, ("initiator.family", "ipv6")
     ),
-    "responder.destination_addresses: {}: follow from initiator.customer_edges: leave them out": changed(
+    "responder.destination_addresses: {}: follow from customer_edges: leave them out": changed(
         EDGES, ("responder.destination_addresses", HOSTS)
+    ),
+    "responder.customer_edges: {}: the Initiator emulates customer edges, too: leave out one of them": changed(
+        EDGES, ("responder.customer_edges", EDGE_DEVICE["responder"]["customer_edges"])
     ),
     "phase2.responder.reading_order: increasing: a stateless trial has no state table to read: leave it out": changed(
         STATELESS, ("phase2.responder.reading_order", "increasing")
@@ -341,6 +345,12 @@ ENGINE_ALONE = {
     ),
     "customer edges send ipv6, and the Responder speaks ipv4": changed(
         EXAMPLE, ("initiator.customer_edges", EDGES["initiator"]["customer_edges"])
+    ),
+    "customer edges under test take ipv4, and the Responder speaks ipv6": changed(
+        EXAMPLE, ("responder.customer_edges", EDGE_DEVICE["responder"]["customer_edges"])
+    ),
+    "customer edges choose ports, which a stateless trial does not learn": changed(
+        EDGE_DEVICE, ("stateless", True), ("phase1", ABSENT)
     ),
     "too many frames in one stream to be distinguished": changed(LONG, ("record_loss_times", True)),
 }

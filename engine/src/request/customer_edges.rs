@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Customer edges that the Initiator emulates, so that a relay (BR, lwAFTR, AFTR) is tested alone (RFC 8219 section 4.2).
+//! Customer edges that the Initiator emulates, so that a relay (BR, lwAFTR, AFTR) is tested alone (RFC 8219 section 4.2),
+//! or that are the device, so that the Responder emulates their relay.
 #![allow(missing_docs, reason = "the fields' descriptions are those of the schema")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,8 +14,7 @@ use crate::softwire::sharing::{PortSets, Refusal, Rule};
 
 const MOST_EDGES: u64 = 1 << 31;
 
-/// Customer edges behind the Initiator's port, with the basic mapping rule from which their addresses and port sets follow
-/// (RFC 7597 section 5). Edge 0 has the first PSID of first_address, edge 1 the next PSID; after the last PSID of an
+/// Customer edges, with the basic mapping rule from which their addresses and port sets follow (RFC 7597 section 5). Edge 0 has the first PSID of first_address, edge 1 the next PSID; after the last PSID of an
 /// address follows the first PSID of the next address.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,7 +43,7 @@ pub struct CustomerEdges {
     /// IPv4 to IPv6 (RFC 7599).
     #[serde(default, with = "Address")]
     pub relay: Option<IpAddr>,
-    /// Number of the first edge that sends.
+    /// Number of the first edge that is used.
     #[serde(default, with = "Whole::<0, MOST_EDGES>")]
     pub first: u64,
 }

@@ -6,16 +6,18 @@ use std::net::IpAddr;
 use super::addresses::{halves, AddressRange, Gateway, PortRange};
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
-    AFTER_STEP, AS_MANY, CONNECTIONS, FAMILY, FOREGROUND, FRAME, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX,
-    ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS,
-    UNICAST,
+    AFTER_STEP, AS_MANY, CHOSEN_PORTS, CONNECTIONS, EDGE_DEVICE, FAMILY, FOREGROUND, FRAME, MAPPING_RULE, MAP_T, NAME,
+    NUMBERED, ONCE, ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS,
+    SPACE, STEP, TWO_PORTS, UNICAST,
 };
 use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
-    Background, DelaySamples, Frames, Initiator, Order, Phase2, Rate, Reading, Request, Step, Stream, LONGEST_NAME,
+    Background, DelaySamples, Frames, Initiator, Order, Phase2, Rate, Reading, Request, Source, Step, Stream,
+    LONGEST_NAME,
 };
 use crate::failure::{Failure, Outcome};
 use crate::family::Family;
+use crate::softwire::sharing::Rule as MappingRule;
 use crate::transport::Transport;
 
 const MOST_SPACE: u64 = 1 << 62;
@@ -29,7 +31,10 @@ const LONGEST_PHASE_SECONDS: f64 = 17_000.0;
 pub fn check(request: &Request) -> Outcome<()> {
     check_sides(request)?;
     if let Some(edges) = &request.initiator.customer_edges {
-        check_edges(&request.initiator, edges, request.responder.family)?;
+        check_emulated(&request.initiator, edges, request.responder.family)?;
+    }
+    if let Some(edges) = &request.responder.customer_edges {
+        check_tested(request, edges)?;
     }
     check_connections(request)?;
     check_frame(request)?;
@@ -57,7 +62,7 @@ fn check_sides(request: &Request) -> Outcome<()> {
     check_range("responder.addresses", &r.addresses, r.family)?;
     check_as_many("initiator.destination_addresses", &i.destination_addresses, "responder.addresses", &r.addresses)?;
     if let Some(pool) = &request.translation.pool {
-        check_range("translation.pool", pool, r.family)?;
+        check_range("translation.pool", pool, r.headers().family)?;
     }
     if let Some(hosts) = &r.destination_addresses {
         check_range("responder.destination_addresses", hosts, r.family)?;
@@ -76,34 +81,60 @@ fn check_sides(request: &Request) -> Outcome<()> {
     check_gateway("responder.gateway.address", &r.gateway, &r.addresses)
 }
 
-fn check_edges(initiator: &Initiator, edges: &CustomerEdges, outside: Family) -> Outcome<()> {
+fn check_emulated(initiator: &Initiator, edges: &CustomerEdges, outside: Family) -> Outcome<()> {
     const FIELD: &str = "initiator.customer_edges";
     if (initiator.family, outside) != (Family::Ipv6, Family::Ipv4) {
         return refuse(FIELD, "{}", MAP_T, "");
     }
-    check_address(&format!("{FIELD}.ipv6_prefix"), edges.ipv6_prefix, Family::Ipv6)?;
-    for (name, address) in [("ipv4_prefix", edges.ipv4_prefix), ("first_address", edges.first_address)] {
-        check_address(&format!("{FIELD}.{name}"), address, Family::Ipv4)?;
-    }
-    if let Some(relay) = edges.relay {
-        check_address(&format!("{FIELD}.relay"), relay, Family::Ipv6)?;
-    }
+    let rule = check_edges(FIELD, edges)?;
     let routers = initiator.source_addresses.count();
     if routers != 1 {
         return refuse("initiator.source_addresses", format!("{routers} addresses"), ROUTER, "");
-    }
-    let rule = match edges.rule() {
-        Ok(rule) => rule,
-        Err(reason) => return refuse(FIELD, "{}", MAPPING_RULE, &format!(": {reason}")),
-    };
-    if edges.per_address() == 0 || edges.last(&rule).is_none() {
-        return refuse(&format!("{FIELD}.number"), edges.number, PORT_SETS, "");
     }
     let (last, ports) = (initiator.source_ports.last, rule.sets().ports());
     if last > ports {
         return refuse("initiator.source_ports.last", last, SET_PORTS, &format!(": {ports}"));
     }
     Ok(())
+}
+
+fn check_tested(request: &Request, edges: &CustomerEdges) -> Outcome<()> {
+    const FIELD: &str = "responder.customer_edges";
+    if (request.initiator.family, request.responder.family) != (Family::Ipv4, Family::Ipv6) {
+        return refuse(FIELD, "{}", EDGE_DEVICE, "");
+    }
+    if request.stateless && request.translation.source == Source::Translated {
+        return refuse(FIELD, "{}", CHOSEN_PORTS, "");
+    }
+    check_edges(FIELD, edges)?;
+    let hosts = request.initiator.source_addresses.count();
+    if edges.number != hosts {
+        return refuse(
+            &format!("{FIELD}.number"),
+            edges.number,
+            AS_MANY,
+            &format!(" initiator.source_addresses, {hosts}"),
+        );
+    }
+    Ok(())
+}
+
+fn check_edges(field: &str, edges: &CustomerEdges) -> Outcome<MappingRule> {
+    check_address(&format!("{field}.ipv6_prefix"), edges.ipv6_prefix, Family::Ipv6)?;
+    for (name, address) in [("ipv4_prefix", edges.ipv4_prefix), ("first_address", edges.first_address)] {
+        check_address(&format!("{field}.{name}"), address, Family::Ipv4)?;
+    }
+    if let Some(relay) = edges.relay {
+        check_address(&format!("{field}.relay"), relay, Family::Ipv6)?;
+    }
+    let rule = match edges.rule() {
+        Ok(rule) => rule,
+        Err(reason) => return refuse(field, "{}", MAPPING_RULE, &format!(": {reason}")),
+    };
+    if edges.per_address() == 0 || edges.last(&rule).is_none() {
+        return refuse(&format!("{field}.number"), edges.number, PORT_SETS, "");
+    }
+    Ok(rule)
 }
 
 fn check_ports(field: &str, ports: &PortRange) -> Outcome<()> {

@@ -67,11 +67,15 @@ pub struct Responder {
     /// Source MAC; the interface's own when absent.
     pub mac: Option<Mac>,
     pub gateway: Gateway,
-    /// The Responder's own addresses.
+    /// The Responder's own addresses. With customer_edges.relay: those of the router before the relay, for which neighbour
+    /// solicitations are answered; the relay's IPv4 addresses are initiator.destination_addresses.
     pub addresses: AddressRange,
     /// Only in stateless trials: the Initiator's addresses as the Responder writes them. The same number as
     /// initiator.source_addresses, in the same order. Absent: the same addresses. Required where the families differ.
     pub destination_addresses: Option<AddressRange>,
+    /// The device is customer edges, one for each of initiator.source_addresses, and the Responder is their relay. Frames
+    /// from ports outside of the sender's port set are mistranslated.
+    pub customer_edges: Option<CustomerEdges>,
 }
 
 /// Whether the device must translate the Initiator's source (NAT) or must not change it (routing).
@@ -373,9 +377,20 @@ impl Initiator {
 
     /// IP headers of the frames on the Initiator's side.
     pub fn headers(&self) -> Headers {
-        let tunnelled = self.customer_edges.as_ref().is_some_and(|edges| edges.relay.is_some());
-        Headers { family: if tunnelled { Family::Ipv4 } else { self.family }, tunnelled }
+        headers(self.family, self.customer_edges.as_ref())
     }
+}
+
+impl Responder {
+    /// IP headers of the frames on the Responder's side.
+    pub fn headers(&self) -> Headers {
+        headers(self.family, self.customer_edges.as_ref())
+    }
+}
+
+fn headers(family: Family, edges: Option<&CustomerEdges>) -> Headers {
+    let tunnelled = edges.is_some_and(|edges| edges.relay.is_some());
+    Headers { family: if tunnelled { Family::Ipv4 } else { family }, tunnelled }
 }
 
 impl Request {
@@ -405,7 +420,7 @@ impl Request {
 
     /// IP headers of the frames, Initiator's side first.
     pub fn headers(&self) -> [Headers; SIDES] {
-        [self.initiator.headers(), self.responder.family.into()]
+        [self.initiator.headers(), self.responder.headers()]
     }
 
     /// Frame length without FCS, Initiator's side first.

@@ -22,7 +22,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 22] = [
+pub const SCHEMA_RULES: [Rule; 23] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -85,24 +85,32 @@ pub const SCHEMA_RULES: [Rule; 22] = [
                 }})
             };
             let given = at("responder", json!({"required": ["destination_addresses"]}));
-            let edges = at("initiator", json!({"required": ["customer_edges"]}));
-            stateless(json!({"anyOf": [both("ipv4"), both("ipv6"), given, edges]}))
+            stateless(json!({"anyOf": [both("ipv4"), both("ipv6"), given, with_edges()]}))
         },
         broken: |request| {
             let differ = request.initiator.family != request.responder.family;
-            let known = request.responder.destination_addresses.is_some() || request.initiator.customer_edges.is_some();
+            let known = request.responder.destination_addresses.is_some() || has_edges(request);
             (request.stateless && differ && !known).then_some("missing")
         },
     },
     Rule {
         field: "responder.destination_addresses",
-        text: "follow from initiator.customer_edges: leave them out",
+        text: "follow from customer_edges: leave them out",
+        schema: || json!({"if": with_edges(), "then": at("responder.destination_addresses", json!(false))}),
+        broken: |request| {
+            let both = has_edges(request) && request.responder.destination_addresses.is_some();
+            both.then_some("{}")
+        },
+    },
+    Rule {
+        field: "responder.customer_edges",
+        text: "the Initiator emulates customer edges, too: leave out one of them",
         schema: || {
             let edges = at("initiator", json!({"required": ["customer_edges"]}));
-            json!({"if": edges, "then": at("responder.destination_addresses", json!(false))})
+            json!({"if": edges, "then": at("responder.customer_edges", json!(false))})
         },
         broken: |request| {
-            let both = request.initiator.customer_edges.is_some() && request.responder.destination_addresses.is_some();
+            let both = request.initiator.customer_edges.is_some() && request.responder.customer_edges.is_some();
             both.then_some("{}")
         },
     },
@@ -239,6 +247,15 @@ pub fn check(request: &Request) -> Outcome<()> {
 /// Apply a schema to the field at `path`, where the request has it.
 fn at(path: &str, schema: Value) -> Value {
     path.rsplit('.').fold(schema, |inner, name| json!({"properties": {name: inner}}))
+}
+
+fn has_edges(request: &Request) -> bool {
+    request.initiator.customer_edges.is_some() || request.responder.customer_edges.is_some()
+}
+
+fn with_edges() -> Value {
+    let of = |side| at(side, json!({"required": ["customer_edges"]}));
+    json!({"anyOf": [of("initiator"), of("responder")]})
 }
 
 fn either(one: &str, other: &str) -> Value {

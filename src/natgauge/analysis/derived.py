@@ -83,6 +83,16 @@ def degradation(single: float, several: float, better: Better) -> float:
     return 100 * worse / single
 
 
+def rate_in_turns(first: float, second: float) -> float:
+    """Rate of a chain whose devices take turns on the same cores, so that their times for a frame add up.
+
+    Args:
+        first: rate of one device alone, >= 0.
+        second: rate of the other device alone, in the same unit.
+    """
+    return 1 / (1 / first + 1 / second) if first and second else 0.0
+
+
 def four_tuples(source_ports: float, destination_ports: float) -> float:
     """Four tuples of one pair of addresses: source ports times destination ports (RFC 9693 section 4.1)."""
     return source_ports * destination_ports

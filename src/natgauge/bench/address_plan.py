@@ -38,7 +38,8 @@ class AddressPlan:
         mapped_in_order: whether `mapped` belong to the source addresses one by one, whichever these are.
         port_sets: port sets of the device's subscribers, from which the pool follows; None = no subscribers.
         half: whether the Initiator emulates the customer edges of the subscribers, and is their router on the inside.
-        tunnelled: whether these tunnel IPv4 over IPv6, so that frames on the inside have two IP headers.
+        edges: whether the device is the customer edges of the subscribers, and the Responder emulates their relay.
+        tunnelled: whether customer edges tunnel IPv4 over IPv6, so that frames of the IPv6 side have two IP headers.
         embedded: IPv6 network of the Responder's IPv4 addresses as the Initiator writes them, where the Responder's own
             addresses are behind the prefix; None = the Initiator writes the Responder's own addresses, or not known.
     """
@@ -54,6 +55,7 @@ class AddressPlan:
     port_sets: PortSets | None = None
     embedded: Link | None = None
     half: bool = False
+    edges: bool = False
     tunnelled: bool = False
 
     @property
@@ -70,7 +72,7 @@ class AddressPlan:
     def octets(self, ipv4: int, family: Family) -> int:
         """Return the octets of a frame on links of a family, from those of the same frame over IPv4.
 
-        An IPv6 header has 20 octets more than an IPv4 header, which is after it where the inside is tunnelled.
+        An IPv6 header has 20 octets more than an IPv4 header, which is after it in a tunnel.
         """
         if family == "ipv4":
             return ipv4
@@ -86,8 +88,8 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
     if recipe.kind == "softwire":
         raise UsageError(
             f"{recipe.name}: is one end of a softwire and does nothing without the other one; name both in a "
-            "[[chain]], or choose a gateway of kind map-t-br, map-e-br, lwaftr or aftr, for which the tester emulates "
-            "the customer edges"
+            "[[chain]], or choose a gateway whose other half the tester emulates, of kind map-t-br, map-e-br, lwaftr, "
+            "aftr, map-t-ce, map-e-ce, lwb4 or b4"
         )
     crosses = (recipe.initiator_family, recipe.responder_family)
     if crosses == ("ipv4", "ipv6") and ground.embedded is None:
@@ -95,17 +97,18 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
             f"{recipe.name}: goes from ipv4 to ipv6, and where this lab has the Responder's IPv4 addresses there is "
             "not known; choose a lab that knows them, such as --lab netns"
         )
-    if ground.mapped_in_order and (recipe.source != "mapped" or recipe.half):
+    if ground.mapped_in_order and (recipe.source != "mapped" or recipe.relay_alone):
         raise UsageError(
             f"mapped addresses: {recipe.name} does not map each source address to an address of its own; leave them out"
         )
-    mapped = ground.mapped if recipe.source == "mapped" and not recipe.half else None
+    mapped = ground.mapped if recipe.source == "mapped" and not recipe.relay_alone else None
     # An unknown mapping is judged like any translation. Within one family an untranslated source is an error.
     one_family = recipe.initiator_family == recipe.responder_family
     translated = recipe.source != "unchanged" and (mapped is None or one_family)
     if recipe.half:
         translated = recipe.source == "translated"
-    embedded = recipe.initiator_family != recipe.responder_family and not recipe.tunnelled
+    # The IPv6 addresses of an emulated relay's router are behind the prefix, too.
+    embedded = not one_family and not (recipe.tunnelled and recipe.relay_alone)
     return AddressPlan(
         inside=ground.inside,
         outside=ground.outside,
@@ -117,6 +120,7 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
         mapped_in_order=ground.mapped_in_order,
         port_sets=recipe.port_sets,
         embedded=ground.embedded,
-        half=recipe.half,
+        half=recipe.relay_alone,
+        edges=recipe.edges_alone,
         tunnelled=recipe.tunnelled,
     )

@@ -151,7 +151,7 @@ class Bench:
 
     def _planned_lab(self) -> Lab:
         traffic = self.cell.traffic
-        if self.recipe.half:
+        if self.recipe.relay_alone:
             traffic = replace(traffic, subscribers=None)  # their router is the device's only neighbour there
         hosts = hosts_of(traffic, (self.recipe.initiator_family, self.recipe.responder_family))
         kind = kinds.get(self.cell.lab.lab)
@@ -354,8 +354,12 @@ class Bench:
         )
         if prove:
             self._observer.stage("checking that the device forwards")
+            # The message of the second check names subscribers.
+            if addresses.edges:
+                measurer.check_subscribers()
             measurer.check_forwarding()
-            measurer.check_subscribers()
+            if addresses.half:
+                measurer.check_subscribers()
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
 

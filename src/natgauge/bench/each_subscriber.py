@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that a device serves each subscriber whose customer edge the tester emulates, and name those it does not.
+"""Check that one half of a chain serves each subscriber, and name those it does not.
 
 A device that forgets one port set of 60,000 forwards the few frames of the usual check, and then no trial passes. So
 each subscriber gets one frame in each direction; where frames are missing, halves of the subscribers are tried again
@@ -16,6 +16,7 @@ from natgauge.bench.ranges import Range
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.duts.port_sets import PortSets
 from natgauge.errors import BrokenError
+from natgauge.labs.contract import Addresses
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.trials import StreamCounts, TrialResult, phase1_of
 
@@ -55,9 +56,13 @@ def trial(subscribers: int) -> TrialPlan:
 
 
 def traffic_of(plan: TrafficPlan, first: int, number: int, seed: int) -> TrafficPlan:
-    """Return traffic whose connection i is that of subscriber `first` + i, with one port of its set."""
+    """Return traffic whose connection i is that of subscriber `first` + i, with one source port."""
     port = plan.source_ports.first + seed % plan.source_ports.count
-    return replace(plan, subscribers=number, first_edge=first, source_ports=Range(port, port), connections=number)
+    plan = replace(plan, subscribers=number, first_edge=first, source_ports=Range(port, port), connections=number)
+    if plan.tested_edges is None:
+        return plan
+    host = plan.source_addresses.first + first
+    return replace(plan, source_addresses=Addresses(host, host + (number - 1)))
 
 
 def missing_of(result: TrialResult, causes: Mapping[str, int]) -> Missing:

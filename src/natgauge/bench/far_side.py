@@ -46,6 +46,11 @@ def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
     if name == TESTER:
         return
     server = far_side.load(name)
+    if traffic.tunnelled and traffic.tested_edges is not None:
+        raise UsageError(
+            f"far side {server.name}: the device sends IPv4 in IPv6 to a relay, which only the tester emulates; leave "
+            "it out, or choose a whole chain"
+        )
     count = traffic.responder_addresses.count
     if count > MOST_ADDRESSES:
         raise UsageError(

@@ -520,13 +520,14 @@ class LabMeasurer(Measurer):
             self.number += 1
 
     def check_subscribers(self) -> None:
-        """Prove that the device forwards for each customer edge that the tester emulates; without such, do nothing.
+        """Prove that one half of a chain forwards for each subscriber, and stays in its port set; otherwise do nothing.
 
         Raises:
             BrokenError: it does not forward for some of them; the message names the first ones.
         """
         traffic = self.traffic
-        if traffic.edges is None or traffic.sources == 1:
+        sets = traffic.tested_edges or traffic.edges
+        if sets is None or (traffic.sources == 1 and traffic.edges is not None):
             return
 
         def tried(first: int, number: int) -> each_subscriber.Missing:
@@ -537,7 +538,7 @@ class LabMeasurer(Measurer):
             return each_subscriber.missing_of(raw.result, raw.faults)
 
         most = min(each_subscriber.MOST, traffic.connections)
-        each_subscriber.check(traffic.edges, traffic.sources, most, tried)
+        each_subscriber.check(sets, traffic.sources, most, tried)
 
     def _probe(self) -> TrialRequest:
         return self.request(forwarding.probe(self.traffic.connections))

@@ -167,7 +167,7 @@ class Requests:
             gateway=GatewaySide(mac=port.gateway_mac, address=port.gateway_address),
             source_addresses=_range(traffic.source_addresses),
             source_ports=PortRange(first=traffic.source_ports.first, last=traffic.source_ports.last),
-            customer_edges=None if traffic.edges is None else _edges(traffic, traffic.edges),
+            customer_edges=_edges(traffic, traffic.edges),
             destination_addresses=_range(traffic.destination_addresses),
             destination_ports=PortRange(first=traffic.destination_ports.first, last=traffic.destination_ports.last),
         )
@@ -181,10 +181,13 @@ class Requests:
             gateway=GatewaySide(mac=port.gateway_mac, address=port.gateway_address),
             addresses=_range(self.traffic.responder_addresses),
             destination_addresses=None if destinations is None else _range(destinations),
+            customer_edges=_edges(self.traffic, self.traffic.tested_edges),
         )
 
 
-def _edges(traffic: TrafficPlan, sets: PortSets) -> CustomerEdges:
+def _edges(traffic: TrafficPlan, sets: PortSets | None) -> CustomerEdges | None:
+    if sets is None:
+        return None
     address, psid = sets.of(0)
     return CustomerEdges(
         number=traffic.sources,

@@ -90,8 +90,12 @@ class TrafficPlan:
         edges: port sets of the customer edges that the Initiator emulates, one for each subscriber. Then
             `source_addresses` is their router's, and `source_ports` are positions in each set, from 1 on. None = it
             emulates none.
+        tested_edges: port sets of the customer edges that are the device, one for each source address. Then the
+            Responder emulates their relay, and `responder_addresses` are those of the router before it. None = the
+            device is no customer edges.
         tunnelled: whether these edges tunnel IPv4 to a relay.
         first_edge: number of the first of these edges.
+        ports_chosen: whether the device chooses the source ports that the Responder sees.
     """
 
     connections: int
@@ -107,8 +111,10 @@ class TrafficPlan:
     mapped_addresses: Addresses | None = None
     subscribers: int | None = None
     edges: PortSets | None = None
+    tested_edges: PortSets | None = None
     tunnelled: bool = False
     first_edge: int = 0
+    ports_chosen: bool = True
 
     def frame(self, families: tuple[Family, Family], query: Query | None = None, *, handed_on: bool = False) -> Frame:
         """Return the frame of the engine's request.
@@ -124,7 +130,7 @@ class TrafficPlan:
         if query is None:
             transport = None if self.transport == "udp" else self.transport
             return Frame(size=self.frame_size, side=self.frame_side, transport=transport)
-        if self.tunnelled:
+        if self.tunnelled and families[0] == "ipv6":
             return Frame(size=QUERY_OCTETS[families[1]], side="responder", query=query, handed_on=handed_on)
         return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query, handed_on=handed_on)
 
@@ -136,7 +142,8 @@ class TrafficPlan:
     @property
     def mapping_known(self) -> bool:
         """Whether the Initiator's source is known as the Responder sees it, although the device changes it."""
-        return self.mapped_addresses is not None or self.edges is not None
+        edges = self.edges is not None or self.tested_edges is not None
+        return self.mapped_addresses is not None or (edges and not self.ports_chosen)
 
     @property
     def space(self) -> int:
@@ -165,9 +172,9 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     behind = behind_prefix(responders, around.prefix)
     connections = _check_connections(options.connections)
     if edges is None:
-        source_ports, destination_ports = _ports(
-            options, connections, sources.count, responders.count, around.port_sets
-        )
+        # A device that does not translate ports, such as a B4, needs no free ones.
+        sets = around.port_sets if around.translated else None
+        source_ports, destination_ports = _ports(options, connections, sources.count, responders.count, sets)
     else:
         source_ports, destination_ports = _ports_of_edges(options, subscribers, responders.count, around, edges)
     size = frame_size(options.frame_size, options.frame_side, around)
@@ -185,7 +192,9 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         mapped_addresses=_as_responder_writes(sources, around),
         subscribers=None if around.port_sets is None else subscribers,
         edges=edges,
+        tested_edges=around.port_sets if around.edges else None,
         tunnelled=around.tunnelled,
+        ports_chosen=around.translated,
     )
     if options.transport == "icmp":
         _check_echoes(plan)
@@ -222,7 +231,7 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
             "ports); widen a range or ask for fewer"
         )
     plan = replace(plan, connections=number)
-    if around.port_sets is not None and plan.edges is None:
+    if around.port_sets is not None and around.translated and plan.edges is None:
         sharing.refuse_small_sets(plan.source_ports, number, around.port_sets)
     _check_port_pool(plan, around)
     return plan
@@ -360,7 +369,7 @@ def frame_size(chosen: int | None, side: Side, around: AddressPlan) -> int:
     if chosen is None:
         return least
     if chosen < least:
-        headers = "IPv4 in IPv6" if around.tunnelled and side == "initiator" else spoken(families[side])
+        headers = "IPv4 in IPv6" if around.tunnelled and families[side] == "ipv6" else spoken(families[side])
         raise UsageError(
             f"frame size: {chosen} octets is too small on the {side} side; the least with {headers} is {least} (FCS "
             "included)"

@@ -25,6 +25,7 @@ class PortSets(RecipeTable):
 
     Attributes:
         network: the shared addresses, without the first and last address of the network.
+        first_host: number of the first shared address in the network, from 1; hosts before it are no subscribers.
         psid_length: bits of a port that identify its set, "k", 0 to 16.
         psid_offset: bits of a port before these, "a", 0 to 15.
         most_subscribers: most subscribers that the devices serve; None = the number of sets.
@@ -34,6 +35,7 @@ class PortSets(RecipeTable):
     """
 
     network: str
+    first_host: Annotated[int, Field(ge=1, le=255)] = 1
     psid_length: Annotated[int, Field(ge=0, le=16)]
     psid_offset: Annotated[int, Field(ge=0, le=15)] = 0
     most_subscribers: Number | None = None
@@ -52,7 +54,7 @@ class PortSets(RecipeTable):
             network = self.addresses
         except ValueError:
             raise ValueError(f"network {self.network}: is no IPv4 network; write for example 198.18.0.0/16") from None
-        if network.num_addresses < 4 or not self.per_address:
+        if network.num_addresses < 3 + self.first_host or not self.per_address:
             raise ValueError(f"network {self.network}, psid_length {self.psid_length}: has no set for anybody")
         try:
             ipaddress.IPv6Network(self.rule_prefix)
@@ -138,12 +140,14 @@ class PortSets(RecipeTable):
     @property
     def most(self) -> int:
         """Largest possible number of subscribers."""
-        sets = (self.addresses.num_addresses - 2) * self.per_address
+        sets = (self.addresses.num_addresses - 1 - self.first_host) * self.per_address
         return sets if self.most_subscribers is None else min(sets, self.most_subscribers)
 
     def of(self, subscriber: int) -> tuple[ipaddress.IPv4Address, int]:
         """Address and PSID of a subscriber, 0 .. `most` - 1."""
-        return self.addresses[1 + subscriber // self.per_address], self.first + subscriber % self.per_address
+        return self.addresses[
+            self.first_host + subscriber // self.per_address
+        ], self.first + subscriber % self.per_address
 
     def psid(self, port: int) -> int | None:
         """The set a port, 0 to 65535, is in; None where its offset bits leave it out of all."""

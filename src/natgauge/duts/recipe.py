@@ -42,7 +42,7 @@ _ORIGINS: Final[Any] = {"origin": True, "declares": True, "chain": {"__all__": {
 
 Kind = Literal[
     "routing", "nat44", "nat66", "nptv6", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
-    "map-t-br", "map-e-br", "lwaftr", "aftr", "map-t-ce",
+    "map-t-br", "map-e-br", "lwaftr", "aftr", "map-t-ce", "map-e-ce", "lwb4", "b4",
 ]  # fmt: skip
 
 _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
@@ -55,18 +55,20 @@ _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
     "softwire": (("ipv4", "ipv6"), ("ipv6", "ipv4")),
     **dict.fromkeys(("464xlat", "ds-lite", "lw4o6", "map-e", "map-t"), (("ipv4", "ipv4"),)),
     **dict.fromkeys(("map-t-br", "map-e-br", "lwaftr", "aftr"), (("ipv6", "ipv4"),)),
-    "map-t-ce": (("ipv4", "ipv6"),),
+    **dict.fromkeys(("map-t-ce", "map-e-ce", "lwb4", "b4"), (("ipv4", "ipv6"),)),
 }
 
 
-#: Kinds that are the provider's half of a chain; the tester emulates the other half (RFC 8219 section 4.2).
-_HALVES: Final[tuple[Kind, ...]] = ("map-t-br", "map-e-br", "lwaftr", "aftr")
-#: Halves to which the customer edges tunnel IPv4 over IPv6.
-_TUNNELS: Final[tuple[Kind, ...]] = ("map-e-br", "lwaftr", "aftr")
+#: Kinds that are one half of a chain; the tester emulates the other half (RFC 8219 section 4.2). Relays are the
+#: provider's half, customer edges the other one.
+_RELAYS: Final[tuple[Kind, ...]] = ("map-t-br", "map-e-br", "lwaftr", "aftr")
+_EDGES: Final[tuple[Kind, ...]] = ("map-t-ce", "map-e-ce", "lwb4", "b4")
+#: Halves between which IPv4 is tunnelled over IPv6.
+_TUNNELS: Final[tuple[Kind, ...]] = ("map-e-br", "lwaftr", "aftr", "map-e-ce", "lwb4", "b4")
 #: Kinds whose mapping of the Initiator's addresses is known in advance, and that keep the port.
 _MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit", "map-t-br", "map-e-br", "lwaftr")
 #: Kinds with subscribers: each has an address and a set of its ports.
-_SUBSCRIBERS: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_HALVES, "map-t-ce")
+_SUBSCRIBERS: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_RELAYS, *_EDGES)
 
 
 class Recipe(RecipeTable):
@@ -188,12 +190,22 @@ class Recipe(RecipeTable):
 
     @property
     def half(self) -> bool:
-        """Whether it is one half of a chain, whose other half, customer edges, the tester emulates."""
-        return self.kind in _HALVES
+        """Whether it is one half of a chain, whose other half the tester emulates."""
+        return self.relay_alone or self.edges_alone
+
+    @property
+    def relay_alone(self) -> bool:
+        """Whether it is a BR, lwAFTR or AFTR alone: the Initiator emulates its customer edges."""
+        return self.kind in _RELAYS
+
+    @property
+    def edges_alone(self) -> bool:
+        """Whether it is customer edges alone: the Responder emulates their BR, lwAFTR or AFTR."""
+        return self.kind in _EDGES
 
     @property
     def tunnelled(self) -> bool:
-        """Whether it is a half to which the customer edges tunnel IPv4 over IPv6 (RFC 2473)."""
+        """Whether it is a half, and IPv4 is tunnelled over IPv6 to or from the other half (RFC 2473)."""
         return self.kind in _TUNNELS
 
     @property

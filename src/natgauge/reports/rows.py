@@ -17,6 +17,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis import derived
+from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
 from natgauge.errors import UsageError
@@ -392,7 +393,7 @@ def rows(results: Sequence[Result]) -> list[ResultRow]:
     """
     if not results:
         raise UsageError("report: no results to show")
-    derived = derived_rows(results)
+    derived = compared_rows(results)
     missing = tuple("; ".join(uncompared(derived, column, results)) or None for column in range(len(results)))
     return [
         *(row.filled(results) for row in _FIXED),
@@ -402,6 +403,11 @@ def rows(results: Sequence[Result]) -> list[ResultRow]:
         *map(_derived, derived),
         ResultRow("not compared", "", missing, str),
     ]
+
+
+def compared_rows(results: Sequence[Result]) -> list[DerivedRow]:
+    """Return the rows of figures that follow from comparisons of the results."""
+    return [*derived_rows(results), *rows_of_halves(results)]
 
 
 def column_of(number: int, result: Result) -> str:
@@ -441,10 +447,9 @@ def references(derived: Sequence[DerivedRow]) -> list[str]:
 
 
 def _derived(row: DerivedRow) -> ResultRow:
-    decimals = _decimals(row.digits)
-
     def text(cell: Cell) -> str:
-        return f"{cell.bound} {decimals(cell.value)}" if isinstance(cell, Bounded) else decimals(cell)
+        value = cell.value if isinstance(cell, Bounded) else cell
+        return f"{cell.bound if isinstance(cell, Bounded) else ''} {value:,.{row.digits}f}".lstrip()
 
     return ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), text, measured=True)
 

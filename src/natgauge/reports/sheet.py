@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from natgauge.analysis.scalability import derived_rows
 from natgauge.records.measurement import Result
 from natgauge.reports.graded_doubts import of_columns
-from natgauge.reports.rows import column_of, references, rows, uncompared
+from natgauge.reports.rows import column_of, compared_rows, references, rows, uncompared
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def notes(results: Sequence[Result], called: Callable[[int, Result], str] = colu
         results: results of the table.
         called: returns the name of a result in the table, from its number, from 1.
     """
-    derived = derived_rows(results)
+    derived = compared_rows(results)
     missing: dict[str, list[str]] = {}
     for column, result in enumerate(results):
         for text in uncompared(derived, column, results, called):

@@ -59,11 +59,11 @@ class GatewaySide(AgreementPart):
 
 
 class CustomerEdges(AgreementPart):
-    """Customer edges that the Initiator emulates, with their basic mapping rule (RFC 7597 section 5).
+    """Customer edges, emulated or under test, with their basic mapping rule (RFC 7597 section 5).
 
     Edge 0 has PSID `first_psid` of `first_address`, edge 1 the next PSID, and so on. Lengths are in bits. The edges
-    tunnel IPv4 to `relay` (RFC 2473); None = they translate to IPv6 (RFC 7599). Edges before number `first` send
-    nothing; None = 0.
+    tunnel IPv4 to `relay` (RFC 2473); None = they translate to IPv6 (RFC 7599). Edges before number `first` are not
+    used; None = 0.
     """
 
     number: int
@@ -102,7 +102,8 @@ class ResponderSide(AgreementPart):
     """The tester's port that answers, and its own addresses.
 
     `destination_addresses` (only in stateless trials): the Initiator's addresses as the Responder writes them, in the
-    same order; None = the same addresses.
+    same order; None = the same addresses. With `customer_edges` the device is these edges, one for each of the
+    Initiator's addresses, and the Responder is their relay.
     """
 
     interface: str
@@ -112,6 +113,7 @@ class ResponderSide(AgreementPart):
     gateway: GatewaySide
     addresses: AddressRange
     destination_addresses: AddressRange | None = None
+    customer_edges: CustomerEdges | None = None
 
 
 class Translation(AgreementPart):

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A chain's rate next to the rates of both its halves, each measured alone (RFC 8219 section 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from natgauge.analysis import derived
+from natgauge.analysis.comparing import Difference, comparable
+from natgauge.analysis.contrast import bounds
+from natgauge.analysis.scalability import Comparison, DerivedRow
+from natgauge.records.doubts import FUNCTIONAL
+from natgauge.records.measurement import Result
+
+#: Kinds of the customers' half and of the provider's half, by kind of the chain.
+_HALVES: Final = {
+    "464xlat": ("siit", "nat64"),
+    "ds-lite": ("b4", "aftr"),
+    "lw4o6": ("lwb4", "lwaftr"),
+    "map-e": ("map-e-ce", "map-e-br"),
+    "map-t": ("map-t-ce", "map-t-br"),
+}
+#: May differ between a chain and a half: the device, the division of a chain's cores, and whether there is a phase 1.
+_ABOUT: Final = frozenset({"device", "cores_of_devices", "stateless", "connection_rate"})
+#: Parameters of the device that may not differ.
+_SHARED: Final = ("psid_length", "psid_offset")
+#: The frames before the provider's half are those of customer edges, in IPv6: it may differ in these as well.
+_ABOUT_PROVIDER: Final = _ABOUT | {
+    "initiator_family", "frame_size", "connections", "source_port_count", "destination_port_count",
+}  # fmt: skip
+
+
+def rows_of_halves(results: Sequence[Result]) -> list[DerivedRow]:
+    """Return what both halves alone let expect of each chain among the results.
+
+    If the devices of a chain have cores of their own, the rate is the smaller one of the halves. If they share cores,
+    their times for a frame add up.
+    """
+    return [
+        DerivedRow(name, "", 0, tuple(compare(result, results) for result in results))
+        for name, compare in (("minimum of the halves", _smallest), ("1 / (1/CE + 1/PE) of the halves", _in_turns))
+    ]
+
+
+def _smallest(result: Result, results: Sequence[Result]) -> Comparison:
+    return _compare(result, results, min)
+
+
+def _in_turns(result: Result, results: Sequence[Result]) -> Comparison:
+    if result.parameter("cores_of_devices") is not None:
+        return Comparison()
+    return _compare(result, results, derived.rate_in_turns)
+
+
+def _compare(result: Result, results: Sequence[Result], compute: Callable[[float, float], float]) -> Comparison:
+    kinds = _HALVES.get(str(result.parameter("kind")))
+    if kinds is None or not result.unit.endswith("/s"):
+        return Comparison()
+    halves = []
+    for kind, about in zip(kinds, (_ABOUT, _ABOUT_PROVIDER), strict=True):
+        found = sorted(
+            (
+                (_differences(result, other, about), place)
+                for place, other in enumerate(results)
+                if (other.metric, other.parameter("kind")) == (result.metric, kind)
+            ),
+            key=lambda candidate: len(candidate[0]),
+        )
+        if not found:
+            return Comparison()
+        differences, place = found[0]
+        if differences:
+            return Comparison(doubt="; ".join(map(str, differences)), beside=place)
+        if len(found) > 1 and not found[1][0]:
+            return Comparison(doubt=f"several results are of kind {kind}")
+        halves.append(results[place])
+    if any(each.functional for each in (result, *halves)):
+        return Comparison(doubt=FUNCTIONAL)
+    least, most = (compute(*ends) for ends in zip(*map(bounds, halves), strict=True))
+    rates = " and ".join(f"{half.dut} {half.median:,.0f} {half.unit}" for half in halves)
+    return Comparison(
+        least, "" if least == most else ">=", note=f"{result.dut}, {result.metric}: the halves are {rates}"
+    )
+
+
+def _differences(chain: Result, half: Result, about: frozenset[str]) -> list[Difference]:
+    """Return the differences that forbid to compare a half with the chain, in the frames of IPv4, too."""
+    differences = comparable(chain, half, except_for=about)
+    for name in _SHARED:
+        mine, its = chain.parameter(name), half.parameter(name)
+        if mine != its:
+            differences.append(Difference(name, name.replace("_", " "), mine, its))
+    mine, its = _ipv4_octets(chain), _ipv4_octets(half)
+    return differences if mine == its else [*differences, Difference("frame_octets", "frames over IPv4", mine, its)]
+
+
+def _ipv4_octets(result: Result) -> float | None:
+    """Return the octets of a frame on the side that has the shortest, which is that of IPv4."""
+    octets = result.parameter("frame_octets")
+    sizes = octets.values() if isinstance(octets, dict) else ()
+    return min((size for size in sizes if isinstance(size, int | float)), default=None)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Customer edges alone, before a relay that the tester emulates, and faults of theirs that it must name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from tests.labs.program import own
+
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
+from natgauge.errors import BrokenError
+from natgauge.inputs.question import Question
+from natgauge.labs.contract import Device
+from natgauge.measurer import Verdict
+from natgauge.records.store import Memory
+
+EDGES: Final = 100
+#: A search that is soon over: what it finds is a rate, but no figure to publish.
+SHORT: Final = {"connections": 5_000, "connection_rate": 10_000.0, "trial_seconds": 0.1, "error": "30%", "repeat": 1}
+
+
+def question(dut: str, subscribers: int = EDGES) -> Question:
+    return ask("throughput", dut, {"lab_name": own(f"e2e-{dut}"), "subscribers": subscribers, **SHORT})
+
+
+@pytest.mark.parametrize(
+    ("dut", "subscribers"), [("map-e-ce", EDGES), ("lwb4", EDGES), ("b4", EDGES), ("b4-kernel", 1)]
+)
+def test_customer_edges_that_tunnel_have_a_throughput(dut: str, subscribers: int) -> None:
+    asked, kept = question(dut, subscribers), Memory()
+    with Bench(asked.cell) as bench:
+        found = bench.ready(bench.plan("throughput", asked.settings), kept).run()
+    assert found.summary.median > 0
+    assert Verdict.PASS in [trial["verdict"] for trial in kept.trials]
+
+
+#: Subscriber 70 has the tenth set of the third address, for 31 subscribers share each.
+WRONG_RANGE: Final = """
+nft -f - <<RULES
+delete element ip natgauge sets { 10.0.0.72 }
+add element ip natgauge sets { 10.0.0.72 : 198.18.0.3 . 20480-22527 }
+RULES
+"""
+HOLE: Final = """
+natgauge-softwire detach --interface "$NG_OUTSIDE"
+sed -i '/^198.18.0.3 9 /d' "$NG_WORK/bindings"
+natgauge-softwire attach --interface "$NG_OUTSIDE" --technology lw4o6 --role ce --relay 2001:db8:ffff::1 \\
+    --bindings "$NG_WORK/bindings" --psid-length 5 --psid-offset 0
+"""
+
+
+def run(device: Device, snippet: str) -> None:
+    answer = device.run(snippet)
+    assert answer.status == 0, answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("dut", "fault", "kind"),
+    [
+        ("map-t-ce", WRONG_RANGE, "mistranslated to the Responder; look at its rules"),
+        ("map-e-ce", WRONG_RANGE, "mistranslated to the Responder; look at its rules"),
+        ("lwb4", WRONG_RANGE, "mistranslated to the Responder; look at its rules"),
+        ("lwb4", HOLE, "lost to the Responder, the device counted no_subscriber; look at its rules"),
+    ],
+    ids=["MAP-T, wrong range", "MAP-E, wrong range", "lw4o6, wrong range", "lw4o6, hole in the binding table"],
+)
+def test_an_edge_that_leaves_its_set_or_has_no_binding_is_named(dut: str, fault: str, kind: str) -> None:
+    asked = question(dut)
+    with Bench(asked.cell) as bench:
+        measurer = bench.ready(bench.plan("throughput", asked.settings), Memory(), prove=False).measurer
+        measurer.check_subscribers()
+        run(bench.lab.devices[0], fault)
+        with pytest.raises(BrokenError) as refusal:
+            measurer.check_subscribers()
+    said = str(refusal.value)
+    assert "for 1 of 100 subscribers: subscriber 70 (198.18.0.3, PSID 9, 2001:db8:0:348:0:c612:3:9): " in said
+    assert kind in said
+    assert "\n" not in said

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rates of both halves of a chain next to the chain's rate: which results count, and what is said without them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.made_results import made
+
+from natgauge.analysis.halves import rows_of_halves
+from natgauge.analysis.scalability import Comparison
+from natgauge.records.measurement import Result
+from natgauge.reports.pivot import sheet as against_sheet
+from natgauge.reports.text import table
+
+#: Octets with FCS at the Initiator and at the Responder.
+OCTETS = {"map-t": (64, 64), "map-t-ce": (64, 84), "map-t-br": (84, 64)}
+
+
+def result(kind: str, median: float, *, limited_by: str = "device", **parameters: Any) -> Result:
+    initiator, responder = OCTETS[kind]
+    frames = {"frame_octets": {"initiator": initiator, "responder": responder}, "frame_size": initiator}
+    relay = {"stateless": True, "source_port_count": 2048, "initiator_family": "ipv6"} if kind == "map-t-br" else {}
+    common = {"source_address_count": 1000, "subscribers": 1000, "initiator_family": "ipv4", "source_port_count": 25}
+    given = {"dut": kind, "kind": kind, **common, **frames, **relay, **parameters}
+    found = made([median], parameters=given, limited_by=limited_by)
+    repetition = found.repetitions[0].model_copy(update={"limited_by": limited_by})
+    return found.model_copy(update={"repetitions": (repetition,)})
+
+
+CHAIN, EDGE, RELAY = result("map-t", 276_000), result("map-t-ce", 375_000), result("map-t-br", 775_000)
+
+
+def of_chain(*results: Result) -> tuple[Comparison, Comparison]:
+    """The smallest half and the halves in turns, of the first result."""
+    smallest, in_turns = rows_of_halves(results)
+    return smallest.comparisons[0], in_turns.comparisons[0]
+
+
+def test_a_chain_has_the_minimum_of_its_halves_and_their_rate_in_turns() -> None:
+    smallest, in_turns = of_chain(CHAIN, RELAY, EDGE)
+    assert (smallest.value, smallest.bound) == (375_000, "")
+    assert in_turns.value == pytest.approx(252_717, abs=1)
+    assert smallest.note == "map-t, throughput: the halves are map-t-ce 375,000 frames/s and map-t-br 775,000 frames/s"
+    for row in rows_of_halves([CHAIN, RELAY, EDGE]):
+        assert [comparison.value for comparison in row.comparisons[1:]] == [None, None]
+
+
+def test_the_tables_have_both_rows() -> None:
+    for text in (table([EDGE, RELAY, CHAIN]), "\n".join(map(str, against_sheet([EDGE, RELAY, CHAIN], "device").lines))):
+        (smallest,) = (line for line in text.splitlines() if "minimum of the halves" in line)
+        (in_turns,) = (line for line in text.splitlines() if "1 / (1/CE + 1/PE)" in line)
+        assert "375,000" in smallest
+        assert "252,717" in in_turns
+
+
+def test_devices_with_cores_of_their_own_take_no_turns() -> None:
+    smallest, in_turns = of_chain(result("map-t", 276_000, cores_of_devices="each its own"), EDGE, RELAY)
+    assert (smallest.value, in_turns) == (375_000, Comparison())
+
+
+def test_a_half_that_the_tester_limited_may_be_faster() -> None:
+    tester = result("map-t-br", 300_000, limited_by="tester")
+    smallest, in_turns = of_chain(CHAIN, EDGE, tester)
+    assert (smallest.value, smallest.bound) == (300_000, ">=")
+    assert in_turns.bound == ">="
+    # The other half is the smaller one in any case.
+    assert of_chain(CHAIN, EDGE, result("map-t-br", 775_000, limited_by="tester"))[0].bound == ""
+
+
+@pytest.mark.parametrize(
+    ("halves", "said"),
+    [
+        ((EDGE,), ""),
+        ((result("map-t-ce", 375_000, source_address_count=1), RELAY), "source addresses 1000 against 1"),
+        ((EDGE, result("map-t-br", 775_000, psid_length=6)), "psid length none against 6"),
+        (
+            (EDGE, result("map-t-br", 1.0, frame_octets={"initiator": 148, "responder": 128})),
+            "frames over IPv4 64 against 128",
+        ),
+        ((EDGE, RELAY, result("map-t-br", 71_900, dut="map-t-br-tayga")), "several results are of kind map-t-br"),
+    ],
+)
+def test_without_comparable_halves_there_is_no_value_but_the_reason(halves: tuple[Result, ...], said: str) -> None:
+    smallest, _ = of_chain(CHAIN, *halves)
+    assert (smallest.value, smallest.doubt) == (None, said)
