@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 from tests.labs.program import own
+from tests.labs.rough import SLOW_RATES, settings_of
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
@@ -17,12 +18,11 @@ from natgauge.measurer import Verdict
 from natgauge.records.store import Memory
 
 EDGES: Final = 100
-#: A search that is soon over: what it finds is a rate, but no figure to publish.
-SHORT: Final = {"connections": 5_000, "connection_rate": 10_000.0, "trial_seconds": 0.1, "error": "30%", "repeat": 1}
 
 
 def question(dut: str, subscribers: int = EDGES) -> Question:
-    return ask("throughput", dut, {"lab_name": own(f"e2e-{dut}"), "subscribers": subscribers, **SHORT})
+    asked = {"lab_name": own(f"e2e-{dut}"), "subscribers": subscribers, "connections": 1000}
+    return ask("throughput", dut, {**asked, **settings_of("throughput")})
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def question(dut: str, subscribers: int = EDGES) -> Question:
 )
 def test_customer_edges_that_tunnel_have_a_throughput(dut: str, subscribers: int) -> None:
     asked, kept = question(dut, subscribers), Memory()
-    with Bench(asked.cell) as bench:
+    with Bench(asked.cell, rates=SLOW_RATES) as bench:
         found = bench.ready(bench.plan("throughput", asked.settings), kept).run()
     assert found.summary.median > 0
     assert Verdict.PASS in [trial["verdict"] for trial in kept.trials]
@@ -68,7 +68,7 @@ def run(device: Device, snippet: str) -> None:
 )
 def test_an_edge_that_leaves_its_set_or_has_no_binding_is_named(dut: str, fault: str, kind: str) -> None:
     asked = question(dut)
-    with Bench(asked.cell) as bench:
+    with Bench(asked.cell, rates=SLOW_RATES) as bench:
         measurer = bench.ready(bench.plan("throughput", asked.settings), Memory(), prove=False).measurer
         measurer.check_subscribers()
         run(bench.lab.devices[0], fault)
