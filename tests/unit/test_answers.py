@@ -264,7 +264,7 @@ def test_a_doubt_of_a_slower_gateway_leaves_the_order_of_the_others_sure() -> No
     doubt = [{"word": "taking turns", "text": "half of the core"}]
     found, *_ = answers([drawn("a", 2e5), drawn("b", 1e5), drawn("c", 5e4, doubts=doubt)])
     assert found.certainty == "sure"
-    assert found.text.endswith("This leaves aside c, which may be better than measured (taking turns).")
+    assert found.text.endswith("Not counting c, which may be better than measured (taking turns).")
 
 
 def test_what_limited_is_counted() -> None:

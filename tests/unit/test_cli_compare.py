@@ -361,7 +361,7 @@ def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.Captu
     assert other[2].startswith("+")
     assert float(other[2].rstrip("%")) == pytest.approx(10, abs=1.5)
     assert control[0].strip() == "nftables-nat44 (A/A control)"
-    assert any("Nanoseconds change with the host, and so do ratios, but less." in line for line in lines)
+    assert any("Nanoseconds differ from host to host; ratios differ less." in line for line in lines)
     assert engine.rounds
 
 

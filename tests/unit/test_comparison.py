@@ -65,12 +65,14 @@ def test_the_table_compares_cores_and_plain_forwarding() -> None:
     columns = (result("nat", 400.0, 1), result("nat", 600.0, 2), result("linux-ipv4", 800.0, 1))
     assert row("device cores", *columns) == ["1", "2", "1"]
     assert row("relative scale-up", *columns) == ["-", "0.750", "-"]
-    assert row("percent of forwarding", *columns) == ["50.0", "-", "-"]
+    assert row("share of plain forwarding (%)", *columns) == ["50.0", "-", "-"]
 
 
 def test_what_was_measured_otherwise_is_not_compared() -> None:
     assert row("relative scale-up", result("nat", 400.0, 1, connections=2000), result("nat", 600.0, 2)) is None
-    assert row("percent of forwarding", result("nat", 4.0, 1), result("linux-ipv4", 8.0, 1, frame_size=84)) is None
+    assert (
+        row("share of plain forwarding (%)", result("nat", 4.0, 1), result("linux-ipv4", 8.0, 1, frame_size=84)) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_the_device_is_what_the_share_of_forwarding_is_about_and_nothing_else_is
     assert names == {"dut", "kind", "version", "hash_size", "new_knob"}
     assert refusal(nat, linux).endswith("new knob 1 against none.")
     known = result("nat", 4.0, 1, hash_size=5)
-    assert row("percent of forwarding", known, linux) == ["50.0", "-"]
+    assert row("share of plain forwarding (%)", known, linux) == ["50.0", "-"]
     assert refusal(known, result("linux-ipv4", 8.0, 2)).endswith("sender cores 1 against 2; device cores 1 against 2.")
 
 
@@ -185,7 +187,7 @@ def test_figures_that_show_only_that_it_works_are_held_against_none() -> None:
     gateway = made([5.0], parameters=emulated, doubts=stamp)
     assert of_forwarding(gateway, [gateway, router]).value is None
     shown = table([gateway, router])
-    assert "percent of forwarding not compared: functional, not performance" in shown
+    assert "share of plain forwarding not compared: functional, not performance" in shown
     assert "Could change the answer: functional (all): x. Measure speed on a machine that is not emulated." in shown
     real = made([5.0])
     assert "emulated device" in of_forwarding(real, [real, router]).doubt
@@ -211,7 +213,7 @@ def test_csv_has_the_rows_of_the_table_as_columns_and_figures_in_full() -> None:
     assert (first["number of sessions"], first["frame size (octets)"]) == ("1000", "64")
     assert first["sessions per hash"] == "1.953125"
     assert float(second["relative scale-up"]) == pytest.approx(600 / (2 * 400.123456789))
-    assert (first["relative scale-up"], first["percent of forwarding"], first["not compared"]) == ("", "", "")
+    assert (first["relative scale-up"], first["share of plain forwarding (%)"], first["not compared"]) == ("", "", "")
 
 
 def test_csv_tells_doubts_and_what_is_not_compared() -> None:

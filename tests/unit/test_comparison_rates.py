@@ -257,7 +257,7 @@ def test_markdown_says_why_a_ratio_is_open(world: World, capsys: pytest.CaptureF
     lines = capsys.readouterr().out.splitlines()
     assert "| tayga-nat64:udp\\_timeout=300 | new | - | - | undecided | - | - |" in lines
     assert any("- new connection" in line and "the tester limited" in line for line in lines)
-    assert any(line.startswith("- tayga-nat64 (new): the tester limited") for line in lines)
+    assert any(line.startswith("- Could change the answer: tester limited (tayga-nat64, new; ") for line in lines)
 
 
 def test_a_gateway_as_fast_as_the_tester_leaves_one_end_open(world: World) -> None:
@@ -381,7 +381,7 @@ def test_a_trial_that_an_earlier_loss_made_too_long_is_explained_by_that_loss(
     with pytest.raises(
         BrokenError,
         match=r"compare: tayga.* \(both\): 9\.0 s of 9 s are left, and the next trial takes \S+ s; in the search "
-        r"before, \d+ trials at \S+ to \S+ connections/s lost 0 to 15,000 frames, the slowest that failed lost "
+        r"before, \d+ trials at \S+ to \S+ connections/s lost 0 to 15,000 frames each, the slowest that failed lost "
         r"1 of 20,000 at \S+, in 3 searches in a row",
     ):
         natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="both")

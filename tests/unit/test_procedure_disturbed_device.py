@@ -93,7 +93,7 @@ class _Slow(Gateway):
 
 @pytest.mark.parametrize("more_seconds", [0.7, 1.5, 2.5, 4.0, 6.0, 8.0])
 def test_a_minute_is_enough_for_an_answer_or_a_bound(more_seconds: float) -> None:
-    """One of two measurements of a gateway ended with "nothing can be said of the device yet" after a minute."""
+    """One of two measurements of a gateway ended with "no result" after a minute."""
     gateway = _Slow(
         establishes=212_500, forwards=202_000, queue=512, ring=512, ceiling=4.35e6, more_seconds=more_seconds
     )

@@ -116,14 +116,15 @@ def test_more_hosts_with_as_many_sessions_are_a_series_of_their_own() -> None:
     assert values(f"{WORSE}hosts", *series) == [None, 25.0]
     assert values(f"{PREVIOUS}hosts", *series) == [None, 0.75]
     assert values(f"{WORSE}sessions", *series) == [None, None]
-    assert "over hosts is from the result with 1 of them; RFC 8219" in table(series)
+    assert "over hosts is relative to the result with 1 host; RFC 8219" in table(series)
 
 
 def test_that_a_series_begins_with_more_than_one_flow_is_told_once() -> None:
     series = [sessions(8.0, 1000), sessions(6.0, 10_000), sessions(5.0, 100_000)]
     said = [line for line in table(series).splitlines() if "RFC 8219" in line]
     (line,) = said
-    assert line.startswith("nat, throughput: degradation over sessions is from the result with 1,000 of them; RFC 8219")
+    reference = "relative to the result with 1,000 sessions"
+    assert line.startswith(f"nat, throughput: degradation over sessions is {reference}; RFC 8219")
     alone = [sessions(8.0, 1), sessions(6.0, 10_000)]
     assert "RFC 8219" not in table(alone)
     assert values(f"{WORSE}sessions", *alone) == [None, 25.0]
@@ -209,7 +210,7 @@ def forms(results: list[Result]) -> tuple[str, ...]:
 @pytest.mark.parametrize("by", ["tester", "host", "server"])
 def test_a_share_of_forwarding_that_the_tester_limited_is_at_most_that(by: str) -> None:
     results = [result(300_000.0, **RATE), limited([1_000_000.0], by, **FORWARDS)]
-    found = row("percent of forwarding", *results).comparisons[0]
+    found = row("share of plain forwarding", *results).comparisons[0]
     assert (found.value, found.bound) == (30.0, "<=")
     text, marked, as_csv, as_latex, drawn = forms(results)
     assert "<= 30.0" in text
@@ -236,18 +237,18 @@ def test_what_limits_on_both_sides_or_an_undecided_search_leave_no_figure_but_th
     both = [limited([300_000.0], "tester"), limited([1_000_000.0], "tester", **FORWARDS)]
     undecided = [result(300_000.0, **RATE), limited([500_000.0], "time", 2_000_000.0, **FORWARDS)]
     for results, why in ((both, "limited by tester: it may be anything"), (undecided, "between 0.15 and 0.6 times")):
-        found = row("percent of forwarding", *results).comparisons[0]
+        found = row("share of plain forwarding", *results).comparisons[0]
         assert (found.value, found.bound) == (None, "")
         assert why in found.doubt
         assert why in table(results)
     # Without an upper bound only one side is open.
-    half = row("percent of forwarding", undecided[0], limited([500_000.0], "time", **FORWARDS)).comparisons[0]
+    half = row("share of plain forwarding", undecided[0], limited([500_000.0], "time", **FORWARDS)).comparisons[0]
     assert (half.value, half.bound) == (60.0, "<=")
 
 
 def test_the_error_of_a_search_is_no_limit() -> None:
     results = [limited([300_000.0], "device", 310_000.0), limited([1_000_000.0], "device", 1_010_000.0, **FORWARDS)]
-    found = row("percent of forwarding", *results).comparisons[0]
+    found = row("share of plain forwarding", *results).comparisons[0]
     assert (found.value, found.bound) == (30.0, "")
 
 

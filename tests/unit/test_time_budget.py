@@ -72,7 +72,7 @@ def test_a_search_ends_with_the_interval_it_has(measure: _WithTime, seconds: flo
     assert (one.limited_by, result.limited_by) == (TIME, TIME)
     where = f"between {one.value:,.0f} and {one.upper:,.0f} connections/s"
     assert re.match(rf"{re.escape(where)}: \S+ s of {seconds:g} s are left, and", doubts(result)["undecided"])
-    assert "The time that was given limited the result." in verdict(made(result))
+    assert "The available time limited the result." in verdict(made(result))
     assert "Could change the answer: undecided" in verdict(made(result))
 
 
@@ -85,7 +85,7 @@ def test_nobody_is_told_a_rate_of_0_where_nothing_had_the_time_to_pass(
     unit = get(metric).unit
     lost = rf"1 trial at 50,000 {unit} lost \S+ of \S+ frames"
     failed = rf"\S+ {unit} failed \({lost}\): \S+ s of {seconds:g} s are left"
-    says = rf"^{metric}: nothing can be said .*: no load has passed yet, {failed}"
+    says = rf"^{metric}: no result: no load has passed yet, {failed}"
     with pytest.raises(BrokenError, match=says):
         measure(metric, Gateway(establishes=30_000, forwards=3_000), most_seconds=seconds, repeat=1, **known)
 
@@ -94,8 +94,8 @@ def test_the_error_names_the_losses_that_sent_the_search_down(measure: _WithTime
     """Seen: a gateway lost 0 to 3 of 50,000 frames at any rate, and the error named only the next trial's length."""
     gateway = Gateway(rare_loss=1.0)
     says = (
-        r"no load has passed yet, \S+ connections/s failed \(5 trials at \S+ to 400,000 connections/s lost 1 frames, "
-        r"the slowest that failed lost 1 of 100,000 at 47,500\): \S+ s of 6 s are left, and the next trial takes"
+        r"no load has passed yet, \S+ connections/s failed \(5 trials at \S+ to 400,000 connections/s lost 1 frame "
+        r"each, the slowest that failed lost 1 of 100,000 at 47,500\): \S+ s of 6 s are left, and the next"
     )
     with pytest.raises(BrokenError, match=says):
         measure("connection-rate", gateway, most_seconds=6, repeat=1)
@@ -173,14 +173,14 @@ def test_a_metric_with_a_search_of_its_own_ends_with_its_bounds(measure: _WithTi
 
 
 def test_a_short_trial_that_passed_is_no_bound(measure: _WithTime) -> None:
-    with pytest.raises(BrokenError, match=r"^throughput: nothing can be said"):
+    with pytest.raises(BrokenError, match=r"^throughput: no result"):
         measure("throughput", Gateway(forwards=5e6), connection_rate=1e5, most_seconds=8, repeat=1)
 
 
 def test_a_measurement_in_which_nothing_was_found_out_says_so(measure: _WithTime) -> None:
     gateway = Gateway(disturbed=1.0)
     says = (
-        r"^throughput: nothing can be said of the device yet: \S+ s of 60 s are left, and the next trial takes \S+ s; "
+        r"^throughput: no result: \S+ s of 60 s are left, and the next trial takes \S+ s; "
         r"the last of 8 trials was INVALID \(.*\); give more --most-seconds \(0 = no end\)$"
     )
     with pytest.raises(BrokenError, match=says):
@@ -190,7 +190,7 @@ def test_a_measurement_in_which_nothing_was_found_out_says_so(measure: _WithTime
 
 def test_what_is_needed_first_shares_the_time(measure: _WithTime) -> None:
     gateway = Gateway(establishes=30_000)
-    says = r"^latency: nothing .*: the connection-rate that it needs first is undecided: .* and \S+ connections/s: "
+    says = r"^latency: no result.*: the connection-rate that it needs first is undecided: .* and \S+ connections/s: "
     with pytest.raises(BrokenError, match=says):
         measure("latency", gateway, most_seconds=6)
     assert gateway.clock() <= 6
@@ -223,9 +223,7 @@ def test_the_time_is_told_at_the_start_and_shown_on_the_way(measure: _WithTime) 
     with ProgressDisplay(Console(file=text, width=200)) as display:
         for event in measure.events:
             display.event(event)
-    assert text.getvalue().startswith(
-        "connection-rate: at most 60 s from now on; it then ends with the results so far\n"
-    )
+    assert text.getvalue().startswith("connection-rate: at most 60 s; it then ends with the results so far\n")
     assert text.getvalue().count("at most 60 s") == 1
 
 

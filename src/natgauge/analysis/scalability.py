@@ -132,7 +132,7 @@ def derived_rows(results: Sequence[Result]) -> list[DerivedRow]:
 
     return [
         row("relative scale-up", "", 3, scale_up),
-        row("percent of forwarding", "", 1, of_forwarding),
+        row("share of plain forwarding", "%", 1, of_forwarding),
         *(row(f"median / previous median over {axis.name}", "", 2, _previous_along(axis)) for axis in AXES),
         *(row(f"degradation over {axis.name}", "%", 1, _degradation_along(axis)) for axis in _LOADS),
     ]
@@ -202,9 +202,10 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
     # One host with many sessions is no single flow.
     if comparison.value is None or (axis is SESSIONS and first == 1):
         return comparison
+    reference = f"{first:,.0f} {axis.name.removesuffix('s') if first == 1 else axis.name}"
     note = (
-        f"{result.dut}, {result.metric}: degradation over {axis.name} is from the result with {first:,.0f} of them; "
-        "RFC 8219 section 10.2.1 begins with one network flow"
+        f"{result.dut}, {result.metric}: degradation over {axis.name} is relative to the result with {reference}; "
+        "RFC 8219 section 10.2.1 starts from one network flow"
     )
     return replace(comparison, note=note)
 

@@ -118,7 +118,7 @@ def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:
         from natgauge.reports.text import doubt_lines
 
         results = find([campaign_status.folder]).results
-        said = [sentence.text for sentence in answers(results)]
-        shown = [*said, *doubt_lines(results, brief=not verbose), *shown]
+        sentences = [sentence.text for sentence in answers(results)]
+        shown = [*sentences, *doubt_lines(results, brief=not verbose), *shown]
         shown.append(f"  Tables: natgauge report {campaign_status.folder}/results/*")
     return "\n".join(shown)

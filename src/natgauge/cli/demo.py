@@ -40,13 +40,13 @@ def command(results: Path, verbose: bool) -> None:
         "invalid_repeats": _INVALID_REPEATS,
     }
 
-    def ask(metric: str, **settings: Any) -> Answer:
+    def measured(metric: str, **settings: Any) -> Answer:
         with ProgressDisplay(verbose=verbose) as display:
             return measure(metric, _DUT, results=results, observe=display, **common, **settings)
 
-    rate = ask("connection-rate")
+    rate = measured("connection-rate")
     known = {"connection_rate": rate.result.summary.median} if rate.result.summary.median else {}
-    answers = [rate, ask("throughput", trial_seconds=_TRIAL_SECONDS, **known)]
+    answers = [rate, measured("throughput", trial_seconds=_TRIAL_SECONDS, **known)]
     click.echo()
     for each in answers:
         show(each, verbose=verbose)

@@ -58,7 +58,7 @@ def down(name: str) -> None:
     """Remove one lab and undo its changes."""
     from natgauge.labs.common import cleanup
 
-    _tell(cleanup.take_down(name), f"lab {name} had nothing left to undo")
+    _print_done(cleanup.take_down(name), f"lab {name} had nothing left to undo")
 
 
 @command.command("clean")
@@ -66,7 +66,7 @@ def clean() -> None:
     """Remove the remains of killed runs and all kept labs, except labs in use."""
     from natgauge.labs.common import cleanup
 
-    _tell(cleanup.clean(), "nothing to clean")
+    _print_done(cleanup.clean(), "nothing to clean")
 
 
 @command.command("status")
@@ -92,6 +92,6 @@ def status(as_json: bool) -> None:
             click.echo(f"  changed {path}, was {value}")
 
 
-def _tell(done: list[str], otherwise: str) -> None:
+def _print_done(done: list[str], otherwise: str) -> None:
     for line in done or [otherwise]:
         click.echo(line)

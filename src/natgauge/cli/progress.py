@@ -86,9 +86,7 @@ class ProgressDisplay:
             self._console.print(Text(self._stages.pop(0)))
         if self._now is None and event.most_seconds is not None and self._lines:
             most = duration(event.most_seconds)
-            self._console.print(
-                Text(f"{event.metric}: at most {most} from now on; it then ends with the results so far")
-            )
+            self._console.print(Text(f"{event.metric}: at most {most}; it then ends with the results so far"))
         self._now = event
         if event.outcome is None:
             self._period = Verdict.PASS

@@ -183,7 +183,7 @@ def _measured(collected: StoredResults, form: str, against: str | None, publishe
     from natgauge.reports import pivot as turned
     from natgauge.reports import sheet as sheets
     from natgauge.reports.answers import answers
-    from natgauge.reports.published import beside
+    from natgauge.reports.published import tables_of
 
     results = collected.results
     if against is None and form in ("csv", "draft"):
@@ -194,17 +194,18 @@ def _measured(collected: StoredResults, form: str, against: str | None, publishe
         shown = matrix.sheet(results)
     else:
         shown = turned.sheet(results, against, narrow=form == "draft")
-    ours, theirs = _answered(form, answers(results) if form == "text" else (), shown), beside(published, results)
-    return f"Measured here:\n{ours}\n\n{theirs}" if theirs else ours
+    measured = _answered(form, answers(results) if form == "text" else (), shown)
+    others = tables_of(published, results)
+    return f"Measured here:\n{measured}\n\n{others}" if others else measured
 
 
-def _answered(form: str, said: Sequence[Sentence], shown: Sheet) -> str:
+def _answered(form: str, sentences: Sequence[Sentence], shown: Sheet) -> str:
     """Return a sheet in a form; text has the answers and the doubts above the table."""
     from natgauge.cli.say import wrapped
 
     if form != "text":
         return _rendered(form, shown)
-    above = [*(sentence.text for sentence in said), *shown.doubts]
+    above = [*(sentence.text for sentence in sentences), *shown.doubts]
     return wrapped("\n".join([*above, "", _rendered(form, replace(shown, doubts=()))]))
 
 

@@ -35,7 +35,7 @@ def command(frames_at_90: int | None, cores: tuple[int, ...] | None, quick: bool
         frames_at_90=frames_at_90,
         sender_cpus=cores,
         quick=quick,
-        report=None if as_json else _tell,
+        report=None if as_json else _print_figures,
     )
     if as_json:
         import json
@@ -47,7 +47,7 @@ def command(frames_at_90: int | None, cores: tuple[int, ...] | None, quick: bool
         _summarize(test)
 
 
-def _tell(figures: CableFigures) -> None:
+def _print_figures(figures: CableFigures) -> None:
     size = f"{figures.frame_size} octets"
     delays = "queries answered" if figures.query else "every frame timed" if figures.delays else "not timed"
     lag = "" if figures.worst_lag_ns is None else f", lag at worst {figures.worst_lag_ns / 1e3:,.0f} µs"

@@ -31,15 +31,15 @@ from natgauge.words import FRAME_OF, LimitedBy
 _MOST_NAMES: Final = 4
 #: Parameters that distinguish points, in words.
 _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "frame size"}
-#: What limited, as the subject of a sentence.
-_LIMITS: Final[Mapping[LimitedBy, str]] = {
+#: Limits of a result, as the subject of a sentence.
+LIMITS: Final[Mapping[LimitedBy, str]] = {
     "device": "the device",
     "table": "the device's connection tracking table, which was full,",
     "port pool": "the pool of outside ports",
     "tester": "the tester, not the device,",
     "host": "disturbances of this host, not the device,",
     "server": "the real server, not the device,",
-    "time": "the time that was given",
+    "time": "the available time",
 }
 
 
@@ -199,7 +199,7 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         text += f"; last of {len(ranking.results)} is {last.dut} with {_value(last)}"
     if aside and len(aside) < len(ranking.claims):
         words = dict.fromkeys(word for doubts in aside.values() for word in doubts)
-        text += f". This leaves aside {_list(list(aside))}, which may be better than measured ({', '.join(words)})"
+        text += f". Not counting {_list(list(aside))}, which may be better than measured ({', '.join(words)})"
     return _claimed(text, certainty, claims)
 
 
@@ -387,9 +387,9 @@ def _limits(results: Sequence[Result]) -> Sentence:
     limits = Counter(result.limited_by for result in results).most_common()
     if len(limits) == 1:
         every = "the result" if len(results) == 1 else f"all {len(results)} results"
-        return Sentence(_capital(f"{_LIMITS[limits[0][0]]} limited {every}."))
+        return Sentence(_capital(f"{LIMITS[limits[0][0]]} limited {every}."))
     parts = [
-        f"{_LIMITS[limit].rstrip(',')}{'' if at else ' limited'} {count}" for at, (limit, count) in enumerate(limits)
+        f"{LIMITS[limit].rstrip(',')}{'' if at else ' limited'} {count}" for at, (limit, count) in enumerate(limits)
     ]
     return Sentence(f"Of {len(results)} results {'; '.join(parts)}.")
 
@@ -404,7 +404,7 @@ def of_audit(record: AuditRecord) -> list[Sentence]:
         if failed:
             found.append(Sentence(f"It fails {len(failed)} of level {level}: {_list(failed)}."))
     if left := len(record.requirements) - len(decided):
-        found.append(Sentence(f"{left} more were not seen, or do not apply."))
+        found.append(Sentence(f"No verdict on {left} more: not observed, or not applicable."))
     return found
 
 
@@ -430,13 +430,17 @@ def _excludes_1(estimate: RatioEstimate) -> bool:
 
 def _compared(record: ComparisonRecord, estimate: RatioEstimate) -> Sentence:
     gateway, what = record.gateway(estimate.gateway), FRAME_OF[estimate.quantity]
-    if estimate.verdict == "undecided" or estimate.ratio is None or not estimate.is_bounded:
+    if estimate.ratio is None or not estimate.is_bounded:
         return Sentence(f"Cannot tell: {estimate.text}.", "cannot tell")
     low, high = estimate.low or 0.0, estimate.high or math.inf
     level = f"{math.floor(100 * estimate.level)} % interval"
     devices = (gateway.devices, record.baseline.devices)
     chain = "" if devices[0] == devices[1] else f", a chain of {devices[0]} devices against {devices[1]}"
     of = f"{what} through {gateway.label}{chain}"
+    if estimate.verdict == "undecided":
+        ends = f"{_signed(100 * (low - 1), math.floor)} to {_signed(100 * (high - 1), math.ceil)} %"
+        question = f"whether a {of} costs more or less than through {record.baseline.label}"
+        return Sentence(f"Cannot tell {question}: the difference is {ends} ({level}).", "cannot tell")
     if estimate.verdict == "no difference":
         largest = max(high - 1, 1 - low, 0.0)
         same = f"{of} costs the same as through {record.baseline.label} within {100 * largest:.1f} % ({level})"

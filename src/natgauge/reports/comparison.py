@@ -54,8 +54,8 @@ def _sentences(record: ComparisonRecord, *, brief: bool) -> Iterator[str]:
 
 def answer(record: ComparisonRecord) -> str:
     """Return the answer to `--fail-above`."""
-    said = "more" if record.above else "not more" if record.decided else "undecided whether more"
-    return f"{said} than {record.fail_above or 0:.1%} above the baseline"
+    verdict = "more" if record.above else "not more" if record.decided else "undecided whether more"
+    return f"{verdict} than {record.fail_above or 0:.1%} above the baseline"
 
 
 def comment(record: ComparisonRecord) -> str:
@@ -67,7 +67,7 @@ def comment(record: ComparisonRecord) -> str:
 
 def sheet(record: ComparisonRecord) -> Sheet:
     """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last."""
-    head = ("of", "cost vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
+    head = ("quantity", "cost vs. baseline", "interval", "verdict", "ns a frame", "x plain forwarding")
     lines = [SheetRow("gateway", head)]
     for cost in record.baseline_costs:
         own = (number(cost.nanoseconds, 0), number(cost.ratio_to_forwarding, 2))
@@ -84,10 +84,11 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     level = (*record.estimates, *record.control)[0].level
     yield f"Costs are {_COSTS[record.by]}, compared with those of {record.baseline.label}"
     yield (
-        f"Intervals contain the true ratio with {level:.0%}; the last lines are the baseline compared with itself (A/A "
-        "control), which should show no difference. Nanoseconds change with the host, and so do ratios, but less"
+        f"Each interval contains the true ratio with a probability of {level:.0%}. The last lines compare the baseline "
+        "with itself (A/A control), and should show no difference. Nanoseconds differ from host to host; ratios differ "
+        "less"
     )
-    yield f"{_length(record)}{_where(record)}; evidence: {record.results}"
+    yield f"Measured for {_length(record)}{_where(record)}; evidence: {record.results}"
     yield from (
         estimate.text for estimate in (*record.estimates, *record.control) if estimate.limits and estimate.ratio is None
     )

@@ -228,7 +228,7 @@ def text(diff: Diff, width: int | None = None) -> str:
     rows = [head, *(_row(line) for line in diff.lines)]
     lines = fitted(rows, right=(2, 3, 5, 6), width=width)
     for at, line in enumerate(diff.lines, start=1):
-        lines += [f"Line {at}: {sentence}." for sentence in _said(line)]
+        lines += [f"Line {at}: {sentence}." for sentence in _reasons(line)]
     for where, missing in (("first", diff.only_first), ("second", diff.only_second)):
         lines += [f"Only in the {where} run: {result.metric} of {result.dut}." for result in missing]
     return "\n".join(lines)
@@ -260,7 +260,7 @@ def interval_of(contrast: Contrast) -> str:
     return f"{lower} to {upper}{worth}"
 
 
-def _said(line: MetricDifference) -> list[str]:
+def _reasons(line: MetricDifference) -> list[str]:
     sentences = [f"{line.outcome}: {line.why}"] if line.why else []
     sentences += [f"differs as asked: {difference}" for difference in line.pair.about]
     for where, result in (("first", line.pair.first), ("second", line.pair.second)):

@@ -71,12 +71,12 @@ def _of_folder(folder: Path) -> MeasurementFailure:
     subject = f"{metric} of {plan['dut']}" if "dut" in plan else metric
     known = (folder / FAILURE).is_file()
     error = str(read_document(folder / FAILURE, FAILURE_SCHEMA)["error"]) if known else ""
-    happened = [f"{error[:1].upper()}{error[1:]}." if error else "It did not end, and no error is stored."]
+    happened = [f"{error[:1].upper()}{error[1:]}." if error else "The measurement did not end, and stored no error."]
     happened += _trials(folder)
     if (folder / TRACEBACK).is_file():
         return MeasurementFailure(subject, tuple(happened), f"Report {folder / TRACEBACK}.", command, folder)
     remedy = (
-        "Mend what the message names, then measure again."
+        "Fix what the message names, then measure again."
         if error
         else ("If natgauge is still measuring, wait; otherwise it was killed, or the machine stopped: measure again.")
     )
@@ -93,7 +93,7 @@ def _trials(folder: Path) -> Iterator[str]:
         verdicts[str(trial.get("verdict"))] += 1
         last = str(trial.get("reason") or last)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-    yield f"Trials until then: {counts or 'none'}."
+    yield f"Trials before that: {counts or 'none'}."
     if last:
         yield f"The last trial that did not pass: {last}."
 
@@ -123,7 +123,7 @@ def _of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
     for cause, names in causes.items():
         if names:
             subject = names[0] if len(names) == 1 else f"{len(names)} measurements, from {names[0]} to {names[-1]}"
-            remedy = "Mend what the message names, then repeat the broken measurements."
+            remedy = "Fix what the message names, then repeat the broken measurements."
             happened = f"{cause[:1].upper()}{cause[1:]}."
             yield MeasurementFailure(subject, (happened,), remedy, f"{resume} --retry-broken", folder)
     if left := len(missing - broken):

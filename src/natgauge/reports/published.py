@@ -94,7 +94,7 @@ def check_lines(tables: Sequence[Table]) -> str:
     )
 
 
-def beside(names: Sequence[str], results: Sequence[Result]) -> str:
+def tables_of(names: Sequence[str], results: Sequence[Result]) -> str:
     """Return published tables to print below natgauge's results, each clearly marked.
 
     Raises:
@@ -103,10 +103,10 @@ def beside(names: Sequence[str], results: Sequence[Result]) -> str:
     metrics = {result.metric for result in results}
     tables = [table(name) for name in names]
     for each in tables:
-        theirs = {quantity.metric for quantity in each.quantities.values()}
-        if not metrics & theirs:
+        published = {quantity.metric for quantity in each.quantities.values()}
+        if not metrics & published:
             raise UsageError(
-                f'published table "{each.name}": is of {", ".join(sorted(theirs))}, the results are of '
+                f'published table "{each.name}": is of {", ".join(sorted(published))}, the results are of '
                 f'{", ".join(sorted(metrics))}; "natgauge published" lists others'
             )
     return "\n\n".join([*map(view, tables), *([_MIND] if tables and "throughput" in metrics else [])])

@@ -16,7 +16,7 @@ from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.reports import draft
-from natgauge.reports.answers import answers
+from natgauge.reports.answers import LIMITS, answers
 from natgauge.reports.find_results import read_summary
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.rows import (
@@ -35,21 +35,9 @@ from natgauge.reports.rows import (
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.table_memory import LEAST_CONNECTIONS
 from natgauge.tables import aligned
-from natgauge.words import LimitedBy
 
 #: Every caller that shows a result reads it first, so `read_summary` is exported here.
 __all__ = ["SeriesRow", "read_summary", "render", "table", "verdict"]
-
-#: Text for each limit of a result.
-_LIMITS: Final[Mapping[LimitedBy, str]] = {
-    "device": "the device",
-    "table": "the device's connection tracking table, which was full",
-    "port pool": "the outside ports the device may give out",
-    "tester": "the tester, not the device: the device may do better",
-    "host": "disturbances of this host, not the device",
-    "server": "the real server behind the device, which may do more",
-    "time": "the time that the measurement was given: the answer is undecided",
-}
 
 #: Reported parameters of each link.
 _OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")
@@ -115,7 +103,7 @@ def headline(result: Result) -> str:
 
 def sentences(result: Result) -> list[str]:
     """Return sentences on uncertainty, conditions, limit, and outcomes of the trials."""
-    limit = f"Limited by {_LIMITS[result.limited_by]}."
+    limit = f"Limited by {LIMITS[result.limited_by].rstrip(',')}."
     return [_certainty(result), *_facts(result), limit, f"Trials: {_trials(result.trials)}."]
 
 

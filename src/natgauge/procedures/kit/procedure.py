@@ -195,8 +195,7 @@ class Procedure(Generic[SettingsT]):
             if budget is not None:
                 raise
             raise BrokenError(
-                f"{self.metric}: nothing can be said of the device yet: {error}{runner.trials_text}; give more "
-                "--most-seconds (0 = no end)"
+                f"{self.metric}: no result: {error}{runner.trials_text}; give more --most-seconds (0 = no end)"
             ) from None
         result = make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
         return dataclasses.replace(result, first=tuple(runner.first))

@@ -162,7 +162,8 @@ class TrialRunner:
             return ""
         last = self.attempts[-1].outcome
         why = f" ({last.reason})" if last.reason else ""
-        return f"; the last of {self.trials} trials was {last.verdict}{why}"
+        which = "the only trial" if self.trials == 1 else f"the last of {self.trials} trials"
+        return f"; {which} was {last.verdict}{why}"
 
     def _event(self, plan: TrialPlan, load: float, bounds: Bounds, outcome: TrialOutcome | None) -> Event:
         return Event(

@@ -73,7 +73,7 @@ def page(collected: StoredResults) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    said = [
+    sentences = [
         *answers.answers(results, records),
         *(one for each in collected.audits for one in answers.of_audit(each.record)),
     ]
@@ -83,8 +83,8 @@ def page(collected: StoredResults) -> str:
         version=_versions(collected),
         style=_resource("page.css"),
         script=_resource("page.js"),
-        answers=said,
-        reasons=list(dict.fromkeys(reason for sentence in said for reason in sentence.reasons)),
+        answers=sentences,
+        reasons=list(dict.fromkeys(reason for sentence in sentences for reason in sentence.reasons)),
         doubts=_doubts(collected, names),
         failures=failures_of(collected),
         groups=_drawn(_first_screen(questions), "q"),

@@ -71,14 +71,13 @@ def losses(attempts: Sequence[Attempt], unit: str) -> str:
     failed = [each for each in valid if lost[id(each)] and each.outcome.verdict is not Verdict.PASS]
     if not failed:
         return ""
+    rates, frames = f"{_range([each.load for each in valid])} {unit}".rstrip(), _range(list(lost.values()))
     slowest = min(failed, key=lambda attempt: attempt.load)
     offered = sum(counts.offered for counts in deciding_counts(slowest.outcome))
-    count = lost[id(slowest)]
     if len(valid) == 1:
-        return f"1 trial at {slowest.load:,.0f} {unit}".rstrip() + f" lost {count:,} of {offered:,} frames"
-    rates, frames = f"{_range([each.load for each in valid])} {unit}".rstrip(), _range(list(lost.values()))
-    slow = f"the slowest that failed lost {count:,} of {offered:,} at {slowest.load:,.0f}"
-    return f"{len(valid)} trials at {rates} lost {frames} frames, {slow}"
+        return f"1 trial at {rates} lost {frames} of {offered:,} frames"
+    slow = f"the slowest that failed lost {lost[id(slowest)]:,} of {offered:,} at {slowest.load:,.0f}"
+    return f"{len(valid)} trials at {rates} lost {frames} frame{'' if frames == '1' else 's'} each, {slow}"
 
 
 def _range(values: Sequence[float]) -> str:
