@@ -237,7 +237,7 @@ def test_a_measurement_that_failed_says_what_happened_and_what_to_do(tmp_path: P
         "Nothing was measured.",
         "No result: throughput of nat",
         "Lab: the device ended; see its log.",
-        "Trials until then: 1 FAIL.",
+        "Trials before that: 1 FAIL.",
         "The last trial that did not pass: 12 of 5000 frames lost.",
         "What to do: ",
         "natgauge measure throughput --dut nat",

@@ -438,9 +438,9 @@ def _compared(record: ComparisonRecord, estimate: RatioEstimate) -> Sentence:
     chain = "" if devices[0] == devices[1] else f", a chain of {devices[0]} devices against {devices[1]}"
     of = f"{what} through {gateway.label}{chain}"
     if estimate.verdict == "undecided":
-        ends = f"{_signed(100 * (low - 1), math.floor)} to {_signed(100 * (high - 1), math.ceil)} %"
+        change = f"{_signed(100 * (low - 1), math.floor)} to {_signed(100 * (high - 1), math.ceil)} %"
         question = f"whether a {of} costs more or less than through {record.baseline.label}"
-        return Sentence(f"Cannot tell {question}: the difference is {ends} ({level}).", "cannot tell")
+        return Sentence(f"Cannot tell {question}: the difference is {change} ({level}).", "cannot tell")
     if estimate.verdict == "no difference":
         largest = max(high - 1, 1 - low, 0.0)
         same = f"{of} costs the same as through {record.baseline.label} within {100 * largest:.1f} % ({level})"
