@@ -59,6 +59,11 @@ class Bench:
         """The only one."""
         return self.lab.devices[0]
 
+    @property
+    def has_vpp(self) -> bool:
+        """Whether the device is VPP, which has neighbours, sessions and time-outs of its own."""
+        return any(process.name == "vpp" for process in self.recipe.process)
+
     def gateway(self, emptying: str | None = None, **wishes: int) -> Gateway:
         """A gateway not yet prepared."""
         return Gateway(self.recipe, self.device, DeviceOptions(**wishes, emptying=emptying))
@@ -73,7 +78,7 @@ class Bench:
             for host in hosts:
                 mac = tap.mac.hex(":")
                 tell = f"ip neigh replace {host} lladdr {mac} dev {interface} nud permanent"
-                if self.recipe.process:
+                if self.has_vpp:
                     # VPP has neighbours of its own.
                     tell = f'vppctl -s "$NG_WORK/cli.sock" set ip neighbor host-{interface} {host} {mac} static'
                 assert self.device.run(tell).status == 0
@@ -265,16 +270,17 @@ def test_settings_tell_what_runs_and_how_it_is_set(bench: Bench) -> None:
         gateway.prepare(bench.plan)
         gateway.start()
         settings = gateway.settings().as_dict()
-    assert settings["version"][0].startswith("vpp v" if bench.recipe.process else "Linux ")
+    assert settings["version"][0].startswith("vpp v" if bench.has_vpp else "Linux ")
     if not bench.recipe.stateful:
         cores = bench.recipe.knobs.cores
         assert settings["knobs"] == ({"cores": 1} if cores and cores.scope == "device" else {})
         return
-    assert len(settings["version"]) > 1 or bench.recipe.process
-    assert settings["knobs"]["table_size"] >= FLOWS
+    assert len(settings["version"]) > 1 or bench.has_vpp
+    if bench.recipe.knobs.table_size:
+        assert settings["knobs"]["table_size"] >= FLOWS
     if bench.recipe.knobs.udp_timeout:
         assert settings["knobs"]["udp_timeout"] > PLAN.needed_seconds
-    if bench.recipe.process:
+    if not bench.recipe.knobs.hash_size:
         return
     assert settings["connections_per_bucket"] == FLOWS / settings["knobs"]["hash_size"]
     assert settings["files"]["nf_conntrack_udp_timeout_stream"] >= settings["files"]["nf_conntrack_udp_timeout"]

@@ -43,7 +43,7 @@ VARIABLES = {
 
 
 #: Parts of snippets that print the number of connections, and a knob's value.
-COUNTING = ("nf_conntrack_count", "JSTAT_SESSIONS", "current entries", "created", "dump /nat")
+COUNTING = ("nf_conntrack_count", "JSTAT_SESSIONS", "current entries", "created", "dump /nat", "/ 168")
 READING = (
     "jool global display", "pfctl -s", "sysctl -n net.pf", "udp_age", "show nat44 summary", "show nat timeouts",
     "echo 1", 'cat "$NG_WORK/nat.sessions',
@@ -93,6 +93,7 @@ class FakeDevice:
                 "ipfw_load",
                 "clear nat44",
                 "plugin disable",
+                "/emptying",
             )
         ):
             self.entries = self.left_after_emptying
