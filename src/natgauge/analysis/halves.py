@@ -71,7 +71,7 @@ def _compare(result: Result, results: Sequence[Result], compute: Callable[[float
             return Comparison()
         differences, place = found[0]
         if differences:
-            return Comparison(doubt="; ".join(map(str, differences)), beside=place)
+            return Comparison(doubt="; ".join(map(str, differences)), other=place)
         if len(found) > 1 and not found[1][0]:
             return Comparison(doubt=f"several results are of kind {kind}")
         halves.append(results[place])
