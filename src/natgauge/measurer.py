@@ -421,7 +421,7 @@ class Measurer(ABC):
 
         Args:
             plan: plan of the trial.
-            heard: called with each period as it ends; returns whether the trial goes on.
+            heard: called with each period as it ends; returns whether the trial continues.
 
         Raises:
             UsageError: this measurer lacks `Ability.PERIODS`.

@@ -40,7 +40,7 @@ def _check(value: object) -> None:
         for inner in value:
             _check(inner)
     elif isinstance(value, str) and "\0" in value:
-        raise ValueError(f"the text {value[: value.index(chr(0))]!r} goes on with the character U+0000")
+        raise ValueError(f"the text {value[: value.index(chr(0))]!r} continues with the character U+0000")
     elif isinstance(value, int) and not _LEAST <= value <= _MOST:
         raise ValueError(f"an integer of {value.bit_length()} bits; 64 are possible")
 

@@ -60,7 +60,7 @@ def judge(evidence: TrialEvidence) -> Judgement:
 
     The order is: the device collapsed; the table was not empty before the trial; the tester did not offer all intended
     frames, or the queue before the device was full; wrong frames, loss and lag of phase 1; the same of phase 2. Phase 2
-    comes last because it says nothing after a failed phase 1.
+    is last because it says nothing after a failed phase 1.
     """
     rules = (
         *(_gone(evidence), _not_empty(evidence), _refused(evidence), _queue_full(evidence), _strayed(evidence)),

@@ -159,7 +159,7 @@ def refuse_unknown(key: str, recipe: Recipe) -> None:
     """Refuse a declared requirement that there is not.
 
     Raises:
-        UsageError: natgauge knows no requirement with this key.
+        UsageError: natgauge has no requirement with this key.
     """
     try:
         known(key)

@@ -94,8 +94,8 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
     crosses = (recipe.initiator_family, recipe.responder_family)
     if crosses == ("ipv4", "ipv6") and ground.embedded is None:
         raise UsageError(
-            f"{recipe.name}: goes from ipv4 to ipv6, and where this lab has the Responder's IPv4 addresses there is "
-            "not known; choose a lab that knows them, such as --lab netns"
+            f"{recipe.name}: translates ipv4 to ipv6, and this lab does not say where the Responder's IPv4 addresses "
+            "are there; choose a lab that does, such as --lab netns"
         )
     if ground.mapped_in_order and (recipe.source != "mapped" or recipe.relay_alone):
         raise UsageError(

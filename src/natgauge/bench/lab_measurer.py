@@ -504,7 +504,7 @@ class LabMeasurer(Measurer):
         came back but not all, another handful is sent.
 
         Raises:
-            BrokenError: frames of every handful are lost, or every one comes back wrong, too; the message
+            BrokenError: frames of every handful are lost, or every one returns wrong, too; the message
                 gives the direction and the number.
         """
         for tried in range(1, forwarding.HANDFULS + 1):

@@ -221,7 +221,7 @@ class TrialRun:
         """Read the device's report after a trial; `memory_before` = object caches with an empty table.
 
         Its time-outs were checked before: they are longer than both phases. A device whose controls answer although it
-        has collapsed is detected when no frame comes back.
+        has collapsed is detected when no frame returns.
 
         Raises:
             NatgaugeError: the device is not running, or none of several tries succeeded.

@@ -41,7 +41,7 @@ class DeviceDemand:
         after_seconds: longest time from the end of phase 1 to the last frame that needs an entry: gap, phase 2 and the
             waiting for late frames; 0 when there is no phase 2.
         longest_seconds: longest trial that may become necessary, in s; 0 = no longer than the others. A time-out that
-            natgauge chooses outlasts it as far as the knob goes, but a shorter one is not refused.
+            natgauge chooses outlasts it as far as the knob allows, but a shorter one is not refused.
         outside_addresses: addresses the gateway translates to, >= 1.
         fills_table: the measurement looks for the table's own limit, so that limit is neither raised nor refused as too
             small.

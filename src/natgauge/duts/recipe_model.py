@@ -12,7 +12,7 @@ from natgauge.words import Transport
 
 #: The verbs, in the order a gateway's life has them.
 VERBS: Final = ("check", "version", "start", "empty", "count", "faults", "stop")
-#: Verbs whose pieces run in the reverse order: what was made last goes first.
+#: Verbs whose pieces run in the reverse order: what was made last is removed first.
 REVERSED: Final = ("stop",)
 
 #: Emptying by the verb `empty`, and by stopping and starting the gateway: ways that every stateful gateway has.
@@ -169,7 +169,7 @@ class Knob(RecipeTable):
 
 
 class Knobs(RecipeTable):
-    """The knobs natgauge knows; None = the gateway has no such thing.
+    """Knobs that natgauge can set; None = the gateway has no such knob.
 
     Attributes:
         table_size: connections its table may hold.

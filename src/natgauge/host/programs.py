@@ -54,7 +54,7 @@ def find_of_devices(name: str) -> str | None:
 
 
 def _candidates(name: str) -> Iterator[Path]:
-    # What the user names comes before what is installed: a program that was just built replaces the installed one.
+    # The user's folder is first: a program that was just built replaces the installed one.
     if directory := os.environ.get(VARIABLE):
         yield Path(directory) / name
     # Not resolved: in a virtual environment the interpreter is a symbolic link, with the programs in its folder.

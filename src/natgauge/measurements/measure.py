@@ -58,7 +58,7 @@ def measure(
         dut: name of a gateway's recipe, for example "nftables-nat44", or the path of a recipe file.
         results: folder in which the results folder is made.
         observe: receives the events of the trials.
-        host_name: whether the host's name goes into the results folder.
+        host_name: whether the results folder has the host's name.
         choices: the options of `natgauge measure`, with "_" for "-": connections=100_000, placement="isolated",
             error="1%" ... natgauge chooses options that are omitted or None; the result states its choices.
 

@@ -260,7 +260,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
 def _least_received(outcome: TrialOutcome) -> float | None:
     """Frames that came back of a burst that lost some, of the direction that lost most; None where none was lost.
 
-    The longest burst without loss has no more: a device that holds B frames and forwards a share x of what comes
+    The longest burst without loss has no more: a device that holds B frames and forwards a share x of what arrives
     returns B + x * F of a burst of F, and is full after B / (1 - x) of them.
     """
     return min((float(counts.received) for counts in outcome.phase2.values() if counts.lost), default=None)

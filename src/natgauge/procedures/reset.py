@@ -84,7 +84,7 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
 
 
 class _ResetTime(HeldConnections[ResetSettings]):
-    """The time in ms, of the direction that comes back later."""
+    """The time in ms, of the direction that returns later."""
 
     def __init__(self, runner: TrialRunner, settings: ResetSettings) -> None:
         super().__init__(runner, settings)

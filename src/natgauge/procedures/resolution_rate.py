@@ -45,7 +45,7 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
 
     Attributes:
         loss_tolerance: share of queries of a passing trial that need not be answered right and in time.
-        frame_timeout_seconds: an answer that comes later than this after its query was sent is none.
+        frame_timeout_seconds: an answer that arrives later than this after its query was sent does not count.
         trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 8219 section 9.2 requires 60.
         query: type of record that is asked for.
         far_side: responder: "tester", or the name of a real server behind the device.

@@ -162,7 +162,7 @@ class _Step:
 
 
 class _TableCapacity(Repetitions[TableCapacitySettings]):
-    """The capacity in connections; each repetition knows nothing of the one before."""
+    """The capacity in connections; each repetition is independent of the one before."""
 
     def once(self, _known: float | None) -> Measurement:
         return _Capacity(self.runner, self.settings).once()

@@ -32,9 +32,9 @@ EXCUSED_TOO_OFTEN: Final = 1 / 3
 NEAR_TOP: Final = 0.8
 #: A smaller share of the device's cores, taken by the tester, is less than the error of a search.
 LEAST_RECEIVER_SHARE: Final = 0.01
-#: Metrics of what the device does while no frame comes.
+#: Metrics of the device while no frame arrives.
 _WITHOUT_FRAMES: Final = frozenset({"tear-down-rate", "expiry"})
-#: Metrics whose value is a rate of answered frames: the same number of answers comes back.
+#: Metrics whose value is a rate of answered frames: the same number of answers returns.
 _ANSWERED_RATES: Final = frozenset({"resolution-rate"})
 #: Doubts of a throughput that was measured first and that another doubt of the result has already: it is always
 #: searched once, and the metric that takes shares of it has a note of its own about the tolerated lag.

@@ -59,7 +59,7 @@ CAMPAIGN = "campaign.json"
 JOURNAL = "journal.jsonl"
 
 _MAXIMUM_NAMES = 1000
-#: What JSON knows; most of every document, so it is looked at first. Enumerators are none of these types themselves.
+#: Types that JSON has; most of every document, so they are tried first. Enumerators are none of these types themselves.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -251,7 +251,7 @@ def _make_new(parent: Path, name: str) -> Path:
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses, enums, mappings, sequences and paths as JSON knows them."""
+    """Dataclasses, enums, mappings, sequences and paths as types that JSON has."""
     if type(value) in _PLAIN:
         return value
     return _plain(value)

@@ -20,7 +20,7 @@ def alpha_spent(analysis: int, alpha: float, *, last: bool = False) -> float:
 
 
 def rounds_before(analysis: int, first: int) -> int:
-    """Number of rounds before analysis number `analysis`, from 1: 3, 5, 8, 12 ... where the first comes after 3."""
+    """Number of rounds before analysis number `analysis`, from 1: 3, 5, 8, 12 ... where the first is after 3."""
     rounds = first
     for _ in range(analysis - 1):
         rounds = math.ceil(rounds * ROUNDS_GROW)

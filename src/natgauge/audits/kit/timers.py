@@ -270,7 +270,7 @@ def _opened(examiner: Examiner, seen: TimerSeen, idle: float, number: int) -> _W
 
 
 def _refresh(examiner: Examiner, event: _Watched) -> None:
-    """Do what comes between the opening of a mapping and its probe."""
+    """Run the steps between the opening of a mapping and its probe."""
     kind = event.seen.kind
     event.refreshed = True
     if kind.refresh is not None:

@@ -87,7 +87,7 @@ def read(path: Path) -> tuple[Changed, ...]:
         return ()
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise HostError(f"{path}: is damaged ({error}); put the settings back by hand, then delete it") from error
-    raise HostError(f"{path}: version {version}, but this natgauge knows {_VERSION}; use the one that wrote it")
+    raise HostError(f"{path}: version {version}, but this natgauge reads {_VERSION}; use the one that wrote it")
 
 
 @contextmanager

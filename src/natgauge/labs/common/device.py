@@ -49,7 +49,7 @@ class NamespaceDevice:
     ) -> CommandResult:
         """Run a POSIX shell snippet (`sh -eu`) in the namespace, as we are, in the device's private directory.
 
-        Programs it leaves running live on in the namespace until the lab goes; they need not close their output.
+        Programs it leaves running exist in the namespace until the lab is removed; they need not close their output.
         It sees PATH, LC_ALL=C, `self.environment` and `environment`, and nothing else of ours.
 
         Args:

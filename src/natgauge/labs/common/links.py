@@ -253,7 +253,7 @@ def read_drops(text: str) -> Mapping[str, Dropped]:
 def neighbour_limits(families: Iterable[Family], hosts: int) -> Iterator[tuple[str, int]]:
     """Each limit's file and the least value that it needs for this number of hosts (arp(7): gc_thresh1 to gc_thresh3).
 
-    The highest limit comes first: the kernel requires the lower ones below it.
+    The highest limit is set first: the kernel requires the lower ones below it.
     """
     for family in set(families):
         for number, factor in ((3, 4), (2, 3), (1, 2)):

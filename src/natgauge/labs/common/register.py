@@ -321,7 +321,7 @@ def read(name: str) -> Mapping[str, Any] | None:
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise HostError(f"{path}: is damaged; delete it, then run: natgauge lab clean") from error
     if version != _VERSION:
-        raise HostError(f"{path}: version {version}, but this natgauge knows {_VERSION}; use the one that wrote it")
+        raise HostError(f"{path}: version {version}, but this natgauge reads {_VERSION}; use the one that wrote it")
     assert isinstance(content, dict)  # noqa: S101 - it has a version
     return content
 

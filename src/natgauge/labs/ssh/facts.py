@@ -64,7 +64,7 @@ class RemoteFacts:
         cpu: model of its first processor; empty where the system does not report it.
         cpus: processors that are online; empty where the system does not report them.
         missing: required programs that are not installed.
-        namespaces: whether its `ip` knows network namespaces.
+        namespaces: whether its `ip` supports network namespaces.
         interfaces: interfaces by name.
         management: interfaces that carry the connection to the machine or its default routes.
         drivers: driver by requested interface; absent where it is not known.
@@ -176,7 +176,7 @@ def refuse_unfit(
         mends = f"run there: apt-get install {package}" if facts.system == "Linux" else "it is of the base system"
         raise HostError(f'{where}: program "{name}" is missing there; {mends}')
     if facts.system == "Linux" and not facts.namespaces:
-        raise HostError(f"{where}: its `ip` or its kernel knows no network namespaces; install iproute2 there")
+        raise HostError(f"{where}: its `ip` or its kernel supports no network namespaces; install iproute2 there")
     if facts.system != "Linux" and len(devices) > 1:
         raise UsageError(
             f"{where}: runs {facts.system}, which has room for one device, and the chain has {', '.join(devices)}; "

@@ -25,7 +25,7 @@ class RemoteMachine:
     """A machine locked by one lab, so no other natgauge changes its settings at the same time.
 
     Attributes:
-        system: its `uname -s`; "Linux" until the lab knows.
+        system: its `uname -s`; "Linux" until the lab has read it.
     """
 
     def __init__(self, remote: Remote, remember: Remember) -> None:

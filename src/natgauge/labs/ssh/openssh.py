@@ -118,9 +118,9 @@ def run_once(host: SshHost, script: str, seconds: float) -> CommandResult:
 
 
 class Connection:
-    """A lasting connection, over which each script goes at once; made again when it was lost.
+    """A lasting connection that carries scripts without delay; made again when it was lost.
 
-    It ends with this process, however that goes: the far side waits for the end of its input, which the kernel closes.
+    It ends with this process, however that ends: the far side waits for the end of its input, which the kernel closes.
     """
 
     def __init__(self, host: SshHost, control: Path) -> None:
@@ -182,7 +182,7 @@ class Connection:
 
 
 def end_orphans(control: Path) -> None:
-    """End what a killed process left of a connection, so that no script of it comes late.
+    """End what a killed process left of a connection, so that no script of it arrives late.
 
     Raises:
         BrokenError: one does not end.

@@ -36,7 +36,7 @@ _BETWEEN: Final = "\nnatgauge-output\n"
 _NOT_OURS: Final = "natgauge-not-ours"
 _TAKEN: Final = "natgauge-taken"
 _GIVEN_BACK: Final = "natgauge-given-back"
-#: Nanoseconds since 1970; a `date` that knows none prints something else.
+#: Nanoseconds since 1970; a `date` without them prints something else.
 _CLOCK: Final = re.compile(r"\d{19}")
 
 
@@ -45,7 +45,7 @@ class Remote:
 
     Attributes:
         host: the machine.
-        forgotten: called when the machine knows nothing of the lab any more (it was rebooted); it makes there again
+        forgotten: called when the machine has nothing of the lab any more (it was rebooted); it makes there again
             what must be there, by commands of its own. None = that is an error.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest's kernel and file system, built of Debian's packages once and kept: nothing comes from anywhere else."""
+"""The guest's kernel and file system, built of Debian's packages once and kept: nothing has another source."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def refuse(port: PortState, found: Sequence[PortFinding]) -> None:
 
 
 def _of_driver(port: PortState) -> Iterator[PortFinding]:
-    """Yield what the kernel reports of the driver's XDP, and else what the table knows."""
+    """Yield what the kernel reports of the driver's XDP, and else what the table contains."""
     known, features = port.driver, port.features
     if features is None:
         yield PortFinding("XDP", "warning", "this kernel does not report whether it accepts redirected frames")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every knob of the machine, in the order in which they are set; restoring goes the other way."""
+"""Every knob of the machine, in the order in which they are set; restoring has the reverse order."""
 
 from __future__ import annotations
 

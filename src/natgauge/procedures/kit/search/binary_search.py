@@ -17,7 +17,7 @@ Plain halving, with what the standards leave unsaid:
 * A load at which the device collapsed is a failing one as any other, and is tried again at the end as any other. After
   three collapses the search ends, and where the device does not come back at once.
 * A rate above a failing one is not tried again, so a contradiction can only hide at the final bounds: both are tried a
-  second time, a third time where the two differ, and the majority counts. If that moves a bound the search goes on.
+  second time, a third time where the two differ, and the majority counts. If that moves a bound the search continues.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ TESTER_SHARE = 0.9
 NEAR = 2.0
 #: Distance of the next guess from the forwarding rate of a failed trial, as a share.
 DISTANCE = 0.05
-#: The most one guess goes down; an overloaded device may forward much less than it could.
+#: Largest factor by which one guess lowers the load; an overloaded device may forward much less than it could.
 STEEPEST = 16.0
-#: How far down the next trial goes where failures hint at a loss that no rate cures.
+#: Factor by which the next trial is lower where failures hint at a loss that no rate cures.
 FAR_DOWN = 4.0
 #: Where two rates must lie a factor apart, the lower one is taken this much lower, as quotients are not exact.
 BELOW = 0.99

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from natgauge.measurer import TrialOutcome, Verdict
 
 #: A search tries many loads, and of a load above the tester's reach every trial is INVALID. A tester that was too slow
-#: stays too slow, so the search gives that load up early and goes on below it.
+#: stays too slow, so the search gives that load up early and continues below it.
 TESTER_REPEATS = 2
 
 

@@ -17,7 +17,7 @@ What has to be watched when its trials are stateful:
 
 The search starts from the highest load. So that this is not the tester's own, which may be far above the device's, the
 first load of a doubling series that loses much is taken; a single lost frame does not end the series. Where a goal is
-met at that load after all, the series goes on and the search starts again.
+met at that load after all, the series continues and the search starts again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ DOUBLING: Final = 2.0
 #: With an exceed ratio of 0 one bad short trial already bounds the search from above, as the draft requires. So no
 #: trial may be so short that starting it weighs.
 LEAST_SECONDS: Final = 0.25
-#: A load of which less than this share comes through is above the device's limit by much.
+#: A load of which less than this share passes is above the device's limit by much.
 MUCH_LOST: Final = 0.9
 
 
