@@ -194,7 +194,7 @@ def test_a_signal_in_the_middle_of_a_trial_undoes_everything(number: int, status
     assert process.stderr is not None
     # The first trial begins with this line and takes two seconds.
     for line in process.stderr:
-        if "from now on" in line:
+        if "it then ends with the results so far" in line:
             break
     time.sleep(0.5)
     process.send_signal(number)

@@ -211,7 +211,7 @@ def test_a_chain_against_a_chain_of_another_length_says_so() -> None:
     base = compared([estimate("464xlat")])
     gateways = (base.gateways[0], gateway("464xlat", "compared", devices=2), base.gateways[-1])
     (found,) = answers([], [base.model_copy(update={"gateways": gateways})])
-    assert "through 464xlat, a chain of 2 devices against 1 costs 10.0 % more" in found.text
+    assert "through 464xlat (2 devices, the baseline has 1) costs 10.0 % more" in found.text
 
 
 def test_a_capacity_a_loss_curve_and_delays_have_their_own_words() -> None:

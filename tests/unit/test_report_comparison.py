@@ -105,7 +105,7 @@ def test_every_form_has_every_note_once(tmp_path: Path, capsys: pytest.CaptureFi
         shown = " ".join(capsys.readouterr().out.split())
         assert shown.count("ended early: 4 rounds were measured, then an error: gone.") == 1
         assert shown.count("the chains differ.") == 1
-    assert comparison.text(NOTED).count("Note: ended early: 4 rounds were measured") == 1
+    assert comparison.text(NOTED).count("ended early: 4 rounds were measured") == 1
     assert comparison.comment(NOTED).count("the chains differ") == 1
 
 

@@ -51,7 +51,7 @@ def folder(path: Path, result: Result) -> Path:
 
 @pytest.mark.parametrize("number", [1, 2, 3, 7])
 def test_no_line_of_a_draft_is_longer_than_it_allows(number: int) -> None:
-    lines = draft.table(results(number)).splitlines()
+    lines = draft.render(sheet(results(number))).splitlines()
     assert max(map(len, lines)) <= 72
     assert [line for line in lines if line != line.rstrip()] == []
 
@@ -60,12 +60,12 @@ def test_every_form_has_delays_with_and_without_the_frames_that_were_due_in_stal
     figures = {"worst_case_latency_us": 25_017.0, "worst_case_latency_without_stalls_us": 11.25}
     shown = [made([10.0], metric="latency", unit="us", figures=figures)]
     plain = "\n".join(" ".join((line.heading, *line.cells)) for line in lines_of(shown))
-    for form in (plain, markdown.table(shown), latex.table(shown), csv_table.table(shown)):
+    for form in (plain, markdown.render(sheet(shown)), latex.render(sheet(shown)), csv_table.table(shown)):
         said = re.sub(r"[,\\]", "", form)
         assert "worst case latency without stalls" in said
         assert "25017" in said
         assert "11.2" in said
-    assert "stalls" not in markdown.table([made([1.0])])
+    assert "stalls" not in markdown.render(sheet([made([1.0])]))
 
 
 def test_every_form_has_the_medians_of_both_latencies() -> None:
@@ -86,7 +86,7 @@ def test_every_form_has_the_medians_of_both_latencies() -> None:
     assert both in text.verdict(result)
     assert "store and forward devices (RFC 1242 section 3.8)" in text.verdict(result)
     for form in (text, markdown, latex, draft):
-        (line,) = (line for line in form.table([result]).splitlines() if "worst case latency" in line)
+        (line,) = (line for line in form.render(sheet([result])).splitlines() if "worst case latency" in line)
         assert re.findall(r"\b\d+\b", line) == ["33", "25", "80"]
     columns = dict(zip(*csv.reader(io.StringIO(csv_table.table([result]))), strict=True))
     assert columns["worst case latency (us)"] == "33.0"
@@ -122,13 +122,13 @@ def rows_of_draft(found: str) -> list[list[list[str]]]:
 @pytest.mark.parametrize(("number", "least"), [(1, 1), (7, 2)])
 def test_a_draft_has_every_cell_of_the_text_whole(number: int, least: int) -> None:
     shown = [*results(number - 1), made([1.0], parameters={"dut": "a" * 90, "version": ["x 1", "y 2"]})]
-    tables = rows_of_draft(draft.table(shown))
+    tables = rows_of_draft(draft.render(sheet(shown)))
     assert len(tables) >= least
     wanted = [[cell.replace(" ", "") for cell in (line.heading, *line.cells)] for line in lines_of(shown)]
     assert all([row[0] for row in rows] == [row[0] for row in wanted] for rows in tables)
     columns = [column for rows in tables for column in list(zip(*rows, strict=True))[1:]]
     assert columns == list(zip(*wanted, strict=True))[1:]
-    assert max(map(len, draft.table(shown).splitlines())) <= 72
+    assert max(map(len, draft.render(sheet(shown)).splitlines())) <= 72
 
 
 def cells_of(form: str, found: str) -> list[list[str]]:
@@ -144,7 +144,7 @@ def cells_of(form: str, found: str) -> list[list[str]]:
 def test_each_form_has_the_rows_of_the_text(form: str) -> None:
     shown = results(2)
     view = {"markdown": markdown, "latex": latex}[form]
-    found = view.table(shown)
+    found = view.render(sheet(shown))
     assert cells_of(form, found) == [[line.heading, *line.cells] for line in lines_of(shown)]
     for sentence in sheet(shown).below:
         assert sentence in re.sub(r"\\(.)", r"\1", found)
@@ -152,7 +152,7 @@ def test_each_form_has_the_rows_of_the_text(form: str) -> None:
 
 def test_markdown_is_read_by_others_as_the_same_cells_and_notes() -> None:
     shown = results(2, version=["x | y", "*z* <b> `c`"])
-    page = MarkdownIt("commonmark").enable("table").render(markdown.table(shown))
+    page = MarkdownIt("commonmark").enable("table").render(markdown.render(sheet(shown)))
     cells = [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)]
     assert cells == [cell for line in lines_of(shown) for cell in (line.heading, *line.cells)]
     assert [html.unescape(note) for note in re.findall(r"<li>(.*?)</li>", page)] == [*sheet(shown).below]
@@ -164,8 +164,8 @@ def test_markdown_is_read_by_others_as_the_same_cells_and_notes() -> None:
 )
 def test_marks_in_names_are_shown_as_they_are(name: str, in_markdown: str, in_latex: str) -> None:
     shown = [made([1.0], parameters={"dut": name})]
-    assert in_markdown in markdown.table(shown)
-    assert in_latex in latex.table(shown)
+    assert in_markdown in markdown.render(sheet(shown))
+    assert in_latex in latex.render(sheet(shown))
 
 
 def test_the_command_prints_each_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,7 +176,8 @@ def test_the_command_prints_each_form(tmp_path: Path, capsys: pytest.CaptureFixt
         assert run(["report", "--format", form, str(where)]) == 0
         said = [*(sentence.text for sentence in answers([shown])), *sheet([shown]).doubts, "", ""]
         # Text has the doubts above the table, where the answers are; the other forms have them below it.
-        found = text.render(replace(sheet([shown]), doubts=())) if form == "text" else view.table([shown])
+        rows = replace(sheet([shown]), doubts=() if form == "text" else sheet([shown]).doubts)
+        found = csv_table.table([shown]) if form == "csv" else view.render(rows)
         assert capsys.readouterr().out == ("\n".join(said) if form == "text" else "") + found + "\n"
 
 

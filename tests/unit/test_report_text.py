@@ -17,7 +17,7 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.store import plain
 from natgauge.reports import csv_table, markdown, matrix
-from natgauge.reports.sheet import Sheet, SheetRow
+from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.reports.text import SeriesRow, doubt_lines, render, verdict
 from natgauge.reports.text import table as text_of
 from natgauge.tables import wrapped
@@ -147,7 +147,7 @@ def test_every_form_has_the_loss_at_each_load_with_its_range() -> None:
         parameters={"placement": "isolated"},
     )
     label = "loss at 50 % of the highest load"
-    for form in (text_of([result]), markdown.table([result])):
+    for form in (text_of([result]), markdown.render(sheet([result]))):
         (line,) = (line for line in form.splitlines() if label in line)
         assert "1 (0 to 2)" in line
         assert "loss at 100 %" not in form, "the value of the result is this loss"

@@ -23,6 +23,7 @@ from natgauge.reports.html.figures import looks_of, question_figures
 from natgauge.reports.matrix import sheet as overview_sheet
 from natgauge.reports.pivot import sheet as against_sheet
 from natgauge.reports.rows import uncompared
+from natgauge.reports.sheet import sheet
 from natgauge.reports.text import table, verdict
 
 PREVIOUS = "median / previous median over "
@@ -204,7 +205,13 @@ RATE: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s"}
 def forms(results: list[Result]) -> tuple[str, ...]:
     """Text, Markdown, CSV, LaTeX, and the answers in words."""
     drawn = " ".join(sentence.text for sentence in answers(results))
-    return table(results), markdown.table(results), csv_table.table(results), latex.table(results), drawn
+    return (
+        table(results),
+        markdown.render(sheet(results)),
+        csv_table.table(results),
+        latex.render(sheet(results)),
+        drawn,
+    )
 
 
 @pytest.mark.parametrize("by", ["tester", "host", "server"])

@@ -93,11 +93,12 @@ def _show_intervals(display: ProgressDisplay, seconds: float, rounds: int, estim
 def _show(record: ComparisonRecord, *, form: str, verbose: bool, as_json: bool) -> None:
     from natgauge.cli.say import wrapped
     from natgauge.reports import comparison
+    from natgauge.tables import columns
 
     if as_json:
         import json
 
         click.echo(json.dumps(record.document(), allow_nan=False))
     else:
-        text = comparison.comment(record) if form == "markdown" else wrapped(comparison.text(record, brief=not verbose))
-        click.echo(text)
+        text = wrapped(comparison.text(record, brief=not verbose, width=columns()))
+        click.echo(comparison.comment(record) if form == "markdown" else text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -179,14 +178,14 @@ def _refuse(
 
 def _measured(collected: StoredResults, form: str, against: str | None, published: tuple[str, ...]) -> str:
     """The table of all results of measurements."""
-    from natgauge.reports import matrix
+    from natgauge.reports import draft, matrix
     from natgauge.reports import pivot as turned
     from natgauge.reports import sheet as sheets
     from natgauge.reports.answers import answers
     from natgauge.reports.published import tables_of
 
     results = collected.results
-    if against is None and form in ("csv", "draft"):
+    if form == "csv":
         return str(_view(form).table(results))
     if against is None:
         shown = sheets.sheet(results)
@@ -194,7 +193,10 @@ def _measured(collected: StoredResults, form: str, against: str | None, publishe
         shown = matrix.sheet(results)
     else:
         shown = turned.sheet(results, against, narrow=form == "draft")
-    measured = _answered(form, answers(results) if form == "text" else (), shown)
+    if against is None and form == "draft":
+        measured = draft.render(shown)
+    else:
+        measured = _answered(form, answers(results) if form == "text" else (), shown)
     others = tables_of(published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured
 
@@ -202,11 +204,10 @@ def _measured(collected: StoredResults, form: str, against: str | None, publishe
 def _answered(form: str, sentences: Sequence[Sentence], shown: Sheet) -> str:
     """Return a sheet in a form; text has the answers and the doubts above the table."""
     from natgauge.cli.say import wrapped
+    from natgauge.reports.text import answered
+    from natgauge.tables import columns
 
-    if form != "text":
-        return _rendered(form, shown)
-    above = [*(sentence.text for sentence in sentences), *shown.doubts]
-    return wrapped("\n".join([*above, "", _rendered(form, replace(shown, doubts=()))]))
+    return wrapped(answered(sentences, shown, columns())) if form == "text" else _rendered(form, shown)
 
 
 def _rendered(form: str, shown: Sheet) -> str:

@@ -32,7 +32,7 @@ _MOST_NAMES: Final = 4
 #: Parameters that distinguish points, in words.
 _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "frame size"}
 #: Limits of a result, as the subject of a sentence.
-LIMITS: Final[Mapping[LimitedBy, str]] = {
+_LIMITS: Final[Mapping[LimitedBy, str]] = {
     "device": "the device",
     "table": "the device's connection tracking table, which was full,",
     "port pool": "the pool of outside ports",
@@ -387,9 +387,9 @@ def _limits(results: Sequence[Result]) -> Sentence:
     limits = Counter(result.limited_by for result in results).most_common()
     if len(limits) == 1:
         every = "the result" if len(results) == 1 else f"all {len(results)} results"
-        return Sentence(_capital(f"{LIMITS[limits[0][0]]} limited {every}."))
+        return Sentence(_capital(f"{_LIMITS[limits[0][0]]} limited {every}."))
     parts = [
-        f"{LIMITS[limit].rstrip(',')}{'' if at else ' limited'} {count}" for at, (limit, count) in enumerate(limits)
+        f"{_LIMITS[limit].rstrip(',')}{'' if at else ' limited'} {count}" for at, (limit, count) in enumerate(limits)
     ]
     return Sentence(f"Of {len(results)} results {'; '.join(parts)}.")
 
@@ -435,10 +435,10 @@ def _compared(record: ComparisonRecord, estimate: RatioEstimate) -> Sentence:
     low, high = estimate.low or 0.0, estimate.high or math.inf
     level = f"{math.floor(100 * estimate.level)} % interval"
     devices = (gateway.devices, record.baseline.devices)
-    chain = "" if devices[0] == devices[1] else f", a chain of {devices[0]} devices against {devices[1]}"
+    chain = "" if devices[0] == devices[1] else f" ({devices[0]} devices, the baseline has {devices[1]})"
     of = f"{what} through {gateway.label}{chain}"
     if estimate.verdict == "undecided":
-        change = f"{_signed(100 * (low - 1), math.floor)} to {_signed(100 * (high - 1), math.ceil)} %"
+        change = f"{100 * (low - 1):+.1f} to {100 * (high - 1):+.1f} %"
         question = f"whether a {of} costs more or less than through {record.baseline.label}"
         return Sentence(f"Cannot tell {question}: the difference is {change} ({level}).", "cannot tell")
     if estimate.verdict == "no difference":

@@ -13,6 +13,8 @@ from natgauge.reports import markdown
 from natgauge.reports.answers import of_comparison
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.sheet import Sheet, SheetRow
+from natgauge.reports.text import answered
+from natgauge.words import FRAME_OF
 
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
@@ -23,33 +25,15 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def text(record: ComparisonRecord, *, brief: bool = False) -> str:
-    """Return the answer in sentences: each gateway, the A/A control, the baseline's costs, and what must be known.
+def text(record: ComparisonRecord, *, brief: bool = False, width: int | None = None) -> str:
+    """Return the answers, the doubts, and the table with its notes.
 
     Args:
         record: the comparison.
         brief: whether only doubts that could change the answer have their text, and others only their word.
+        width: most characters of a line of the table; None = any.
     """
-    return "\n".join(_sentences(record, brief=brief))
-
-
-def _sentences(record: ComparisonRecord, *, brief: bool) -> Iterator[str]:
-    yield from (sentence.text for sentence in of_comparison(record))
-    yield f"Costs compared with {record.baseline.label}, as {_COSTS[record.by]}:"
-    for estimate in record.estimates:
-        costs = _costs(estimate.nanoseconds, estimate.ratio_to_forwarding)
-        yield f"  {estimate.text}{_behind(costs)}{_chain(record, estimate)}"
-    yield "A/A control, the first gateway compared with itself:"
-    yield from (f"  {estimate.text}" for estimate in record.control)
-    yield f"Costs of {record.baseline.label}, which change with the host:"
-    for cost in record.baseline_costs:
-        costs = _costs(cost.nanoseconds, cost.ratio_to_forwarding) or "not known"
-        tester = "" if cost.tester_nanoseconds is None else f"; the tester's own: {cost.tester_nanoseconds:.0f} ns"
-        yield f"  {cost.quantity}: {costs}{tester}"
-    yield from (f"  Note: {note}" for note in record.notes)
-    yield from (f"  {line}" for line in _doubts(record, brief=brief))
-    yield from (f"  {rates}" for rates in _rates(record))
-    yield f"  {_length(record)}. Evidence: {record.results}"
+    return answered(of_comparison(record), sheet(record, brief=brief), width)
 
 
 def answer(record: ComparisonRecord) -> str:
@@ -65,9 +49,14 @@ def comment(record: ComparisonRecord) -> str:
     return f"### natgauge: {headline}\n\n{markdown.render(sheet(record))}"
 
 
-def sheet(record: ComparisonRecord) -> Sheet:
-    """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last."""
-    head = ("quantity", "cost vs. baseline", "interval", "verdict", "ns a frame", "x plain forwarding")
+def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
+    """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last.
+
+    Args:
+        record: the comparison.
+        brief: whether only doubts that could change the answer have their text.
+    """
+    head = ("frame", "vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
     lines = [SheetRow("gateway", head)]
     for cost in record.baseline_costs:
         own = (number(cost.nanoseconds, 0), number(cost.ratio_to_forwarding, 2))
@@ -77,12 +66,14 @@ def sheet(record: ComparisonRecord) -> Sheet:
         ratio = "-" if estimate.ratio is None else f"{estimate.ratio - 1:+.1%}"
         cells = (estimate.quantity, ratio, interval(estimate), estimate.verdict, *own)
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
-    return Sheet(tuple(lines), tuple(f"{sentence}." for sentence in _notes(record)), tuple(_doubts(record, brief=True)))
+    notes = tuple(f"{sentence}." for sentence in _notes(record))
+    return Sheet(tuple(lines), notes, tuple(_doubts(record, brief=brief)))
 
 
 def _notes(record: ComparisonRecord) -> Iterator[str]:
     level = (*record.estimates, *record.control)[0].level
-    yield f"Costs are {_COSTS[record.by]}, compared with those of {record.baseline.label}"
+    forwarding = " and with plain forwarding" if record.by == "slices" else ""
+    yield f"Costs are {_COSTS[record.by]}, compared with {record.baseline.label}{forwarding}"
     yield (
         f"Each interval contains the true ratio with a probability of {level:.0%}. The last lines compare the baseline "
         "with itself (A/A control), and should show no difference. Nanoseconds differ from host to host; ratios differ "
@@ -92,6 +83,13 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     yield from (
         estimate.text for estimate in (*record.estimates, *record.control) if estimate.limits and estimate.ratio is None
     )
+    of_tester = [
+        f"{FRAME_OF[cost.quantity]} {cost.tester_nanoseconds:.0f} ns"
+        for cost in record.baseline_costs
+        if cost.tester_nanoseconds is not None
+    ]
+    if of_tester:
+        yield f"The tester's own part, which is subtracted: {', '.join(of_tester)}"
     yield from (str(note) for note in record.notes)
     yield from _rates(record)
 
@@ -140,25 +138,6 @@ def interval(estimate: RatioEstimate) -> str:
 def number(value: float | None, digits: int) -> str:
     """Return a number with `digits` digits after the decimal point; "-" where it is not known."""
     return "-" if value is None else f"{value:,.{digits}f}"
-
-
-def _behind(words: str) -> str:
-    return f"; {words}" if words else ""
-
-
-def _costs(nanoseconds: float | None, ratio: float | None) -> str:
-    parts = []
-    if nanoseconds is not None:
-        parts.append(f"{nanoseconds:,.0f} ns")
-    if ratio is not None:
-        parts.append(f"{ratio:.2f} x plain forwarding")
-    return ", ".join(parts)
-
-
-def _chain(record: ComparisonRecord, estimate: RatioEstimate) -> str:
-    """The numbers of devices of a gateway and of the baseline, where they are unequal."""
-    own, other = record.gateway(estimate.gateway).devices, record.baseline.devices
-    return "" if own == other else f"; {_devices(own)}, the baseline has {other}"
 
 
 def _named(record: ComparisonRecord, gateway: GatewayRecord) -> str:

@@ -10,8 +10,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from natgauge.records.measurement import Result
-from natgauge.reports.sheet import Sheet, SheetRow, sheet
+from natgauge.reports.sheet import Sheet, SheetRow
 
 WIDTH: Final = 72
 #: Greatest width of labels and cells; longer texts are broken into several lines.
@@ -23,15 +22,6 @@ _APART: Final = 2
 _LEAST_LABEL: Final = 14
 #: What the frame adds to each column: "| " and " ", and once the last "|".
 _FRAME: Final = 3
-
-
-def table(results: Sequence[Result]) -> str:
-    """Return framed tables, each with all columns that fit, then the sentences below.
-
-    Raises:
-        UsageError: there are no results.
-    """
-    return render(sheet(results))
 
 
 def render(shown: Sheet) -> str:

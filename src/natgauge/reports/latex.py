@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from natgauge.records.measurement import Result
-from natgauge.reports.sheet import Sheet, sheet
+from natgauge.reports.sheet import Sheet
 
 _SPECIAL: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
@@ -18,15 +17,6 @@ _SPECIAL: Final[Mapping[str, str]] = {
     ">": r"\textgreater{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
-
-
-def table(results: Sequence[Result]) -> str:
-    r"""A `tabular` whose first line names the devices, then a paragraph for each sentence below.
-
-    Raises:
-        UsageError: there are no results.
-    """
-    return render(sheet(results))
 
 
 def render(shown: Sheet) -> str:

@@ -6,17 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from natgauge.records.measurement import Result
-from natgauge.reports.sheet import Sheet, sheet
-
-
-def table(results: Sequence[Result]) -> str:
-    """Return a table whose first line names the devices, then a list of the sentences below it.
-
-    Raises:
-        UsageError: there are no results.
-    """
-    return render(sheet(results))
+from natgauge.reports.sheet import Sheet
 
 
 def render(shown: Sheet) -> str:

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from pydantic import JsonValue
 
-from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.measurer import Verdict
 from natgauge.notes import NoteWord, count_of
@@ -16,19 +16,16 @@ from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.reports import draft
-from natgauge.reports.answers import LIMITS, answers
+from natgauge.reports.answers import Sentence, answers
 from natgauge.reports.find_results import read_summary
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.rows import (
     CACHES,
-    IN_ALL,
-    UNIT_IN_ALL,
     Cell,
     filling,
     number,
     printed,
     ranged,
-    unit_of,
     unit_of_frames,
     whole,
 )
@@ -65,14 +62,29 @@ def verdict(result: Result, *, brief: bool = False, width: int | None = None) ->
             the trials, the memory of a connection, and the notes that are the same for every run with these settings.
         width: most characters of a line of a series, as for `render`.
     """
+    first, *lines = answer(result)
+    lines += doubt_lines([result], brief=brief)
+    lines += [_certainty(result), *_figures(result), *_place(result)] if brief else sentences(result)
+    lines += [f"Note: {note}." for note in notes_of(result, brief=brief)]
+    return "\n".join([first, *(f"  {line}" for line in lines), *_series(result, width)])
+
+
+def answer(result: Result) -> list[str]:
+    """Return the answer of one result, and what limited it; figures of an emulated machine have their stamp."""
     first, *others = (sentence.text for sentence in answers([result]))
-    lines = [f"{first} ({FUNCTIONAL})" if result.functional else first, *(f"  {text}" for text in others)]
-    lines += [f"  {line}" for line in doubt_lines([result], brief=brief)]
-    facts = [*_figures(result), *_place(result)] if brief else _facts(result)
-    lines += [f"  {sentence}" for sentence in (_certainty(result, spread=False), *facts)]
-    lines += [] if brief else [f"  Trials: {_trials(result.trials)}."]
-    lines += [f"  Note: {note}." for note in notes_of(result, brief=brief)]
-    return "\n".join([*lines, *_series(result, width)])
+    return [f"{first} ({FUNCTIONAL})" if result.functional else first, *others]
+
+
+def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = None) -> str:
+    """Return answers, then the doubts of a sheet, then its table.
+
+    Args:
+        sentences: the answers.
+        shown: the sheet.
+        width: most characters of a line of the table, as for `render`.
+    """
+    above = [*(sentence.text for sentence in sentences), *shown.doubts]
+    return "\n".join([*above, "", render(replace(shown, doubts=()), width)])
 
 
 def doubt_lines(results: Sequence[Result], *, brief: bool = False) -> list[str]:
@@ -89,27 +101,10 @@ def doubt_lines(results: Sequence[Result], *, brief: bool = False) -> list[str]:
     return graded(((at, result.doubts) for at, result in enumerate(results)), having, brief=brief)
 
 
-def headline(result: Result) -> str:
-    """Return device, metric and median; for a throughput also the rate of all directions together.
-
-    "at most" precedes a time or cost that something other than the device made larger.
-    """
-    bound = "at most " if better(result.metric) == "lower" and bounds(result)[0] < result.median else ""
-    line = f"{result.dut}: {result.metric} {bound}{number(result.median)} {unit_of(result)}"
-    if IN_ALL in result.figures:
-        line += f", {number(result.figures[IN_ALL].median)} {UNIT_IN_ALL}"
-    return f"{line} ({FUNCTIONAL})" if result.functional else line
-
-
 def sentences(result: Result) -> list[str]:
-    """Return sentences on uncertainty, conditions, limit, and outcomes of the trials."""
-    limit = f"Limited by {LIMITS[result.limited_by].rstrip(',')}."
-    return [_certainty(result), *_facts(result), limit, f"Trials: {_trials(result.trials)}."]
-
-
-def _facts(result: Result) -> list[str]:
-    """Figures beyond the value, and the conditions of the measurement."""
-    return [*_figures(result), *_memory(result), *_place(result)]
+    """Return sentences on uncertainty, further figures, conditions, and outcomes of the trials."""
+    facts = [*_figures(result), *_memory(result), *_place(result)]
+    return [_certainty(result), *facts, f"Trials: {_trials(result.trials)}."]
 
 
 def _figures(result: Result) -> Iterator[str]:
@@ -195,12 +190,11 @@ def spread_of(result: Result) -> float | None:
     return furthest / result.median if result.median else None
 
 
-def _certainty(result: Result, *, spread: bool = True) -> str:
-    """The number of repetitions and the error of the search; `spread`: also the range of the repetitions."""
+def _certainty(result: Result) -> str:
+    """The number of repetitions, their largest deviation from the median, and the error of the search."""
     count = len(result.repetitions)
     text = "One repetition" if count == 1 else f"Median of {count} repetitions"
     if count > 1:
-        text += f", {number(result.minimum)} to {number(result.maximum)}" if spread else ""
         furthest = spread_of(result)
         text += "" if furthest is None else f" (±{furthest:.1%})"
     if not {"error", "capacity_error"} & result.parameters.settings.keys():

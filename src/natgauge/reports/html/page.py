@@ -26,8 +26,7 @@ from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup
 from natgauge.reports.optional_deps import need
-from natgauge.reports.rows import unit_of
-from natgauge.reports.sheet import SheetRow, lines_of, notes
+from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
 from natgauge.words import FRAME_OF
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
@@ -183,13 +182,13 @@ def _drawn(groups: Sequence[FigureGroup], name: str) -> list[dict[str, Any]]:
 def _result(at: int, name: str, stored: Stored, trials: Trials) -> dict[str, Any]:
     result = stored.result
     total = sum(trials.verdicts.values())
+    answer, *limits = text.answer(result)
     counted = ", ".join(f"{trials.verdicts[verdict]:,} {verdict}" for verdict in Verdict if trials.verdicts[verdict])
     return {
         "at": at,
         "name": f"{name}: {result.metric}",
-        "headline": text.headline(result).partition(": ")[2],
-        "unit": unit_of(result),
-        "sentences": text.sentences(result),
+        "answer": answer,
+        "sentences": [*limits, *text.sentences(result)],
         "doubts": result.doubts,
         "notes": text.notes_of(result),
         "series": list(_series(result)),
@@ -212,16 +211,13 @@ def _series(result: Result) -> Iterator[dict[str, Any]]:
 
 
 def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
-    record, shown_as = stored.record, comparison.sheet(stored.record)
-    head, *rows = [(line.heading, *line.cells) for line in shown_as.lines]
+    record = stored.record
     every = [gateway.parameters for gateway in record.gateways]
     common, differing = _parameters(every, [gateway.label for gateway in record.gateways])
     return {
+        **_table(comparison.sheet(record)),
         "at": at,
         "title": f"{', '.join(each.label for each in record.compared)} compared with {record.baseline.label}",
-        "head": head,
-        "rows": rows,
-        "below": shown_as.notes,
         "common": common,
         "parameters": list(_parts(differing)),
         "folder": str(stored.folder),
@@ -229,15 +225,13 @@ def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
 
 
 def _audit(stored: StoredAudit) -> dict[str, Any]:
-    shown_as = audit.sheet(stored.record)
-    head, *rows = [(line.heading, *line.cells) for line in shown_as.lines]
-    return {
-        "gateway": stored.record.gateway,
-        "head": head,
-        "rows": rows,
-        "below": shown_as.below,
-        "folder": stored.folder,
-    }
+    return {**_table(audit.sheet(stored.record)), "gateway": stored.record.gateway, "folder": stored.folder}
+
+
+def _table(shown: Sheet) -> dict[str, Any]:
+    """The table of a sheet without its doubts, which are with the answers."""
+    head, *rows = [(line.heading, *line.cells) for line in shown.lines]
+    return {"head": head, "rows": rows, "below": shown.notes}
 
 
 def _named(lines: Sequence[SheetRow], names: Sequence[str]) -> list[SheetRow]:
