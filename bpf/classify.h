@@ -6,6 +6,8 @@
 #ifndef NATGAUGE_CLASSIFY_H
 #define NATGAUGE_CLASSIFY_H
 
+#define NOT_PARSED -1 /* no frame of the plan's transport with room for its tag */
+
 enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
 
 static __always_inline bool is_background(const struct received_frame *frame)
@@ -216,17 +218,20 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 	const volatile struct form *next = &arriving(next_kind, !side)->form[side];
 	struct flow flow = { .source = frame->destination,
 			     .destination = frame->source,
-			     .tunnel = frame->tunnel_source,
+			     .tunnel = side == INITIATOR ? frame->tunnel_destination : frame->tunnel_source,
 			     .source_port = frame->destination_port,
 			     .destination_port = frame->source_port,
 			     .tag = frame->tag };
 	int longer = next->octets - arriving(kind, side)->form[side].octets;
 
 	r->tally[stream].followed[message_number(kind, !side)]++;
-	if (side == RESPONDER && !plan.stateless)
+	/* A SYN alone opens no connection. */
+	if (side == RESPONDER && !plan.stateless && kind != FRAME_SYN)
 		learn_source(r, frame);
 	if (plan.handed_on)
 		return XDP_PASS;
+	if (is_tcp(kind))
+		reaction_stamps(kind, frame->stamps, flow.stamps);
 	if (bpf_xdp_adjust_head(ctx, -longer) || put_as(next_kind, ctx, &plan.side[side], next, &flow)) {
 		r->unanswered[side]++;
 		return XDP_ABORTED;
@@ -276,9 +281,50 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 	return XDP_DROP;
 }
 
+/* The kind of the plan's frames that have these flags and arrive at `side`; FRAME_UDP: none has. */
+static __always_inline enum frame_kind tcp_kind(void *data, void *end, const int side, const int as)
+{
+	const volatile struct side_plan *form_side = &plan.side[as];
+	int ip = form_side->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	const __u8 *flags = data + outer_octets(form_side) + ETH_HLEN + ip + TCP_FLAGS_AT;
+
+	if ((void *)(flags + 1) > end)
+		return FRAME_UDP;
+	if (side == INITIATOR)
+		return *flags == (TCP_SYN | TCP_ACK)   ? FRAME_SYN_ACK
+		       : *flags == (TCP_PSH | TCP_ACK) ? FRAME_DATA_DOWN
+						       : FRAME_UDP;
+	return *flags == TCP_SYN	       ? FRAME_SYN
+	       : *flags == TCP_ACK	       ? FRAME_ACK
+	       : *flags == (TCP_PSH | TCP_ACK) ? FRAME_DATA_UP
+					       : FRAME_UDP;
+}
+
+/* Parses a frame in the form of the other side, which a device between different families did not translate. */
+static __always_inline bool parse_untranslated(void *data, void *end, const int side, struct received_frame *frame)
+{
+	if (plan.transport == TRANSPORT_ICMP)
+		return parse_as(FRAME_ECHO, data, end, side, !side, frame);
+	if (plan.transport == TRANSPORT_UDP)
+		return parse_as(FRAME_UDP, data, end, side, !side, frame);
+	switch (tcp_kind(data, end, side, !side)) {
+	case FRAME_SYN:
+		return side == RESPONDER && parse_as(FRAME_SYN, data, end, RESPONDER, INITIATOR, frame);
+	case FRAME_ACK:
+		return side == RESPONDER && parse_as(FRAME_ACK, data, end, RESPONDER, INITIATOR, frame);
+	case FRAME_DATA_UP:
+		return side == RESPONDER && parse_as(FRAME_DATA_UP, data, end, RESPONDER, INITIATOR, frame);
+	case FRAME_SYN_ACK:
+		return side == INITIATOR && parse_as(FRAME_SYN_ACK, data, end, INITIATOR, RESPONDER, frame);
+	case FRAME_DATA_DOWN:
+		return side == INITIATOR && parse_as(FRAME_DATA_DOWN, data, end, INITIATOR, RESPONDER, frame);
+	default:
+		return false;
+	}
+}
+
 /* Other frames: neighbour solicitations and ARP requests, frames as the other side sent them, foreign ones. */
-static __always_inline int classify_other(const enum frame_kind kind, struct xdp_md *ctx, struct receiver *r,
-					  const int side)
+static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r, const int side)
 {
 	const volatile struct side_plan *here = &plan.side[side];
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -302,7 +348,7 @@ static __always_inline int classify_other(const enum frame_kind kind, struct xdp
 	/* answer_solicitation() may have resized the frame. */
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
-	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link && parse_as(kind, data, end, side, !side, &frame) &&
+	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link && parse_untranslated(data, end, side, &frame) &&
 	    (frame.tag.kind & STREAM_MASK) < STREAMS && has_mark(&frame, &t))
 		r->tally[frame.tag.kind & STREAM_MASK].untranslated++;
 	else
@@ -320,25 +366,21 @@ static __always_inline bool looks_damaged(const struct received_frame *frame, co
 	return in_range(&plan.side[side].own, frame->destination);
 }
 
-static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md *ctx, const int side)
+static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md *ctx, struct receiver *r,
+				      const int side)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct received_frame frame = {};
-	struct receiver *r;
 	struct tuple t;
-	__u32 zero = 0;
 	bool parsed, right;
 
-	r = bpf_map_lookup_elem(&receivers, &zero);
-	if (!r)
-		return XDP_DROP;
 	parsed = parse_as(kind, data, end, side, side, &frame);
-	if (!parsed && plan.mixed && plan.side[side].family == FAMILY_IPV4) {
+	if (kind == FRAME_UDP && !parsed && plan.mixed && plan.side[side].family == FAMILY_IPV4) {
 		parsed = parse6(FRAME_UDP, data, end, &plan.background_form, &frame);
 		parsed = parsed && frame.tag.mark == plan.mark && is_background(&frame);
 	}
 	if (!parsed)
-		return classify_other(kind, ctx, r, side);
+		return NOT_PARSED;
 	right = mark_confirms(&frame, side);
 	if (right || has_mark(&frame, &t))
 		return classify_marked(kind, ctx, r, &frame, side, right, &t);
@@ -349,11 +391,41 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 	return XDP_DROP;
 }
 
+static __always_inline int receive_tcp(struct xdp_md *ctx, struct receiver *r, const int side)
+{
+	switch (tcp_kind((void *)(long)ctx->data, (void *)(long)ctx->data_end, side, side)) {
+	case FRAME_SYN:
+		return side == RESPONDER ? receive_as(FRAME_SYN, ctx, r, RESPONDER) : NOT_PARSED;
+	case FRAME_ACK:
+		return side == RESPONDER ? receive_as(FRAME_ACK, ctx, r, RESPONDER) : NOT_PARSED;
+	case FRAME_DATA_UP:
+		return side == RESPONDER ? receive_as(FRAME_DATA_UP, ctx, r, RESPONDER) : NOT_PARSED;
+	case FRAME_SYN_ACK:
+		return side == INITIATOR ? receive_as(FRAME_SYN_ACK, ctx, r, INITIATOR) : NOT_PARSED;
+	case FRAME_DATA_DOWN:
+		return side == INITIATOR ? receive_as(FRAME_DATA_DOWN, ctx, r, INITIATOR) : NOT_PARSED;
+	default:
+		return NOT_PARSED;
+	}
+}
+
 static __always_inline int receive(struct xdp_md *ctx, const int side)
 {
-	if (plan.transport == TRANSPORT_ICMP)
-		return receive_as(FRAME_ECHO, ctx, side);
-	return receive_as(FRAME_UDP, ctx, side);
+	const enum transport_kind transport = plan.transport;
+	struct receiver *r;
+	__u32 zero = 0;
+	int verdict;
+
+	r = bpf_map_lookup_elem(&receivers, &zero);
+	if (!r)
+		return XDP_DROP;
+	if (transport == TRANSPORT_TCP)
+		verdict = receive_tcp(ctx, r, side);
+	else if (transport == TRANSPORT_ICMP)
+		verdict = receive_as(FRAME_ECHO, ctx, r, side);
+	else
+		verdict = receive_as(FRAME_UDP, ctx, r, side);
+	return verdict == NOT_PARSED ? classify_other(ctx, r, side) : verdict;
 }
 
 SEC("xdp")

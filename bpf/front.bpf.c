@@ -55,10 +55,12 @@ static __always_inline __u64 mixed(__u64 value)
 }
 
 /* Both ports as one number; 0 when the frame has none. Cards do not hash ICMP's identifiers either. */
-static __always_inline __u32 ports_of(const void *transport, const void *end)
+static __always_inline __u32 ports_of(__u8 protocol, const void *transport, const void *end)
 {
-	const struct udphdr *udp = transport;
+	const struct udphdr *udp = transport; /* TCP has its ports at the same place */
 
+	if (protocol != IPPROTO_UDP && protocol != IPPROTO_TCP)
+		return 0;
 	return (const void *)(udp + 1) <= end ? (__u32)udp->source << 16 | udp->dest : 0;
 }
 
@@ -69,9 +71,8 @@ static __always_inline __u64 ipv4_hash(const struct iphdr *ip, const void *end)
 	if ((const void *)(ip + 1) > end)
 		return 0;
 	/* Later fragments have no ports, so all fragments of a datagram are hashed by address alone. */
-	if (*(const __u8 *)ip == IPV4_PLAIN_HEADER && ip->protocol == IPPROTO_UDP &&
-	    !(ip->frag_off & bpf_htons(IPV4_FRAGMENT)))
-		ports = ports_of(ip + 1, end);
+	if (*(const __u8 *)ip == IPV4_PLAIN_HEADER && !(ip->frag_off & bpf_htons(IPV4_FRAGMENT)))
+		ports = ports_of(ip->protocol, ip + 1, end);
 	return mixed(mixed((__u64)ip->saddr << 32 | ip->daddr) ^ ports);
 }
 
@@ -80,18 +81,15 @@ static __always_inline __u64 ipv6_hash(const struct ipv6hdr *ip, const void *end
 	const __u32 *source = ip->saddr.in6_u.u6_addr32;
 	const __u32 *destination = ip->daddr.in6_u.u6_addr32;
 	__u64 hash = 0;
-	__u32 ports = 0;
 
 	if ((const void *)(ip + 1) > end)
 		return 0;
 	/* Neighbour discovery (RFC 4861 section 6.1: hop limit 255) uses the first CPU, as ARP does. */
 	if (ip->nexthdr == IPPROTO_ICMPV6 && ip->hop_limit == 255)
 		return 0;
-	if (ip->nexthdr == IPPROTO_UDP)
-		ports = ports_of(ip + 1, end);
 	for (int word = 0; word < 4; word++)
 		hash = mixed(hash ^ ((__u64)source[word] << 32 | destination[word]));
-	return mixed(hash ^ ports);
+	return mixed(hash ^ ports_of(ip->nexthdr, ip + 1, end));
 }
 
 static __always_inline __u64 hash_of(const struct xdp_md *ctx)

@@ -8,13 +8,6 @@
 #define SPIN	      60 /* readings of the clock in one program run while waiting for a due time */
 #define READING_TRIES 8	 /* random connections tried before a frame is skipped */
 
-struct flow {
-	struct address source, destination;
-	struct address tunnel; /* the customer edge's end of it, where the frame is in one */
-	__u16 source_port, destination_port;
-	struct tag tag;
-};
-
 static __always_inline void put_ethernet(void *data, const volatile struct side_plan *side, __u16 type)
 {
 	__u32 *words = data;
@@ -23,11 +16,6 @@ static __always_inline void put_ethernet(void *data, const volatile struct side_
 	words[1] = side->ethernet[1];
 	words[2] = side->ethernet[2];
 	*(__be16 *)(words + 3) = bpf_htons(type);
-}
-
-static __always_inline __u32 ports_of(const struct flow *flow)
-{
-	return bpf_htonl((__u32)flow->source_port << 16 | flow->destination_port);
 }
 
 static __always_inline __u64 put_address6(__be32 *to, struct address a)
@@ -78,8 +66,8 @@ static __always_inline int put4(const enum frame_kind kind, void *data, void *en
 	words[3] = source;
 	words[4] = destination;
 	sum = form->transport_sum + pseudo_sum4(kind, addresses);
-	sum += put_payload(data + up_to_payload4(kind), &flow->tag, form, octets - up_to_payload4(kind));
-	put_transport(kind, data + ETH_HLEN + sizeof(struct iphdr), form, ports_of(flow),
+	sum += put_payload(kind, data + up_to_payload4(kind), &flow->tag, form, octets - up_to_payload4(kind));
+	put_transport(kind, data + ETH_HLEN + sizeof(struct iphdr), form, flow,
 		      octets - ETH_HLEN - sizeof(struct iphdr), sum);
 	return 0;
 }
@@ -98,8 +86,8 @@ static __always_inline int put6(const enum frame_kind kind, void *data, void *en
 	words[1] = bpf_htonl(length << 16 | transport_protocol(kind, true) << 8 | TEST_TTL);
 	sum = form->transport_sum + put_address6(words + 2, flow->source);
 	sum += put_address6(words + 6, flow->destination);
-	sum += put_payload(data + up_to_payload6(kind), &flow->tag, form, form->octets - up_to_payload6(kind));
-	put_transport(kind, data + ETH_HLEN + sizeof(struct ipv6hdr), form, ports_of(flow), length, sum);
+	sum += put_payload(kind, data + up_to_payload6(kind), &flow->tag, form, form->octets - up_to_payload6(kind));
+	put_transport(kind, data + ETH_HLEN + sizeof(struct ipv6hdr), form, flow, length, sum);
 	return 0;
 }
 
@@ -328,9 +316,19 @@ static __always_inline int send_message(const enum frame_kind kind, struct xdp_m
 	return send_as(kind, ctx, schedule, side, &plan.side[side], &message->form[side], flow);
 }
 
-static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, const int side, const struct flow *flow)
+static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, const int side, __u32 stream, __u64 now,
+				struct flow *flow)
 {
-	if (plan.transport == TRANSPORT_ICMP)
+	const enum transport_kind transport = plan.transport;
+
+	if (transport == TRANSPORT_TCP) {
+		flow->stamps[0] = tcp_stamp(side, now);
+		if (stream == PHASE1)
+			return send_message(FRAME_SYN, ctx, schedule, side, flow);
+		flow->stamps[1] = tcp_stamp(!side, now);
+		return send_message(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, flow);
+	}
+	if (transport == TRANSPORT_ICMP)
 		return send_message(FRAME_ECHO, ctx, schedule, side, flow);
 	return send_message(FRAME_UDP, ctx, schedule, side, flow);
 }
@@ -367,7 +365,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 	} else {
 		initiator_flow(&flow, stream == PHASE1 ? number : initiator_connection(number));
 	}
-	return send(ctx, schedule, side, &flow);
+	return send(ctx, schedule, side, stream, stamp, &flow);
 }
 
 static __always_inline bool finished(const struct schedule *schedule)

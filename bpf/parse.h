@@ -8,6 +8,7 @@ struct received_frame {
 	struct address source, destination;
 	struct address tunnel_source, tunnel_destination; /* where the frame is in a tunnel */
 	__u16 source_port, destination_port;
+	__u32 stamps[2]; /* TCP: time stamp, and echo of the peer's */
 	struct tag tag;
 	bool intact;
 	bool other;	/* an intact message with other content */
@@ -37,29 +38,42 @@ static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
 static __always_inline void parse_transport(const enum frame_kind kind, struct received_frame *frame,
 					    const struct transport *from, const volatile struct form *form)
 {
+	const void *payload = (const void *)from + header_octets(kind);
+
 	frame->source_port = source_port_of(kind, from, form);
 	frame->destination_port = destination_port_of(kind, from, form);
-	if (form->lettered)
-		parse_letters(&frame->tag, from + 1);
+	if (is_tcp(kind))
+		parse_stamps(kind, from->tcp, frame->stamps);
+	if (is_handshake(kind))
+		parse_handshake(kind, &frame->tag, from->tcp, frame->stamps);
+	else if (form->lettered)
+		parse_letters(&frame->tag, payload);
 	else
-		copy_tag(&frame->tag, (void *)(from + 1));
+		copy_tag(&frame->tag, payload);
 	frame->intact = false;
 	frame->other = false;
 	frame->unchecked = false;
 }
 
 /* Whether the frame has a whole tag. For tags that are not in a DNS message, the caller has checked that. */
-static __always_inline bool has_tag(const struct transport *transport, void *end, const volatile struct form *form)
+static __always_inline bool has_tag(const enum frame_kind kind, const struct transport *transport, void *end,
+				    const volatile struct form *form)
 {
-	return !form->lettered || (void *)(transport + 1) + UP_TO_LETTERS <= end;
+	return !form->lettered || (void *)transport + header_octets(kind) + UP_TO_LETTERS <= end;
 }
 
 /* Compare the content of an intact frame with the plan's. */
-static __always_inline void check_content(struct received_frame *frame, const struct transport *transport,
-					  const volatile struct form *form, int octets)
+static __always_inline void check_content(const enum frame_kind kind, struct received_frame *frame,
+					  const struct transport *transport, const volatile struct form *form,
+					  int octets)
 {
-	frame->other =
-		form->lettered && frame->intact && !content_matches(transport + 1, &frame->tag, &form->content, octets);
+	const void *payload = (const void *)transport + header_octets(kind);
+
+	if (is_tcp(kind))
+		frame->other = frame->intact && !tcp_numbers_match(kind, transport->tcp, frame->tag.connection);
+	else
+		frame->other = form->lettered && frame->intact &&
+			       !content_matches(payload, &frame->tag, &form->content, octets);
 }
 
 /* Whether a frame has `octets` octets after its Ethernet header. */
@@ -113,7 +127,7 @@ static __always_inline bool parse4(const enum frame_kind kind, void *data, void 
 	transport = (void *)(ip + 1);
 	if (data + up_to_tag4(kind) > end || !parse_outer(eth, as, frame) ||
 	    !is_ipv4_test(ip, transport_protocol(kind, false)) || !transport_is(kind, transport, form) ||
-	    !has_tag(transport, end, form))
+	    !has_tag(kind, transport, end, form))
 		return false;
 	parse_transport(kind, frame, transport, form);
 	frame->source = (struct address){ .low = bpf_ntohl(ip->saddr) };
@@ -131,7 +145,7 @@ static __always_inline bool parse4(const enum frame_kind kind, void *data, void 
 	      received_padding_sum(data + up_to_tag4(kind), octets - up_to_tag4(kind));
 	frame->intact = fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
 			(transport_unchecked(kind, transport) || fold(sum) == 0xffff);
-	check_content(frame, transport, form, octets - up_to_payload4(kind));
+	check_content(kind, frame, transport, form, octets - up_to_payload4(kind));
 	return true;
 }
 
@@ -147,7 +161,7 @@ static __always_inline bool parse6(const enum frame_kind kind, void *data, void 
 
 	if (data + up_to_tag6(kind) > end || eth->h_proto != bpf_htons(ETH_P_IPV6) ||
 	    ip->nexthdr != transport_protocol(kind, true) || !transport_is(kind, transport, form) ||
-	    !has_tag(transport, end, form))
+	    !has_tag(kind, transport, end, form))
 		return false;
 	parse_transport(kind, frame, transport, form);
 	frame->source = address6(&ip->saddr);
@@ -162,7 +176,7 @@ static __always_inline bool parse6(const enum frame_kind kind, void *data, void 
 	      received_padding_sum(data + up_to_tag6(kind), octets - up_to_tag6(kind));
 	frame->unchecked = plan.accept_zero_checksum && transport_unchecked(kind, transport);
 	frame->intact = frame->unchecked || (!transport_unchecked(kind, transport) && fold(sum) == 0xffff);
-	check_content(frame, transport, form, octets - up_to_payload6(kind));
+	check_content(kind, frame, transport, form, octets - up_to_payload6(kind));
 	return true;
 }
 

@@ -85,9 +85,13 @@ static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octe
  * Returns the checksum sum of what form->transport_sum does not contain. The caller has checked that the frame has
  * `octets` octets from `to` on.
  */
-static __always_inline __u64 put_payload(void *to, const struct tag *tag, const volatile struct form *form, int octets)
+static __always_inline __u64 put_payload(const enum frame_kind kind, void *to, const struct tag *tag,
+					 const volatile struct form *form, int octets)
 {
-	return form->lettered ? put_letters(to, tag, &form->content, octets) : put_plain(to, tag, octets);
+	if (is_handshake(kind))
+		return 0;
+	return kind == FRAME_UDP && form->lettered ? put_letters(to, tag, &form->content, octets)
+						   : put_plain(to, tag, octets);
 }
 
 /*

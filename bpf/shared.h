@@ -35,9 +35,9 @@ enum constant {
 	/* Octets of struct tag in a frame, after the UDP header: all that a 64-octet IPv4 frame has room for. */
 	TAG_OCTETS = 18,
 	/* Messages of a connection. */
-	MOST_MESSAGES = 2,
+	MOST_MESSAGES = 5,
 	/* 32-bit words of the longest header after IP. */
-	HEADER_WORDS = 2,
+	HEADER_WORDS = 10,
 	/* 64-bit words of the longest DNS message, a response with an IPv6 address. */
 	CONTENT_WORDS = 12,
 	/* Offset of the tag in a DNS message, where it is written as letters of four bits each. */
@@ -59,8 +59,8 @@ enum stream { PHASE1 = 0, PHASE2_INITIATOR = 1, PHASE2_RESPONDER = 2, STREAMS = 
 /* Delay differences are counted separately by sign. */
 enum sign { NOT_NEGATIVE = 0, NEGATIVE = 1, SIGNS = 2 };
 
-/* The header between IP and the tag: UDP, or ICMP echo. */
-enum transport_kind { TRANSPORT_UDP = 0, TRANSPORT_ICMP = 1 };
+/* The header between IP and the tag. */
+enum transport_kind { TRANSPORT_UDP = 0, TRANSPORT_ICMP = 1, TRANSPORT_TCP = 2 };
 
 enum family { FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
 

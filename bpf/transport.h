@@ -7,27 +7,64 @@
 #ifndef NATGAUGE_TRANSPORT_H
 #define NATGAUGE_TRANSPORT_H
 
-enum frame_kind { FRAME_UDP = 0, FRAME_ECHO };
+/* The kinds of TCP frames are in the order of a connection's messages; data goes up from the Initiator. */
+enum frame_kind {
+	FRAME_UDP = 0,
+	FRAME_ECHO,
+	FRAME_SYN,
+	FRAME_SYN_ACK,
+	FRAME_ACK,
+	FRAME_DATA_UP,
+	FRAME_DATA_DOWN,
+};
+
+static __always_inline bool is_tcp(const enum frame_kind kind)
+{
+	return kind >= FRAME_SYN;
+}
+
+/* Whether the frame has no payload, and its header carries what the tag carries in others. */
+static __always_inline bool is_handshake(const enum frame_kind kind)
+{
+	return kind == FRAME_SYN || kind == FRAME_SYN_ACK || kind == FRAME_ACK;
+}
+
+static __always_inline int header_octets(const enum frame_kind kind)
+{
+	return kind == FRAME_SYN || kind == FRAME_SYN_ACK ? 40 : is_tcp(kind) ? 32 : 8;
+}
 
 #include "icmp.h"
+#include "tcp.h"
 #include "udp.h"
+
+/* Addresses, ports and tag of a frame that is to be sent. */
+struct flow {
+	struct address source, destination;
+	struct address tunnel; /* the customer edge's end of it, where the frame is in one */
+	__u16 source_port, destination_port;
+	__u32 stamps[2]; /* TCP: time stamp, and echo of the peer's */
+	struct tag tag;
+};
+
+/* In network byte order. */
+static __always_inline __u32 ports_of(const struct flow *flow)
+{
+	return bpf_htonl((__u32)flow->source_port << 16 | flow->destination_port);
+}
 
 struct transport {
 	union {
 		struct udphdr udp;
 		struct echo echo;
+		__be32 tcp[8];
 	};
 };
-
-static __always_inline int header_octets(const enum frame_kind kind)
-{
-	return sizeof(struct transport);
-}
 
 /* Octets of the tag after the header. */
 static __always_inline int tag_octets(const enum frame_kind kind)
 {
-	return TAG_OCTETS;
+	return is_handshake(kind) ? 0 : TAG_OCTETS;
 }
 
 /*
@@ -57,26 +94,31 @@ static __always_inline int up_to_tag6(const enum frame_kind kind)
 /* Number of the message of a connection that `sender` sends in frames of this kind. */
 static __always_inline int message_number(const enum frame_kind kind, const int sender)
 {
-	return sender;
+	return is_tcp(kind) ? (int)kind - FRAME_SYN : sender;
 }
 
 /* The kind of the reaction to a frame. */
 static __always_inline enum frame_kind reaction_to(const enum frame_kind kind)
 {
-	return kind;
+	return kind == FRAME_SYN ? FRAME_SYN_ACK : kind == FRAME_SYN_ACK ? FRAME_ACK : kind;
 }
 
 /* Number in the IP header. */
 static __always_inline __u8 transport_protocol(const enum frame_kind kind, const bool ipv6)
 {
-	return kind == FRAME_UDP ? IPPROTO_UDP : ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
+	return kind == FRAME_UDP ? IPPROTO_UDP : is_tcp(kind) ? IPPROTO_TCP : ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
 }
 
-/* `sum` is the checksum sum of pseudo header and payload; `ports` are in network byte order. */
+/* `sum` is the checksum sum of pseudo header and payload. */
 static __always_inline void put_transport(const enum frame_kind kind, struct transport *to,
-					  const volatile struct form *form, __u32 ports, __u16 length, __u64 sum)
+					  const volatile struct form *form, const struct flow *flow, __u16 length,
+					  __u64 sum)
 {
-	if (kind == FRAME_ECHO)
+	__u32 ports = ports_of(flow);
+
+	if (is_tcp(kind))
+		put_tcp(kind, to->tcp, form, ports, flow->tag.connection, flow->stamps, sum);
+	else if (kind == FRAME_ECHO)
 		put_echo(&to->echo, form, ports, sum);
 	else
 		put_udp(&to->udp, ports, length, sum);
@@ -86,6 +128,8 @@ static __always_inline void put_transport(const enum frame_kind kind, struct tra
 static __always_inline bool transport_is(const enum frame_kind kind, const struct transport *from,
 					 const volatile struct form *form)
 {
+	if (is_tcp(kind))
+		return tcp_is(from->tcp, form);
 	return kind != FRAME_ECHO || from->echo.type_code == (__u16)form->header[0];
 }
 

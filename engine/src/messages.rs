@@ -10,7 +10,7 @@ use crate::shared::STREAMS;
 
 /// Names of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the names that the standards use")]
 pub enum MessageName {
     Datagram,
@@ -18,6 +18,10 @@ pub enum MessageName {
     Response,
     Request,
     Reply,
+    Syn,
+    SynAck,
+    Ack,
+    Segment,
 }
 
 /// A message of a connection.
@@ -40,6 +44,8 @@ pub enum Payload {
     Tagged,
     /// A DNS message.
     Dns(Content),
+    /// Nothing: the header carries what the tag carries in other frames.
+    Nothing,
 }
 
 impl Message {

@@ -92,6 +92,7 @@ fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -
     let (payload, content) = match &message.payload {
         Payload::Tagged => (plain(octets, headers), None),
         Payload::Dns(content) => (content.octets().to_vec(), Some(content.shared())),
+        Payload::Nothing => (Vec::new(), None),
     };
     let length = header as u16 + payload.len() as u16;
     let header = transport.header(message, family, length);

@@ -2,6 +2,7 @@
 //! The header between IP and the tag, and the messages of a connection; one file for each transport.
 
 mod icmp;
+mod tcp;
 mod udp;
 
 use schemars::JsonSchema;
@@ -12,7 +13,8 @@ use crate::family::Family;
 use crate::messages::Message;
 use crate::tester::types;
 
-/// What test frames are: UDP datagrams, or ICMP echo requests and replies, whose identifier is the Initiator's port.
+/// What test frames are: UDP datagrams; ICMP echo requests and replies, whose identifier is the Initiator's port; or TCP
+/// segments, after a handshake in phase 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names of protocols")]
@@ -20,6 +22,7 @@ pub enum Transport {
     #[default]
     Udp,
     Icmp,
+    Tcp,
 }
 
 impl Transport {
@@ -28,6 +31,7 @@ impl Transport {
         match self {
             Self::Udp => udp::messages(query),
             Self::Icmp => icmp::messages(),
+            Self::Tcp => tcp::messages(),
         }
     }
 
@@ -36,6 +40,7 @@ impl Transport {
         match self {
             Self::Udp => udp::PROTOCOL,
             Self::Icmp => icmp::protocol(family),
+            Self::Tcp => tcp::PROTOCOL,
         }
     }
 
@@ -44,6 +49,7 @@ impl Transport {
         match self {
             Self::Udp => udp::header(length),
             Self::Icmp => icmp::header(message, family),
+            Self::Tcp => tcp::header(message, family),
         }
     }
 
@@ -64,6 +70,7 @@ impl Transport {
         match self {
             Self::Udp => types::transport_kind::TRANSPORT_UDP,
             Self::Icmp => types::transport_kind::TRANSPORT_ICMP,
+            Self::Tcp => types::transport_kind::TRANSPORT_TCP,
         }
     }
 }
@@ -86,5 +93,10 @@ mod tests {
             let messages = transport.messages(None);
             assert_eq!((of(&messages, PHASE1), of(&messages, PHASE2_RESPONDER)), (vec![0], vec![1]));
         }
+        let tcp = Transport::Tcp.messages(None);
+        assert_eq!(
+            [PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER].map(|s| of(&tcp, s)),
+            [vec![0, 1, 2], vec![3], vec![4]]
+        );
     }
 }

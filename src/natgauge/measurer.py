@@ -305,6 +305,7 @@ class TrialOutcome:
         phase2: counts per active direction of phase 2; empty when there was no phase 2.
         stored: connections that the Responder learned (its state table).
         table_count: the device's own count after phase 1; None where the device does not report it.
+        established: the device's own number of open TCP connections after the trial; None where it is not known.
         delays: per direction, where they were recorded.
         restart: restart of the device in the middle of the trial; None when there was none.
         disturbed: whether stalls or stolen time occurred, whatever the verdict.
@@ -330,6 +331,7 @@ class TrialOutcome:
     phase2: dict[Direction, Counts] = field(default_factory=dict)
     stored: int = 0
     table_count: int | None = None
+    established: int | None = None
     delays: dict[Direction, Delays] = field(default_factory=dict)
     restart: Restart | None = None
     disturbed: bool = False

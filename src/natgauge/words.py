@@ -14,8 +14,9 @@ FAMILIES: Final[tuple[Family, ...]] = ("ipv4", "ipv6")
 #: The tester's two ends (RFC 9693 section 3): the Initiator opens connections, the Responder answers.
 Side = Literal["initiator", "responder"]
 
-#: What test frames are: UDP datagrams, or ICMP echo requests and replies, whose identifier is the Initiator's port.
-Transport = Literal["udp", "icmp"]
+#: What test frames are: UDP datagrams; ICMP echo requests and replies, whose identifier is the Initiator's port; or TCP
+#: segments, after a handshake in phase 1.
+Transport = Literal["udp", "icmp", "tcp"]
 
 #: Record type of a DNS query (RFC 1035, RFC 3596).
 Query = Literal["a", "aaaa"]

@@ -15,5 +15,6 @@ mod harness;
 mod icmp;
 mod receiver;
 mod softwire;
+mod tcp;
 mod times;
 mod tunnel;

@@ -49,6 +49,9 @@ fn counts(received: &Received) -> Vec<(&'static str, u64)> {
         ("queries", sum(|tally| tally.followed[INITIATOR])),
         ("wrong queries", sum(|tally| tally.wrong[INITIATOR])),
         ("wrong responses", sum(|tally| tally.wrong[RESPONDER])),
+        ("second messages", sum(|tally| tally.followed[1])),
+        ("wrong third messages", sum(|tally| tally.wrong[2])),
+        ("wrong data", sum(|tally| tally.wrong[3] + tally.wrong[4])),
         ("unanswered", received.unanswered.iter().sum()),
     ]
 }

@@ -184,6 +184,14 @@ def test_echo_requests_have_identifiers_in_place_of_source_ports_and_one_sequenc
     assert "64512 four tuples" in refusal(TrafficOptions(transport="icmp", connections=64_513))
 
 
+def test_tcp_frames_have_a_longer_header_and_each_four_tuple_is_opened_once() -> None:
+    plan = make_plan(TrafficOptions(transport="tcp"), NAT44)
+    assert (plan.connections, plan.frame_size) == (100_000, 88)
+    assert plan.frame(("ipv4", "ipv4")).transport == "tcp"
+    assert "the least with TCP over IPv4 is 88" in refusal(TrafficOptions(transport="tcp", frame_size=87))
+    assert "a four tuple that is drawn twice" in refusal(TrafficOptions(transport="tcp", order="with-replacement"))
+
+
 @pytest.mark.parametrize(
     ("metric", "dut", "choices", "words"),
     [
@@ -205,7 +213,7 @@ def test_a_transport_that_gateway_or_metric_does_not_have_is_refused(
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize(("transport", "files"), [("udp", "udp_timeout"), ("icmp", "icmp")])
+@pytest.mark.parametrize(("transport", "files"), [("udp", "udp_timeout"), ("icmp", "icmp"), ("tcp", "tcp_timeout")])
 def test_each_transport_has_time_outs_of_its_own(transport: str, files: str) -> None:
     for dut in ("nftables-nat44", "464xlat-tayga"):
         recipe = Bench(ask("throughput", dut, {"transport": transport, "connections": 100}).cell).recipe

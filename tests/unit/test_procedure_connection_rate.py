@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.types import SearchError
-from natgauge.measurer import Verdict
+from natgauge.measurer import Arrivals, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.connection_rate import PROCEDURE, ConnectionRateSettings
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -61,6 +62,40 @@ def test_draws_have_their_expected_and_their_counted_connections() -> None:
     uncounted = measure(Gateway(knows_count=False), order="with-replacement")
     assert uncounted.figures["connections_expected"].median == pytest.approx(N * (1 - math.exp(-1)), rel=1e-4)
     assert "connections_counted" not in uncounted.figures
+
+
+@dataclass(slots=True)
+class Handshaking(Gateway):
+    """A gateway whose connections open with three messages; above `establishes` it loses third messages alone.
+
+    Attributes:
+        answers: connections/s up to which the Initiator gets all answers.
+    """
+
+    answers: float = 0.0
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """The trial, with the arrivals of each message."""
+        outcome = Gateway.measure(self, plan)
+        counts = outcome.phase1
+        answered = counts.offered if plan.phase1_rate <= self.answers else counts.received
+        messages = (Arrivals("syn", answered), Arrivals("syn-ack", answered), Arrivals("ack", counts.received))
+        return replace(outcome, phase1=replace(counts, messages=messages), established=outcome.table_count)
+
+
+def test_a_rate_of_handshakes_is_strict_and_has_the_half_open_rate_and_the_established_connections_with_it() -> None:
+    result = measure(Handshaking(establishes=3e5, answers=5e5))
+    assert result.summary.median == pytest.approx(3e5, rel=0.011)
+    assert 3.1e5 < result.figures["half_open_rate"].median <= 5e5
+    assert result.figures["established"].median == N
+    strict = measure(Handshaking(establishes=3e5, answers=1e5))
+    assert strict.figures["half_open_rate"].median == strict.summary.median
+    assert "half_open_rate" not in measure(Gateway(establishes=3e5)).figures
+
+
+def test_a_trial_that_was_only_late_counts_for_no_half_open_rate() -> None:
+    result = measure(Handshaking(establishes=400_000, answers=1e9, placement="shared"))
+    assert result.figures["half_open_rate"].median == result.summary.median
 
 
 def test_draws_in_another_order_are_refused() -> None:

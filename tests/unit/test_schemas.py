@@ -246,6 +246,9 @@ BOTH_KNOW = {
     "frame.query: aaaa: is of transport udp: leave it out": changed(
         EXAMPLE, ("frame", {**ASKING, "transport": "icmp"}), ("phase2.responder", ABSENT)
     ),
+    "order: with-replacement: with transport tcp each four tuple is opened once: use another": changed(
+        EXAMPLE, ("frame.size", 88), ("frame.transport", "tcp"), ("order", "with-replacement")
+    ),
     "background: {}: is of transport udp: leave it out": changed(ECHOES, ("background", BACKGROUND)),
     "background: {}: is not possible with frame.query: leave it out": changed(
         EXAMPLE, ("frame", ASKING), ("phase2.responder", ABSENT), ("background", BACKGROUND)

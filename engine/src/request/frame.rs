@@ -92,6 +92,7 @@ impl Frame {
             let payload = match &message.payload {
                 Payload::Tagged => TAG_OCTETS,
                 Payload::Dns(content) => content.octets().len() as u32,
+                Payload::Nothing => 0,
             };
             self.transport.header_octets(message, headers.family) + payload
         };

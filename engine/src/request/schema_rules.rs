@@ -4,7 +4,7 @@
 
 use serde_json::{json, Value};
 
-use super::model::{Reading, Request};
+use super::model::{Order, Reading, Request};
 use crate::dns::Query;
 use crate::failure::{Failure, Outcome};
 use crate::transport::Transport;
@@ -22,7 +22,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 23] = [
+pub const SCHEMA_RULES: [Rule; 24] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -212,20 +212,32 @@ pub const SCHEMA_RULES: [Rule; 23] = [
     Rule {
         field: "frame.query",
         text: "is of transport udp: leave it out",
-        schema: || with_icmp(at("frame.query", json!(false))),
+        schema: || without_udp(&at("frame.query", json!(false))),
         broken: |request| {
             let name = request.frame.query.map(|query| match query {
                 Query::A => "a",
                 Query::Aaaa => "aaaa",
             });
-            name.filter(|_| request.frame.transport == Transport::Icmp)
+            name.filter(|_| request.frame.transport != Transport::Udp)
         },
     },
     Rule {
         field: "background",
         text: "is of transport udp: leave it out",
-        schema: || with_icmp(json!({"properties": {"background": false}})),
-        broken: |request| (request.background.is_some() && request.frame.transport == Transport::Icmp).then_some("{}"),
+        schema: || without_udp(&json!({"properties": {"background": false}})),
+        broken: |request| (request.background.is_some() && request.frame.transport != Transport::Udp).then_some("{}"),
+    },
+    Rule {
+        field: "order",
+        text: "with transport tcp each four tuple is opened once: use another",
+        schema: || {
+            let others = json!({"enum": ["permutation", "increasing", "decreasing"]});
+            with_transport(&json!({"const": "tcp"}), &json!({"properties": {"order": others}}))
+        },
+        broken: |request| {
+            let twice = request.frame.transport == Transport::Tcp && request.order == Order::WithReplacement;
+            twice.then_some("with-replacement")
+        },
     },
     Rule {
         field: "background",
@@ -283,9 +295,13 @@ fn with_query(then: Value) -> Value {
     json!({"if": frame, "then": then})
 }
 
-fn with_icmp(then: Value) -> Value {
-    let frame = json!({"properties": {"transport": {"const": "icmp"}}, "required": ["transport"]});
+fn with_transport(transport: &Value, then: &Value) -> Value {
+    let frame = json!({"properties": {"transport": transport}, "required": ["transport"]});
     json!({"if": {"properties": {"frame": frame}, "required": ["frame"]}, "then": then})
+}
+
+fn without_udp(then: &Value) -> Value {
+    with_transport(&json!({"enum": ["icmp", "tcp"]}), then)
 }
 
 fn reading_once(then: Value) -> Value {

@@ -89,6 +89,10 @@ class ExternalControls:
             raise BrokenError(f"count command: printed {output[:60]!r} instead of one whole number")
         return int(output)
 
+    def count_established(self) -> int | None:
+        """None: no command of the user reports it."""
+        return None
+
     def free_octets(self) -> int | None:
         """None: no command of the user reports it."""
         return None

@@ -51,6 +51,9 @@ class DeviceControl(Protocol):
     def count(self) -> int | None:
         """Number of connections in the table; None where the device does not report it."""
 
+    def count_established(self) -> int | None:
+        """Number of open TCP connections in the table; None where the device does not report it."""
+
     def free_octets(self) -> int | None:
         """Octets of available memory of the device's machine; None where it is not known."""
 

@@ -25,6 +25,7 @@ class RawTrial:
         result: the engine's result.
         count_before: the device's own count before phase 1; None where the device does not report it.
         count_after: the same after the trial.
+        established: the device's own number of open TCP connections after the trial; None where it is not known.
         strays: connections at parts of the device that must hold none.
         dropped_before: frames dropped before the trial by place of the lab, including frames of the engine's self-test.
         dropped_after: the same after the trial.
@@ -59,6 +60,7 @@ class RawTrial:
     free_octets: int | None = None
     network_counters: NetworkCounters | None = None
     taps: bool = False
+    established: int | None = None
 
     @property
     def dropped(self) -> dict[str, int]:

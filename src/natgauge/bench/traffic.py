@@ -40,6 +40,9 @@ CONNECTIONS_PER_EDGE = 16
 #: Octets with FCS over IPv4: Ethernet's minimum. The IPv6 frame with the same payload has 84 (RFC 8219 section 5.1.1
 #: explains why 64 is impossible with IPv6), and that of IPv4 in IPv6 104.
 LEAST_FRAME = 64
+#: The same with TCP, whose header with time stamps is 24 octets longer than that of UDP. Frames of the handshake have
+#: 78 and 70 octets, whatever the frame size.
+LEAST_SEGMENT = 88
 #: Live frames are at most one page with its head and tail room: 3408 octets, plus FCS. A program for multi-buffer
 #: frames changes nothing: BPF_PROG_RUN refuses more octets, and bpf_xdp_adjust_tail has no page to add (Linux 6.18).
 LARGEST_FRAME = 3412
@@ -177,7 +180,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         source_ports, destination_ports = _ports(options, connections, sources.count, responders.count, sets)
     else:
         source_ports, destination_ports = _ports_of_edges(options, subscribers, responders.count, around, edges)
-    size = frame_size(options.frame_size, options.frame_side, around)
+    size = frame_size(options.frame_size, options.frame_side, around, options.transport)
     plan = TrafficPlan(
         connections=0,
         source_addresses=sources,
@@ -196,6 +199,11 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         tunnelled=around.tunnelled,
         ports_chosen=around.translated,
     )
+    if options.transport == "tcp" and options.order == "with-replacement":
+        raise UsageError(
+            "order: with-replacement, but with transport tcp a four tuple that is drawn twice would open a connection "
+            "that is open; choose another order"
+        )
     if options.transport == "icmp":
         _check_echoes(plan)
         connections = min(plan.space, DEFAULT_CONNECTIONS) if connections is None else connections
@@ -355,14 +363,15 @@ def _as_responder_writes(sources: Addresses, around: AddressPlan) -> Addresses |
     return Addresses(mapped.first, mapped.first + (sources.count - 1))
 
 
-def frame_size(chosen: int | None, side: Side, around: AddressPlan) -> int:
-    """Return the frame size on the named side, in octets with FCS; by default the family's least.
+def frame_size(chosen: int | None, side: Side, around: AddressPlan, transport: Transport = "udp") -> int:
+    """Return the frame size on the named side, in octets with FCS; by default the least of family and transport.
 
     Raises:
         UsageError: the size is too small for either side's family, or too large for live frames or the lab's MTU.
     """
     families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
-    least = around.octets(LEAST_FRAME, families[side])
+    shortest = LEAST_SEGMENT if transport == "tcp" else LEAST_FRAME
+    least = around.octets(shortest, families[side])
     carried = around.mtu + FRAME_OVERHEAD
     largest = min(LARGEST_FRAME, carried)
     why = _ONE_PAGE if carried >= LARGEST_FRAME else f"the ports have an MTU of {around.mtu}"
@@ -370,12 +379,13 @@ def frame_size(chosen: int | None, side: Side, around: AddressPlan) -> int:
         return least
     if chosen < least:
         headers = "IPv4 in IPv6" if around.tunnelled and families[side] == "ipv6" else spoken(families[side])
+        over = "TCP over " if transport == "tcp" else ""
         raise UsageError(
-            f"frame size: {chosen} octets is too small on the {side} side; the least with {headers} is {least} (FCS "
-            "included)"
+            f"frame size: {chosen} octets is too small on the {side} side; the least with {over}{headers} "
+            f"is {least} (FCS included)"
         )
     other: Side = "responder" if side == "initiator" else "initiator"
-    on_other = chosen + around.octets(LEAST_FRAME, families[other]) - least
+    on_other = chosen + around.octets(shortest, families[other]) - least
     for octets, where in ((chosen, side), (on_other, other)):
         if octets > largest:
             raise UsageError(

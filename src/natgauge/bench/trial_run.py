@@ -27,12 +27,13 @@ NOT_OURS: Final = "natgauge does not control this device and cannot do that; cho
 
 @dataclass(frozen=True, slots=True)
 class _DeviceReport:
-    """A device's report after a trial: connections, those of its stateless parts, refused frames, memory of each."""
+    """A device's report after a trial: connections, those of its stateless parts, refused frames, memory, open TCP."""
 
     count: int | None = None
     strays: Mapping[str, int] = field(default_factory=dict)
     faults: Mapping[str, int] = field(default_factory=dict)
     octets_per_connection: float | None = None
+    established: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class TrialRun:
         report = _DeviceReport()
         if self.device is not None and not error:
             try:
-                report = self._report_after(self.device, result, memory_before)
+                report = self._report_after(self.device, request, result, memory_before)
             except NatgaugeError as failed:
                 error = str(failed)
         faults = {name: number - faults_before.get(name, 0) for name, number in report.faults.items()}
@@ -107,6 +108,7 @@ class TrialRun:
             faults=faults,
             core_work=since(before.core_work, after.core_work),
             octets_per_connection=report.octets_per_connection,
+            established=report.established,
             server_refused=refused,
             device_error=None if self.device is None else error,
             restart=restart,
@@ -217,7 +219,9 @@ class TrialRun:
             self.asking.failures.append(str(error))
             return {}
 
-    def _report_after(self, device: DeviceControl, result: TrialResult, memory_before: ObjectCaches) -> _DeviceReport:
+    def _report_after(
+        self, device: DeviceControl, request: TrialRequest, result: TrialResult, memory_before: ObjectCaches
+    ) -> _DeviceReport:
         """Read the device's report after a trial; `memory_before` = object caches with an empty table.
 
         Its time-outs were checked before: they are longer than both phases. A device whose controls answer although it
@@ -231,7 +235,8 @@ class TrialRun:
         count, strays = self.asking(device.count), self.asking(device.strays)
         after = self._caches(device) if memory_before else {}
         octets = octets_per_connection(memory_before, after, count or 0)
-        return _DeviceReport(count, strays, self.asking(device.faults), octets)
+        established = self.asking(device.count_established) if request.frame.transport == "tcp" else None
+        return _DeviceReport(count, strays, self.asking(device.faults), octets, established)
 
 
 def emptied(device: DeviceControl | None, asking: CommandRetries) -> int | None:

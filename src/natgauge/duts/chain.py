@@ -105,6 +105,14 @@ class Chain:
         """
         return self.holder.count()
 
+    def count_established(self) -> int | None:
+        """Return the number of open TCP connections in the table that holds them; None where it cannot be read.
+
+        Raises:
+            BrokenError: the device does not answer.
+        """
+        return self.holder.count_established()
+
     def free_octets(self) -> int:
         """Return the available memory of the machine that holds the connections, in octets.
 

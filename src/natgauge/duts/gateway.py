@@ -249,10 +249,19 @@ class Gateway:
         Raises:
             BrokenError: the device does not answer.
         """
-        pieces = self.recipe.verbs.pieces("count")
-        if not pieces:
-            return None
-        return self._number("count", self._run("count", pieces[0], how="ask").stdout)
+        return self._counted("count")
+
+    def count_established(self) -> int | None:
+        """Return the gateway's own number of open TCP connections; None when its recipe has no command for it.
+
+        Raises:
+            BrokenError: the device does not answer.
+        """
+        return self._counted("count_established")
+
+    def _counted(self, verb: str) -> int | None:
+        pieces = self.recipe.verbs.pieces(verb)
+        return self._number(verb, self._run(verb, pieces[0], how="ask").stdout) if pieces else None
 
     def faults(self) -> dict[str, int]:
         """Return the frames that the gateway has refused since its start, by its names of causes; empty if unknown.

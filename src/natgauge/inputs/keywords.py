@@ -73,7 +73,7 @@ class MeasureKeywords(TypedDict, total=False):
     destination_ports: str | None
     frame_size: int | None
     frame_side: Literal["initiator", "responder"] | None
-    transport: Literal["udp", "icmp"] | None
+    transport: Literal["udp", "icmp", "tcp"] | None
     order: Literal["permutation", "increasing", "decreasing", "with-replacement"] | None
     lab: str | None
     lab_name: str | None
@@ -144,7 +144,7 @@ class CompareKeywords(TypedDict, total=False):
     destination_ports: str | None
     frame_size: int | None
     frame_side: Literal["initiator", "responder"] | None
-    transport: Literal["udp", "icmp"] | None
+    transport: Literal["udp", "icmp", "tcp"] | None
     order: Literal["permutation", "increasing", "decreasing", "with-replacement"] | None
     table_size: int | None
     hash_size: int | None

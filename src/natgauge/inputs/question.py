@@ -34,7 +34,8 @@ class TrafficOptions:
         destination_ports: "A" or "A-B".
         frame_size: octets with FCS on `frame_side`.
         frame_side: the side whose frames have `frame_size`.
-        transport: what the test frames are; with "icmp" the Initiator's ports are identifiers of echo requests.
+        transport: what the test frames are; with "icmp" the Initiator's ports are identifiers of echo requests, with
+            "tcp" phase 1 opens each connection by a handshake.
         order: order in which phase 1 enumerates the four tuples (RFC 9693 section 4.4).
     """
 
@@ -74,7 +75,8 @@ class TrafficOptions:
         ),
     )
     frame_size: int | None = field(
-        default=None, metadata=described("Frame size including FCS", "octets", default="IPv4 64, IPv6 84")
+        default=None,
+        metadata=described("Frame size including FCS", "octets", default="IPv4 64, IPv6 84; tcp: IPv4 88, IPv6 108"),
     )
     frame_side: Side = field(
         default="initiator",
@@ -82,7 +84,7 @@ class TrafficOptions:
     )
     transport: Transport = field(
         default="udp",
-        metadata=described("Test frames: UDP datagrams, or ICMP echo requests and replies"),
+        metadata=described("Test frames: UDP datagrams, ICMP echo requests and replies, or TCP segments"),
     )
     order: Order = field(
         default="permutation",

@@ -7,6 +7,9 @@ all N arrive at the Responder. N is fixed, so a trial lasts N/R. Binary search f
 A forwarded frame counts as an established connection (RFC 9693 section 4.6). Where the device reports its own count,
 the verdict of the trial compares the two.
 
+With TCP the last message of the handshake is the frame that must arrive. `kit.result.handshakes` adds the rate by
+another way of counting, and the device's own count of open connections.
+
 With order with-replacement phase 1 draws its four tuples, `draws` times. Then not every frame opens a connection: the
 result has the expected number of connections, and the device's own count if it has one.
 
@@ -25,6 +28,7 @@ from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.frame_counts import forwarding_rate
+from natgauge.procedures.kit.result.handshakes import with_handshakes
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames, queues
@@ -77,7 +81,8 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
         self._counted.clear()
         span = establishing_span(self.runner.measurer, self.settings.phase1_frames, self._expected)
         plan = search_plan(self.settings, span, known, short_probes=False)
-        repetition = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]), fewer)
+        found = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]), fewer)
+        repetition = with_handshakes(found)
         return repetition if self.settings.order != DRAWN else self._with_drawn(repetition)
 
     def length(self) -> late_frames.Length:

@@ -23,7 +23,10 @@ from natgauge.records.measurement import (
 from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
 
 #: By test frames: what a result with them is, where it is not a result of RFC 9693.
-METHODS: Final = {"icmp": "RFC 9693's method applied to ICMP echo, which the RFC does not cover"}
+METHODS: Final = {
+    "icmp": "RFC 9693's method applied to ICMP echo, which the RFC does not cover",
+    "tcp": "RFC 9693's method applied to TCP, which the RFC does not cover",
+}
 #: Cores of a device over which frames can be spread.
 _SEVERAL: Final = 2
 

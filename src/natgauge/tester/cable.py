@@ -119,7 +119,7 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
     first = INSIDE[family].host(0) if source is None else source
     target = str(OUTSIDE[family].host(0) if destination is None else destination)
     targets = AddressRange(first=target, last=target)
-    most = _MOST_DESTINATION_PORTS if transport == "udp" else 1
+    most = 1 if transport == "icmp" else _MOST_DESTINATION_PORTS
     ports = min(-(-connections // _SOURCE_PORTS.count), most)
     sources = -(-connections // (_SOURCE_PORTS.count * ports))
     return TrialRequest(

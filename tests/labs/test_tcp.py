@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP through real devices: every handshake and segment, and what the device's own list says of them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.labs.program import own
+from tests.labs.trying import decided
+
+from natgauge.bench.bench import Bench
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.question import ask
+from natgauge.labs.common.device import NamespaceDevice
+from natgauge.measurer import Arrivals, Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.records.store import Memory
+from natgauge.tester.highest import HighestRates
+
+N = 500
+FRAMES = 1_000
+HANDSHAKE = (Arrivals("syn", N), Arrivals("syn-ack", N), Arrivals("ack", N))
+OPEN = TrialPlan(N, 5_000.0)
+ONCE = replace(OPEN, phase2=Phase2Plan(0.0, 5_000.0, 0.1, reading_order="once"))
+BOTH = replace(OPEN, phase2=Phase2Plan(5_000.0, 5_000.0, FRAMES / 5_000.0))
+#: What the expert system of an analyser may say of them, and METHOD.md says before: connections are opened, and each
+#: segment of data has the first sequence number of its connection.
+FORETOLD = (
+    "Connection establish request (SYN)",
+    "Connection establish acknowledge (SYN+ACK)",
+    "(suspected) retransmission",
+    "(suspected) spurious retransmission",
+)
+
+
+@contextmanager
+def opening(dut: str, connections: int = N) -> Iterator[tuple[Bench, LabMeasurer]]:
+    """A device that is ready for TCP."""
+    asked = {"lab_name": own("tcp"), "connections": connections, "connection_rate": 5_000.0, "transport": "tcp"}
+    question = ask("throughput", dut, asked)
+    bench = Bench(question.cell, rates=HighestRates(1e6, 1e6))
+    planned = bench.plan("throughput", question.settings)
+    with bench:
+        yield bench, bench.ready(planned, Memory()).measurer
+
+
+SOAK = [
+    pytest.param(name, marks=pytest.mark.soak)
+    for name in ("iptables-nat44", "iptables-nat66", "nftables-nat66", "nftables-nptv6", "linux-ipv6", "tayga-siit")
+]
+
+
+@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", "linux-ipv4", *SOAK])
+def test_every_handshake_and_segment_passes_and_each_connection_is_established(dut: str) -> None:
+    with opening(dut) as (bench, measurer):
+        stateless = not bench.recipe.stateful
+        plans = [replace(BOTH, stateless=True)] if stateless else [OPEN, ONCE, BOTH]
+        outcomes = [decided(measurer, plan) for plan in plans]
+    for outcome, plan in zip(outcomes, plans, strict=True):
+        assert outcome.verdict is Verdict.PASS, outcome.reason
+        if not stateless:
+            assert outcome.phase1.messages == HANDSHAKE
+            assert (outcome.phase1.received, outcome.stored) == (N, N)
+            assert (outcome.table_count, outcome.established) == (N, N)
+        for direction, counts in outcome.phase2.items():
+            assert counts.offered == (N if plan is ONCE else FRAMES), direction
+            assert counts.messages == (Arrivals("segment", counts.offered),)
+    assert set(outcomes[-1].phase2) == {Direction.INITIATOR, Direction.RESPONDER}
+
+
+@contextmanager
+def captured(netns: str, interface: str, file: Path) -> Iterator[None]:
+    """All packets on an interface while the context lasts."""
+    command = ["tcpdump", "-U", "--immediate-mode", "-i", interface, "-w", str(file), "tcp"]
+    process = subprocess.Popen(["ip", "netns", "exec", netns, *command], stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    while b"listening on" not in (line := process.stderr.readline()):
+        assert line, "tcpdump ended"
+    yield
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+
+def test_an_analyser_finds_every_checksum_right_and_nothing_that_the_method_does_not_say(tmp_path: Path) -> None:
+    file, few = tmp_path / "tcp.pcap", 20
+    once = Phase2Plan(500.0, 500.0, few / 500.0)
+    with opening("nftables-nat44", few) as (bench, measurer):
+        plan = TrialPlan(few, 500.0, once)
+        assert decided(measurer, plan).verdict is Verdict.PASS
+        device = bench.lab.devices[0]
+        assert isinstance(device, NamespaceDevice)
+        for _ in range(3):
+            with captured(device.netns, device.inside, file):
+                outcome = measurer.measure(plan)
+            if outcome.verdict is Verdict.PASS:
+                break
+        assert outcome.verdict is Verdict.PASS, outcome.reason
+    fields = ["tcp.flags.str", "tcp.checksum.status", "_ws.expert.message"]
+    command = ["tshark", "-r", str(file), "-o", "tcp.check_checksum:TRUE", "-T", "fields", "-E", "occurrence=a"]
+    command += [word for field in fields for word in ("-e", field)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    rows = [line.split("\t") for line in printed.splitlines()]
+    assert len(rows) == few * len(HANDSHAKE) + 2 * few
+    assert {checksum for _, checksum, _ in rows} == {"1"}
+    said = {message for *_, messages in rows for message in messages.split(",") if message}
+    assert all(any(one in message for one in FORETOLD) for message in said), said
