@@ -259,7 +259,7 @@ def test_a_b4_is_that_of_a_host_and_keeps_its_ports() -> None:
     assert sets is not None
     assert [str(sets.of(number)[0]) for number in range(3)] == ["10.0.0.2", "10.0.0.3", "10.0.0.4"]
     bench.plan("throughput", {"stateless": True})
-    with pytest.raises(UsageError, match="subscribers: 2 is outside of 1 to 1"):
+    with pytest.raises(UsageError, match="subscribers: 2 is outside of 1 to 1: the device serves no more"):
         Bench(ask("throughput", "b4-kernel", {"subscribers": 2}).cell)
 
 

@@ -73,10 +73,10 @@ def customer_edges(options: TrafficOptions, sets: PortSets) -> int:
 
 def _check_count(count: int, sets: PortSets) -> None:
     if not 1 <= count <= sets.most:
-        raise UsageError(
-            f"subscribers: {count} is outside of 1 to {sets.most}: sets of {sets}, {sets.per_address} of them on each "
-            f"address of {sets.network}"
-        )
+        why = f"sets of {sets}, {sets.per_address} of them on each address of {sets.network}"
+        if sets.most == sets.most_subscribers:
+            why = "the device serves no more (most_subscribers of its recipe)"
+        raise UsageError(f"subscribers: {count} is outside of 1 to {sets.most}: {why}")
 
 
 def _from_first(count: int, link: Link) -> Addresses:
