@@ -89,7 +89,8 @@ def _differences(chain: Result, half: Result, about: frozenset[str]) -> list[Dif
     differences = comparable(chain, half, except_for=about)
     for name in _SHARED:
         mine, its = chain.parameter(name), half.parameter(name)
-        if mine != its:
+        # DS-Lite as a chain has no port sets, its halves have one for each host.
+        if None not in (mine, its) and mine != its:
             differences.append(Difference(name, name.replace("_", " "), mine, its))
     mine, its = _ipv4_octets(chain), _ipv4_octets(half)
     return differences if mine == its else [*differences, Difference("frame_octets", "frames over IPv4", mine, its)]
