@@ -174,12 +174,15 @@ class Knobs(RecipeTable):
     Attributes:
         table_size: connections its table may hold.
         hash_size: buckets of that table.
+        timeouts: seconds after which any unused entry is forgotten, whatever its protocol and state.
         udp_timeout: seconds after which an unused UDP entry is forgotten.
         cores: cores it works on.
     """
 
     table_size: Knob | None = None
     hash_size: Knob | None = None
+    # Set before the next one, so that both together mean what they say.
+    timeouts: Knob | None = None
     udp_timeout: Knob | None = None
     cores: Knob | None = None
 

@@ -82,6 +82,7 @@ class MeasureKeywords(TypedDict, total=False):
     nat64_prefix: str | None
     table_size: int | None
     hash_size: int | None
+    timeouts: int | None
     udp_timeout: int | None
     psid_length: int | None
     psid_offset: int | None
@@ -148,6 +149,7 @@ class CompareKeywords(TypedDict, total=False):
     order: Literal["permutation", "increasing", "decreasing", "with-replacement"] | None
     table_size: int | None
     hash_size: int | None
+    timeouts: int | None
     udp_timeout: int | None
     psid_length: int | None
     psid_offset: int | None
@@ -203,6 +205,7 @@ class AuditKeywords(TypedDict, total=False):
     nat64_prefix: str | None
     table_size: int | None
     hash_size: int | None
+    timeouts: int | None
     udp_timeout: int | None
     psid_length: int | None
     psid_offset: int | None

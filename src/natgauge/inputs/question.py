@@ -150,6 +150,7 @@ class DeviceOptions:
     Attributes:
         table_size: connections.
         hash_size: buckets.
+        timeouts: seconds, of all protocols and states.
         udp_timeout: seconds.
         psid_length: bits of a port that identify the port set of a subscriber, 0 to 16 (RFC 7597 section 5.1).
         psid_offset: bits of a port before these, 0 to 15.
@@ -165,6 +166,10 @@ class DeviceOptions:
     hash_size: int | None = field(
         default=None,
         metadata=described("Buckets of the device's connection table", "buckets", label="hash table size"),
+    )
+    timeouts: int | None = field(
+        default=None,
+        metadata=described("All time-outs of the device: UDP, TCP in each state, ICMP", "s", default="those it has"),
     )
     udp_timeout: int | None = field(
         default=None,
@@ -202,7 +207,7 @@ class DeviceOptions:
 
     def named(self) -> dict[str, int]:
         """The values that were chosen for knobs, by name."""
-        every = {"table_size": self.table_size, "hash_size": self.hash_size, "udp_timeout": self.udp_timeout}
+        every = {name: getattr(self, name) for name in ("table_size", "hash_size", "timeouts", "udp_timeout")}
         return {name: value for name, value in every.items() if value is not None}
 
 
