@@ -45,6 +45,8 @@ OUTSIDE = IPv4Address("198.19.0.1")
 _MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x01", "responder": b"\x02\0\0\0\0\x02"}
 _NAT_MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x11", "responder": b"\x02\0\0\0\0\x12"}
 _FRAME_SECONDS = 0.0001
+#: Flows of a crowd; looking through more mappings takes the NAT too long.
+_CROWD = 1024
 #: Mappings are looked through no more often.
 _EXPIRY_SECONDS = 0.02
 
@@ -80,6 +82,20 @@ class Behaviour:
     unsolicited_syn: Literal["silent", "late error", "reset", "error"] = "silent"
     fragments_too_big: bool = True
     frag_needed: bool = True
+    separate_protocols: bool = True
+    separate_filters: bool = True
+    new_identification: bool = True
+    resets_pass: bool = True
+    reset_seconds: float | None = None
+    established_at_once: bool = False
+    errors_refresh: bool = False
+    port_held_seconds: float = 120.0
+    host_ports: int | None = None
+    host_sessions: int | None = None
+    refusal_codes: tuple[int, ...] = (1, 13)
+    refused_leak: bool = False
+    room: int | None = None
+    evicts: bool = False
     forwards: bool = True
     alg: bool = False
     loses: Callable[[int], bool] = field(default=lambda _: False)
@@ -112,6 +128,8 @@ class SimulatedNat:
         self._frames = 0
         self.mtu = 1500
         self._expired = 0.0
+        self._identification = 0
+        self._free: dict[Endpoint, float] = {}
         self._fragments: dict[tuple[object, ...], list[Packet]] = {}
 
     @contextmanager
@@ -205,6 +223,9 @@ class SimulatedNat:
             if self.behaviour.ttl_errors:
                 self._error(side, packet, 11, 0, 0)
             return
+        segment = read_segment(packet)
+        if isinstance(segment, TcpSegment) and segment.flags & RST and not self.behaviour.resets_pass:
+            return
         packet = replace(packet, ttl=packet.ttl - 1)
         if side == "initiator":
             self._up(packet, cut)
@@ -227,6 +248,7 @@ class SimulatedNat:
             remote = Endpoint(remote.address, 0)
         mapping = self._mapping(packet.protocol, inside, remote, segment)
         if mapping is None:
+            self._refuse(packet, segment)
             return
         mapping.remotes.add(remote)
         if self.behaviour.refreshes_outbound or mapping.last == 0:
@@ -240,7 +262,24 @@ class SimulatedNat:
             return
         if len(packet.octets()) > self.mtu:
             cut = (self.mtu - 20) // 8 * 8
-        self._forward("responder", _with_source(packet, mapping.outside, alg=self.behaviour.alg), cut)
+        packet = _with_source(self._identified(packet), mapping.outside, alg=self.behaviour.alg)
+        self._forward("responder", packet, cut)
+
+    def _identified(self, packet: Packet) -> Packet:
+        """Give a packet that may be fragmented an identification that no other one has."""
+        if packet.dont_fragment or not self.behaviour.new_identification:
+            return packet
+        self._identification = (self._identification + 1) % 65536
+        return replace(packet, identification=self._identification)
+
+    def _refuse(self, packet: Packet, segment: object) -> None:
+        """Answer a packet for which there is no room."""
+        if isinstance(segment, TcpSegment) and not segment.flags & SYN:
+            return
+        for code in self.behaviour.refusal_codes:
+            self._error("initiator", packet, 3, code, 0)
+        if self.behaviour.refused_leak:
+            self._forward("responder", packet, 0)
 
     def _refuses_size(self, packet: Packet) -> bool:
         """Whether a packet that is too big for the outside is dropped, with an error if it may not be fragmented."""
@@ -273,8 +312,14 @@ class SimulatedNat:
         if self.behaviour.filtering == "endpoint-independent":
             return True
         if self.behaviour.filtering == "address-dependent" or mapping.protocol == ICMP:
-            return source.address in {remote.address for remote in mapping.remotes}
-        return source in mapping.remotes
+            return source.address in {remote.address for remote in self._admitted(mapping)}
+        return source in self._admitted(mapping)
+
+    def _admitted(self, mapping: _Mapping) -> set[Endpoint]:
+        """Return the remote endpoints that may enter."""
+        if self.behaviour.separate_filters:
+            return mapping.remotes
+        return set().union(*(one.remotes for one in self.mappings.values() if one.inside == mapping.inside))
 
     def _down(self, packet: Packet, cut: int) -> None:
         segment = read_segment(packet)
@@ -289,8 +334,8 @@ class SimulatedNat:
             one
             for one in self.mappings.values()
             if one.outside.port == target.port
-            and one.protocol == packet.protocol
             and one.outside == target
+            and (one.protocol == packet.protocol or not self.behaviour.separate_protocols)
             and self._admits(one, source)
         ]
         # Where an outside endpoint is overloaded, the remote endpoint decides.
@@ -332,7 +377,7 @@ class SimulatedNat:
         found = [one for one in self.mappings.values() if one.protocol == inner.protocol and one.outside == source]
         if not found or source is None or remote is None:
             return
-        mapping = found[0]
+        mapping = next((one for one in found if remote in one.remotes), found[0])
         if self.behaviour.error_source_filtered and packet.source != remote.address:
             return
         if self.behaviour.icmp_kills:
@@ -356,6 +401,8 @@ class SimulatedNat:
         if self._is_own(inner.source):
             self._hairpin_error(mapping, inner, error)
             return
+        if self.behaviour.errors_refresh:
+            mapping.last = self._time
         quoted = _inner_with_destination(error.quoted, inner, mapping.outside)
         self._emit("responder", make_packet(mapping.outside.address, inner.source, replace(error, quoted=quoted)))
 
@@ -380,6 +427,7 @@ class SimulatedNat:
             return
         self._expired = self._time
         for key in [key for key, one in self.mappings.items() if self._time - one.last >= self._life(one)]:
+            self._free[self.mappings[key].outside] = self._time
             del self.mappings[key]
 
     def _life(self, mapping: _Mapping) -> float:
@@ -390,6 +438,10 @@ class SimulatedNat:
             answered = rule.udp_answered_seconds
             return answered if answered is not None and mapping.answered else rule.udp_seconds
         both = mapping.up_flags & mapping.down_flags
+        if rule.reset_seconds is not None and (mapping.up_flags | mapping.down_flags) & RST:
+            return rule.reset_seconds
+        if rule.established_at_once:
+            return rule.established_seconds
         closing = (mapping.up_flags | mapping.down_flags) & RST or both & FIN
         return rule.transitory_seconds if closing or not both & ACK or not both & SYN else rule.established_seconds
 
@@ -404,10 +456,27 @@ class SimulatedNat:
         found = self.mappings.get(key)
         if found is None and protocol == TCP and isinstance(segment, TcpSegment) and not segment.flags & SYN:
             return None
+        if not self._has_room(inside, remote, found):
+            return None
         if found is None:
             outside = self._outside(protocol, inside, remote)
             found = self.mappings[key] = _Mapping(protocol, inside, outside, set(), 0.0)
         return found
+
+    def _has_room(self, inside: Endpoint, remote: Endpoint, found: _Mapping | None) -> bool:
+        rule = self.behaviour
+        if rule.host_ports is None and rule.host_sessions is None and rule.room is None:
+            return True
+        own = [one for one in self.mappings.values() if one.inside.address == inside.address]
+        if rule.host_sessions is not None and sum(len(one.remotes) for one in own) >= rule.host_sessions:
+            return found is not None and remote in found.remotes
+        if found is not None or (rule.host_ports is not None and len(own) >= rule.host_ports // 2):
+            return found is not None
+        if rule.room is not None and len(self.mappings) >= rule.room:
+            if rule.evicts:
+                del self.mappings[next(iter(self.mappings))]
+            return rule.evicts
+        return True
 
     def _outside(self, protocol: int, inside: Endpoint, remote: Endpoint) -> Endpoint:
         rule = self.behaviour
@@ -417,12 +486,18 @@ class SimulatedNat:
         taken = {one.outside.port for one in used}
         if rule.ports == "overloading":
             taken = {one.outside.port for one in used if remote in one.remotes}
+        held = {end.port for end, since in self._free.items() if self._time - since < rule.port_held_seconds}
+        if rule.ports != "overloading":
+            taken |= held
         if rule.ports in ("preserving", "overloading") and inside.port not in taken:
             return Endpoint(address, inside.port)
-        low = inside.port < 1024
+        low, high = (1, 1024) if inside.port < 1024 else (1024, 65536)
+        if rule.host_ports is not None and low == 1024:
+            low = 1024 + (int(inside.address) - int(INSIDE)) * rule.host_ports
+            high = low + rule.host_ports
         while True:
-            if rule.ports == "random":
-                port = self._random.randrange(*((1, 1024) if low else (1024, 65536)))
+            if rule.ports != "contiguous":
+                port = self._random.randrange(low, high)
             else:
                 self._next_port = self._next_port + 1 if self._next_port < 65535 else 1024
                 port = self._next_port
@@ -493,4 +568,4 @@ def examiner_of(behaviour: Behaviour, *, seed: int = 1, inside_hosts: int = 3, o
         "responder": AuditSide(outside, OUTSIDE, _NAT_MACS["responder"]),
     }
     nat = SimulatedNat(behaviour, seed)
-    return Examiner(Network(nat, sides), narrow=nat.narrow)
+    return Examiner(Network(nat, sides), mappings=_CROWD, narrow=nat.narrow)

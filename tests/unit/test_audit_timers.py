@@ -63,6 +63,16 @@ def test_the_wait_ends_when_all_have_expired() -> None:
     assert examiner.network.now() - began < 20.0
 
 
+def test_refreshed_mappings_make_the_wait_hardly_longer() -> None:
+    short = Behaviour(udp_seconds=10.0, icmp_seconds=10.0, transitory_seconds=10.0, established_seconds=10.0)
+    examiner = examiner_of(short)
+    began = examiner.network.now()
+    found = watch(examiner, TIMERS, 330.0)
+    assert examiner.network.now() - began < 25.0
+    refreshed = found["UDP, refreshed from inside"]
+    assert any(there and 1.2 * idle > 10.5 for idle, there in refreshed.probes.items())
+
+
 def test_idle_times_grow_by_five_percent_up_to_what_is_required_or_allowed() -> None:
     times = idle_times(TIMERS[0], 330.0)
     assert times[-1] == pytest.approx(306.0)

@@ -142,9 +142,7 @@ def test_gateways_without_mappings_and_halves_are_refused() -> None:
         natgauge.audit("map-t-br")
 
 
-def test_a_recipe_that_declares_an_unknown_requirement_is_refused(tmp_path: Path) -> None:
-    path = variant(tmp_path, "mine", '[declares]\n"RFC4787-REQ-99" = true\n')
-    with pytest.raises(
-        UsageError, match=r"mine.toml: declares: requirement: 'RFC4787-REQ-99' is unknown; did you mean"
-    ):
+def test_a_recipe_that_declares_what_is_no_requirement_is_refused(tmp_path: Path) -> None:
+    path = variant(tmp_path, "mine", '[declares]\n"4787 REQ-9" = true\n')
+    with pytest.raises(UsageError, match=r"mine.toml: declares"):
         natgauge.audit(path)

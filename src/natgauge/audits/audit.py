@@ -18,8 +18,8 @@ from natgauge.audits.kit.pcapng import pcapng
 from natgauge.audits.kit.requirement import Requirement
 from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.audits.kit.timers import TIMERS, plan, watch
-from natgauge.audits.request import AuditOptions, audit_request
-from natgauge.audits.requirements import known, requirements
+from natgauge.audits.request import audit_request
+from natgauge.audits.requirements import in_order, requirements, unknown
 from natgauge.audits.runner import Examined, classes, examine
 from natgauge.bench.bench import Bench, check_host
 from natgauge.bench.observer import Observer, Silent
@@ -37,7 +37,7 @@ from natgauge.words import Side
 FAILED: Final = 12
 #: Addresses of the tester on each side where the lab's networks are natgauge's own.
 _HOSTS: Final = 3
-#: More mappings than an audit opens.
+#: Mappings for which the gateway must have room; some requirements open as many as there is room for.
 _MAPPINGS: Final = 8192
 
 
@@ -82,10 +82,10 @@ def audit(
     observer = observe or Silent()
     bench = Bench(request.cell, observer)
     _refuse(bench.recipe)
-    for key in bench.recipe.declares:
-        refuse_unknown(key, bench.recipe)
     check_host()
-    chosen = _chosen(request.options)
+    profile = request.options.profile
+    chosen = [one for one in requirements() if profile == "all" or profile in one.profiles]
+    chosen += unknown(bench.recipe.declares)
     store = Store.create(Path(results), "audit", bench.recipe.name)
     began = time.monotonic()
     with store.evidence(), bench:
@@ -95,18 +95,20 @@ def audit(
         store.write_environment({"machine": machine.facts(), "device": None if device is None else device.as_dict()})
         with PacketSockets(bench.lab) as sockets:
             examiner = examiner_of(bench, Network(sockets, sides))
+            examiner.mappings = request.options.mappings
             examiner.network.resolve()
             _watch(examiner, chosen, request.options.wait, observer, notify)
-            audited = [_kept(one, store, bench.recipe) for one in examine(examiner, chosen, observer.stage)]
+            # Classes come first, because some requirements leave no room for further flows.
             found = {
                 transport: BehaviourClasses(**cast("Any", named)) for transport, named in classes(examiner).items()
             }
+            audited = [_kept(one, store, bench.recipe) for one in examine(examiner, chosen, observer.stage)]
         record = AuditRecord(
             gateway=bench.recipe.name,
             title=bench.recipe.title,
-            profile=request.options.profile,
+            profile=profile,
             classes=found,
-            requirements=tuple(audited),
+            requirements=tuple(sorted(audited, key=lambda one: in_order(one.rfc, one.requirement))),
             timeouts={name: (seen.alive, seen.dead) for name, seen in examiner.timers.items()},
             wait_seconds=request.options.wait,
             seconds=round(time.monotonic() - began, 3),
@@ -153,22 +155,6 @@ def _refuse(recipe: Recipe) -> None:
         raise UsageError(
             f"{recipe.name}: is one half of a gateway, whose other half the tester emulates; audit the whole chain"
         )
-
-
-def refuse_unknown(key: str, recipe: Recipe) -> None:
-    """Refuse a declared requirement that there is not.
-
-    Raises:
-        UsageError: natgauge has no requirement with this key.
-    """
-    try:
-        known(key)
-    except UsageError as error:
-        raise UsageError(f"{recipe.origin}: declares: {error}") from error
-
-
-def _chosen(options: AuditOptions) -> Sequence[Requirement]:
-    return [one for one in requirements() if options.profile == "all" or options.profile in one.profiles]
 
 
 def examiner_of(bench: Bench, network: Network) -> Examiner:

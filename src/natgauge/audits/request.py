@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -20,6 +20,10 @@ AuditProfileChoice = Literal["all", "cgn", "home", "nat64"]
 _TRAFFIC: Final = ("source_addresses", "destination_addresses")
 #: UDP mappings should live for 5 minutes (RFC 4787 REQ-5c); a tenth more shows that they do.
 USUAL_WAIT_SECONDS: Final = 330.0
+#: Open TCP connections must live for 7440 s (RFC 5382 REQ-5).
+LONG_WAIT_SECONDS: Final = 7600.0
+#: Source ports from 1024 on.
+EVERY_PORT: Final = 64_512
 _MOST_WAIT_SECONDS: Final = 86_400.0
 
 
@@ -30,6 +34,8 @@ class AuditOptions:
     Attributes:
         profile: "cgn", "home" and "nat64" select the requirements for such gateways.
         wait: longest wait for the time-outs of mappings, which all expire during the same wait, 0 to 86400 s.
+        long: whether the wait is at least `LONG_WAIT_SECONDS`.
+        mappings: most flows of one inside host at one time, 0 to 64512.
         fail_on: level of the requirements that decide the exit status; None = the exit status is 0.
     """
 
@@ -39,10 +45,21 @@ class AuditOptions:
     wait: float = field(
         default=USUAL_WAIT_SECONDS,
         metadata=described(
-            "Longest wait for time-outs, which are all measured in the same wait; 0 measures none, 7600 also the 2 h "
-            "4 min of RFC 5382",
+            "Longest wait for time-outs, which are all measured in the same wait; 0 measures none",
             "s",
             partial(in_range, lowest=0.0, highest=_MOST_WAIT_SECONDS, unit="s"),
+        ),
+    )
+    long: bool = field(
+        default=False,
+        metadata=described("Wait long enough for the 2 h 4 min of RFC 5382 for open TCP connections"),
+    )
+    mappings: int = field(
+        default=EVERY_PORT,
+        metadata=described(
+            "Most flows that one inside host opens, to see what the gateway does with many mappings and without room",
+            "flows",
+            partial(in_range, lowest=0, highest=EVERY_PORT),
         ),
     )
     fail_on: Literal["must", "should"] | None = field(
@@ -82,4 +99,5 @@ def audit_request(dut: str | Path, choices: Mapping[str, object]) -> AuditReques
     for name, value in choices.items():
         if value is not None and name not in known:
             raise UsageError(f"{spoken(name)}: audit has no such option; leave it out")
-    return AuditRequest(cell, AuditOptions(**{name: own[name].take(value) for name, value in left.items()}))
+    options = AuditOptions(**{name: own[name].take(value) for name, value in left.items()})
+    return AuditRequest(cell, replace(options, wait=max(options.wait, LONG_WAIT_SECONDS)) if options.long else options)

@@ -57,10 +57,10 @@ def examine(
 
     Args:
         examiner: examines the gateway.
-        requirements: what is examined, in order.
+        requirements: what is examined; those that fill the gateway come last.
         notify: receives the name of each examination as it begins.
     """
-    for requirement in requirements:
+    for requirement in sorted(requirements, key=lambda one: one.strain):
         for transport in requirement.transports:
             notify(f"{requirement.key} ({transport}): {requirement.text}")
             examiner.begin()

@@ -122,7 +122,7 @@ class Recipe(RecipeTable):
     knobs: Knobs = Knobs()
     chain: tuple[ChainDevice, ...] = ()
     port_sets: PortSets | None = None
-    declares: dict[str, bool] = Field(default_factory=dict)
+    declares: dict[Annotated[str, Field(pattern=r"^RFC[0-9]{3,5}-.+$")], bool] = Field(default_factory=dict)
     origin: Path
 
     @model_validator(mode="after")

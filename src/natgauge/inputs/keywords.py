@@ -195,6 +195,8 @@ class AuditKeywords(TypedDict, total=False):
 
     profile: Literal["all", "cgn", "home", "nat64"] | None
     wait: float | None
+    long: bool | None
+    mappings: int | None
     fail_on: Literal["must", "should"] | None
     source_addresses: str | None
     destination_addresses: str | None

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Endpoint, Flow, RemoteEndpoint, Transport, carries, opening
 from natgauge.audits.kit.network import Arrival
+from natgauge.audits.kit.packets import Packet
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
 PortClass = Literal["preserving", "overloading", "contiguous", "random"]
@@ -149,18 +150,27 @@ def ports(examiner: Examiner, transport: Transport) -> PortsSeen:
     if kept >= _PRESERVED_SHARE * len(pairs):
         kind: PortClass = "overloading" if overloads else "preserving"
     else:
-        steps = Counter((after - before) % 65536 for (_, before), (_, after) in pairwise(pairs))
-        number = sum(steps.values())
-        entropy = -sum(count / number * math.log2(count / number) for count in steps.values())
-        contiguous = steps.most_common(1)[0][1] >= _CONTIGUOUS_SHARE * number
-        kind = "overloading" if overloads else "contiguous" if contiguous else "random"
+        counts = steps(pairs)
+        number = counts.total()
+        entropy = -sum(count / number * math.log2(count / number) for count in counts.values())
+        kind = "overloading" if overloads else "contiguous" if are_contiguous(counts) else "random"
     return PortsSeen(kind, pairs, overloads, entropy)
 
 
-def overloading(examiner: Examiner, transport: Transport) -> Endpoint | None:
-    """Return an outside endpoint that two inside hosts had at the same time; None = they had different ones.
+def steps(pairs: Sequence[tuple[int, int]]) -> Counter[int]:
+    """Count the steps from one outside port to the next; `pairs` are inside and outside ports in order of opening."""
+    return Counter((after - before) % 65536 for (_, before), (_, after) in pairwise(pairs))
 
-    Both use the same source port, towards the same and towards different remote addresses.
+
+def are_contiguous(counted: Counter[int]) -> bool:
+    """Whether most steps are the same."""
+    return counted.most_common(1)[0][1] >= _CONTIGUOUS_SHARE * counted.total()
+
+
+def overloading(examiner: Examiner, transport: Transport) -> tuple[Endpoint, bool] | None:
+    """Return an outside endpoint that two inside hosts had at the same time, and whether towards one remote endpoint.
+
+    Both use the same source port. None = they had different outside endpoints.
 
     Raises:
         NotSeenError: a frame of the inside does not arrive, or the tester has too few addresses.
@@ -169,7 +179,7 @@ def overloading(examiner: Examiner, transport: Transport) -> Endpoint | None:
     other = Endpoint(examiner.host(1), own.port)
     mine = examiner.open(transport, own, first, "I1").mapped
     others = [examiner.open(transport, other, remote, "I2, on the same port,").mapped for remote in (second, first)]
-    return mine if mine in others else None
+    return (mine, mine == others[1]) if mine in others else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,10 +206,21 @@ def hairpinned(examiner: Examiner, transport: Transport) -> HairpinSeen | None:
     Raises:
         NotSeenError: a frame of the inside or a control frame does not arrive, or there is one inside address only.
     """
-    first = examiner.established(transport, examiner.endpoint(0), examiner.remote(0), "I1")
-    second = examiner.established(transport, examiner.endpoint(1), examiner.remote(0), "I2")
-    for source, target, name, other in ((second, first, "I2", "I1"), (first, second, "I1", "I2")):
-        arrival = _hairpinned(examiner, source, target, name, other)
+    first, second = (
+        examiner.established(transport, examiner.endpoint(index), examiner.remote(0), f"I{index + 1}")
+        for index in range(2)
+    )
+    for source, target in ((second, first), (first, second)):
+
+        def send(tag: bytes, source: Flow = source, target: Flow = target) -> None:
+            written = examiner.written(target.mapped)
+            words = f"{source.inside} sends to {target.mapped}, the outside endpoint of {target.inside}"
+            examiner.up(source.inside, written, opening(transport, source.inside, written, tag), words)
+
+        def wanted(packet: Packet, tag: bytes, target: Flow = target) -> bool:
+            return packet.destination == target.inside.address and carries(packet, transport, tag)
+
+        arrival = examiner.delivered(send, "initiator", wanted, f"the gateway delivers it to {target.inside}")
         if arrival is not None:
             return HairpinSeen(source, target, arrival)
     return None
@@ -216,21 +237,3 @@ def hairpinning(examiner: Examiner, transport: Transport) -> HairpinClass:
         return "none"
     own = examiner.written(seen.source.mapped)
     return "external source" if seen.arrival.packet.source == own.address else "internal source"
-
-
-def _hairpinned(examiner: Examiner, source: Flow, target: Flow, name: str, other: str) -> Arrival | None:
-    """Send from one inside endpoint to the outside endpoint of another one, and return the arrival."""
-    written = examiner.written(target.mapped)
-
-    def send(tag: bytes) -> None:
-        segment = opening(target.transport, source.inside, written, tag)
-        examiner.up(
-            source.inside, written, segment, f"{name} sends to {target.mapped}, the outside endpoint of {other}"
-        )
-
-    return examiner.delivered(
-        send,
-        "initiator",
-        lambda packet, tag: packet.destination == target.inside.address and carries(packet, target.transport, tag),
-        f"the gateway delivers it to {other} ({target.inside})",
-    )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -65,6 +65,14 @@ def error_about(packet: Packet, sender: Address, kind: ErrorKind) -> Packet:
     number, code = _NUMBERS[kind][packet.source.version]
     rest = MTU_IN_ERRORS if kind == "too big" else 0
     return make_packet(sender, packet.source, ErrorMessage(number, code, rest, packet.octets()))
+
+
+def quoting(packet: Packet, sources: Collection[Endpoint]) -> ErrorMessage | None:
+    """Return the ICMP error of a packet, if it quotes a packet of one of these sources; None = it does not."""
+    message = read_segment(packet)
+    inner = message.packet if isinstance(message, ErrorMessage) else None
+    is_quoted = inner is not None and source_of(inner) in sources
+    return message if isinstance(message, ErrorMessage) and is_quoted else None
 
 
 def packet_up(flow: Flow, *, outside: bool) -> Packet:

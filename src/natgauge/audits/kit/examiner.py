@@ -19,6 +19,7 @@ from natgauge.audits.kit.flows import (
     carries,
     destination_of,
     entering,
+    numbered,
     opening,
     source_of,
 )
@@ -59,6 +60,7 @@ class Examiner:
         network: the tester's ports.
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
         timers: measured time-outs by name (see `natgauge.audits.kit.timers`).
+        mappings: most flows of a crowd (see `natgauge.audits.kit.crowd`).
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
     """
 
@@ -67,11 +69,13 @@ class Examiner:
         network: Network,
         *,
         prefix: IPv6Address | None = None,
+        mappings: int = 64_512,
         narrow: Callable[[int], AbstractContextManager[None]] | None = None,
     ) -> None:
         self.network = network
         self.prefix = prefix
         self.narrow = narrow
+        self.mappings = mappings
         self.timers: dict[str, Any] = {}
         self._seen: dict[tuple[Callable[..., Any], tuple[Any, ...]], tuple[Any, range]] = {}
         self._cited: set[int] = set()
@@ -195,11 +199,19 @@ class Examiner:
             tag, since = self.tag(), self.mark
             sentence = f"{name} sends from {inside} to {remote}" if name else ""
             self.up(inside, remote.written, opening(transport, inside, remote.written, tag), sentence)
-            arrival = self._at_outside(transport, remote, tag, since)
-            if arrival is None:
-                continue
-            mapped = source_of(arrival.packet)
-            if mapped is None:
+            # A gateway may change sequence numbers, so the endpoint decides about TCP.
+            arrival = self.network.wait(
+                "responder",
+                lambda packet: (
+                    _at(packet, remote.own) and _flags(packet) == SYN
+                    if transport == "tcp"
+                    else packet.destination == remote.own.address and carries(packet, transport, tag)  # noqa: B023
+                ),
+                PATIENCE_SECONDS,
+                since=since,
+            )
+            mapped = None if arrival is None else source_of(arrival.packet)
+            if arrival is None or mapped is None:
                 continue
             if name:
                 self.network.explain(arrival.number, f"the gateway sends it from {mapped} to {remote}")
@@ -208,18 +220,6 @@ class Examiner:
             up_seen = seen.sequence + 1 if isinstance(seen, TcpSegment) else 0
             return Flow(transport, inside, remote, mapped, up_next=number, up_seen=up_seen)
         raise NotSeenError(f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside")
-
-    def _at_outside(self, transport: Transport, remote: RemoteEndpoint, tag: bytes, since: int) -> Arrival | None:
-        def wanted(packet: Packet) -> bool:
-            if packet.destination != remote.own.address:
-                return False
-            if transport != "tcp":
-                return carries(packet, transport, tag)
-            # A gateway may change sequence numbers, so the endpoint decides.
-            segment = read_segment(packet)
-            return isinstance(segment, TcpSegment) and bool(segment.flags & SYN) and _at(packet, remote.own)
-
-        return self.network.wait("responder", wanted, PATIENCE_SECONDS, since=since)
 
     def connect(self, inside: Endpoint, remote: RemoteEndpoint, name: str = "") -> Flow:
         """Open a TCP connection with its three segments.
@@ -238,20 +238,12 @@ class Examiner:
         Raises:
             NotSeenError: it does not arrive.
         """
-        number = int.from_bytes(self.tag()[-4:], "big") % 2**31
-        flow.down_next = number + 1
-        for _ in range(TRIES):
-            since = self.mark
-            segment = TcpSegment(flow.remote.own.port, flow.mapped.port, SYN | ACK, number, flow.up_seen)
-            self.down(flow.remote.own, flow.mapped, segment, f"{flow.remote} answers with SYN and ACK" if name else "")
-            arrival = self.at_inside(flow, since, flags=SYN | ACK)
-            if arrival is not None:
-                seen = read_segment(arrival.packet)
-                flow.down_seen = seen.sequence + 1 if isinstance(seen, TcpSegment) else 0
-                if name:
-                    self.network.explain(arrival.number, f"the gateway hands it to {flow.inside}")
-                return
-        raise NotSeenError(f"the SYN and ACK from {flow.remote} to {flow.mapped} did not arrive inside")
+        flow.down_next = int.from_bytes(self.tag()[-4:], "big") % 2**31 + 1
+        arrival = self.sends(flow, SYN | ACK, up=False, name="SYN and ACK" * bool(name), back=1)
+        if arrival is None:
+            raise NotSeenError(f"the SYN and ACK from {flow.remote} to {flow.mapped} did not arrive inside")
+        seen = read_segment(arrival.packet)
+        flow.down_seen = seen.sequence + 1 if isinstance(seen, TcpSegment) else 0
 
     def finish_handshake(self, flow: Flow, name: str = "") -> None:
         """Send the third segment of a handshake.
@@ -259,34 +251,11 @@ class Examiner:
         Raises:
             NotSeenError: it does not arrive.
         """
-        for _ in range(TRIES):
-            since = self.mark
-            segment = TcpSegment(flow.inside.port, flow.remote.written.port, ACK, flow.up_next, flow.down_seen)
-            self.up(flow.inside, flow.remote.written, segment, f"{name} finishes the handshake" if name else "")
-            if self.at_outside(flow, since, flags=ACK) is not None:
-                return
-        raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
+        if self.sends(flow, ACK, up=True, name="third segment of the handshake" * bool(name)) is None:
+            raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
 
-    def at_inside(self, flow: Flow, since: int, *, flags: int) -> Arrival | None:
-        """Return a TCP segment with these flags that arrived at the flow's inside endpoint."""
-        return self.network.wait(
-            "initiator",
-            lambda packet: _at(packet, flow.inside) and _flags(packet) == flags,
-            PATIENCE_SECONDS,
-            since=since,
-        )
-
-    def at_outside(self, flow: Flow, since: int, *, flags: int) -> Arrival | None:
-        """Return a TCP segment with these flags that arrived at the flow's outside endpoint."""
-        return self.network.wait(
-            "responder",
-            lambda packet: _at(packet, flow.remote.own) and _flags(packet) == flags,
-            PATIENCE_SECONDS,
-            since=since,
-        )
-
-    def sends(self, flow: Flow, flags: int, *, up: bool, name: str = "", back: int = 0) -> bool:
-        """Whether a TCP segment with these flags passes; its SYN or FIN takes one sequence number.
+    def sends(self, flow: Flow, flags: int, *, up: bool, name: str = "", back: int = 0) -> Arrival | None:
+        """Return the arrival of a TCP segment with these flags; its SYN or FIN takes one sequence number.
 
         Args:
             flow: a TCP flow.
@@ -295,36 +264,40 @@ class Examiner:
             name: the segment in the sentences; empty = the frames are no evidence.
             back: 1 = its sequence number was used already, by a SYN without ACK.
         """
+        end = flow.remote.own if up else flow.inside
         for _ in range(TRIES):
             since = self.mark
-            if up:
-                segment = TcpSegment(
-                    flow.inside.port, flow.remote.written.port, flags, flow.up_next - back, flow.down_seen
-                )
-                self.up(
-                    flow.inside,
-                    flow.remote.written,
-                    segment,
-                    f"{name}, from {flow.inside} to {flow.remote}" if name else "",
-                )
-                arrival = self.at_outside(flow, since, flags=flags)
-            else:
-                segment = TcpSegment(flow.remote.own.port, flow.mapped.port, flags, flow.down_next - back, flow.up_seen)
-                self.down(
-                    flow.remote.own,
-                    flow.mapped,
-                    segment,
-                    f"{name}, from {flow.remote} to {flow.mapped}" if name else "",
-                )
-                arrival = self.at_inside(flow, since, flags=flags)
+            self.send(flow, numbered(flow, flags, up=up, back=back), up=up, name=name)
+            arrival = self.network.wait(
+                "responder" if up else "initiator",
+                lambda packet: _at(packet, end) and _flags(packet) == flags,
+                PATIENCE_SECONDS,
+                since=since,
+                sentence="the gateway delivers it" * bool(name),
+            )
             if arrival is not None:
-                if name:
-                    self.network.explain(arrival.number, "the gateway delivers it")
                 if flags & (SYN | FIN) and not back:
                     flow.up_next, flow.up_seen = flow.up_next + up, flow.up_seen + up
                     flow.down_next, flow.down_seen = flow.down_next + (not up), flow.down_seen + (not up)
-                return True
-        return False
+                return arrival
+        return None
+
+    def send(self, flow: Flow, segment: Segment, *, up: bool, name: str = "") -> None:
+        """Send a segment from one end of a flow to the other; without a name, its frame is no evidence."""
+        if up:
+            words = f"{name}, from {flow.inside} to {flow.remote}" * bool(name)
+            self.up(flow.inside, flow.remote.written, segment, words)
+        else:
+            words = f"{name}, from {flow.remote} to {flow.mapped}" * bool(name)
+            self.down(flow.remote.own, flow.mapped, segment, words)
+
+    def flow(self, transport: Transport) -> Flow:
+        """Open a flow of the first inside host to the first outside host, over which both sides have sent.
+
+        Raises:
+            NotSeenError: a frame does not arrive.
+        """
+        return self.established(transport, self.endpoint(), self.remote(), "I1")
 
     def established(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint, name: str = "") -> Flow:
         """Open a flow over which both sides have sent, of TCP with its handshake.
@@ -343,11 +316,7 @@ class Examiner:
         """Whether a segment over an open flow arrives at its end; it is sent up to three times."""
         for _ in range(TRIES):
             tag, since = self.tag(), self.mark
-            segment = along(flow, tag, up=up)
-            if up:
-                self.up(flow.inside, flow.remote.written, segment, f"{flow.inside} sends to {flow.remote}" * bool(name))
-            else:
-                self.down(flow.remote.own, flow.mapped, segment, f"{flow.remote} sends to {flow.mapped}" * bool(name))
+            self.send(flow, along(flow, tag, up=up), up=up, name="data" * bool(name))
             arrival = self.network.wait(
                 "responder" if up else "initiator",
                 lambda packet: carries(packet, flow.transport, tag),  # noqa: B023 - called in this turn
@@ -396,6 +365,20 @@ class Examiner:
             if arrival is not None:
                 return arrival
         return None
+
+    def parts(self, side: Side, since: int, wanted: Callable[[Packet], bool], sentence: str) -> list[Arrival]:
+        """Return all wanted packets after the first `since` arrivals; control frames follow what was sent.
+
+        Raises:
+            NotSeenError: the control frames did not arrive.
+        """
+        self.control()
+        self.network.pause(self.network.now() + SETTLE_SECONDS)
+        arrivals = self.network.arrivals[since:]
+        found = [arrival for arrival in arrivals if arrival.side == side and wanted(arrival.packet)]
+        for arrival in found:
+            self.network.explain(arrival.number, sentence)
+        return found
 
     def enters(self, transport: Transport, source: Endpoint, target: Endpoint, inside: Endpoint, name: str) -> bool:
         """Whether a frame from an outside endpoint to an endpoint of the gateway reaches the inside endpoint.

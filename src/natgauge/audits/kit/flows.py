@@ -110,15 +110,23 @@ def along(flow: Flow, tag: bytes, *, up: bool) -> Segment:
     if flow.transport == "icmp":
         port = flow.inside.port if up else flow.mapped.port
         return EchoMessage(is_request=up, identifier=port, sequence=2, data=tag)
+    segment = numbered(flow, PSH | ACK, up=up, data=tag)
     if up:
-        sequence, acknowledgement = flow.up_next, flow.down_seen
         flow.up_next += len(tag)
         flow.up_seen += len(tag)
     else:
-        sequence, acknowledgement = flow.down_next, flow.up_seen
         flow.down_next += len(tag)
         flow.down_seen += len(tag)
-    return TcpSegment(source.port, destination.port, PSH | ACK, sequence, acknowledgement, tag)
+    return segment
+
+
+def numbered(flow: Flow, flags: int, *, up: bool, back: int = 0, data: bytes = b"") -> TcpSegment:
+    """Return the next TCP segment of a flow; with `back`, its sequence number is one that was used already."""
+    if up:
+        ports, numbers = (flow.inside.port, flow.remote.written.port), (flow.up_next - back, flow.down_seen)
+    else:
+        ports, numbers = (flow.remote.own.port, flow.mapped.port), (flow.down_next - back, flow.up_seen)
+    return TcpSegment(*ports, flags, *numbers, data)
 
 
 def source_of(packet: Packet) -> Endpoint | None:

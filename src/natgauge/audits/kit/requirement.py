@@ -18,6 +18,8 @@ AuditVerdict = Literal["meets", "fails", "not applicable", "not seen"]
 #: Sets of requirements: carrier-grade NAT, home gateway, NAT64.
 AuditProfile = Literal["cgn", "home", "nat64"]
 EVERY_PROFILE: Final[frozenset[AuditProfile]] = frozenset({"cgn", "home", "nat64"})
+CGN: Final[frozenset[AuditProfile]] = frozenset({"cgn"})
+NAT64: Final[frozenset[AuditProfile]] = frozenset({"nat64"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ def judged(met: bool, measured: str) -> RequirementFinding:  # noqa: FBT001 - th
     return meets(measured) if met else fails(measured)
 
 
+def unseen(reason: str) -> Callable[[Examiner, Transport], RequirementFinding]:
+    """Return the examination of a requirement that no frame shows."""
+    return lambda _examiner, _transport: RequirementFinding("not seen", reason)
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """One requirement of an RFC.
@@ -60,6 +67,7 @@ class Requirement:
         transports: transports that it is examined for.
         examine: examines a gateway for one of the transports. It may raise `NotSeenError` and `NotApplicableError`.
         profiles: sets of requirements that it belongs to.
+        strain: 0 = a few flows, 1 = many flows, 2 = flows until the gateway has no room; examined in this order.
         timers: names of the timers that must have been measured before (see `natgauge.audits.kit.timers`).
     """
 
@@ -70,6 +78,7 @@ class Requirement:
     transports: tuple[Transport, ...]
     examine: Callable[[Examiner, Transport], RequirementFinding]
     profiles: frozenset[AuditProfile] = EVERY_PROFILE
+    strain: Literal[0, 1, 2] = 0
     timers: tuple[str, ...] = ()
 
     @property

@@ -18,8 +18,8 @@ from natgauge.words import Side
 _EVERY_PROTOCOL: Final = 0x0003
 _RECEIVE_OCTETS: Final = 1 << 22
 _LONGEST_FRAME: Final = 65_536
-#: Packets that this host sent are seen by packet sockets, too.
-_OUTGOING: Final = 4
+#: Packet sockets would see the packets that this host sent, too (packet(7); since Linux 4.20).
+_SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
 
 
 class PacketSockets:
@@ -43,6 +43,7 @@ class PacketSockets:
                 opened = inside(port.netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
                 self._open.enter_context(opened)
                 opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_OCTETS)
+                opened.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
                 opened.bind((port.interface, _EVERY_PROTOCOL))
             except OSError as error:
                 self._open.close()
@@ -85,11 +86,9 @@ class PacketSockets:
         while True:
             for side in SIDES:
                 try:
-                    octets, address = self._sockets[side].recvfrom(_LONGEST_FRAME)
+                    return side, self._sockets[side].recv(_LONGEST_FRAME)
                 except BlockingIOError:
                     continue
-                if address[2] != _OUTGOING:
-                    return side, octets
             left = until - time.monotonic()
             if left <= 0:
                 return None

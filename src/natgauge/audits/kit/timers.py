@@ -10,13 +10,14 @@ times (Hätönen et al., "An Experimental Study of Home Gateway Characteristics"
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from natgauge.audits.kit.errors import error_about, packet_up
+from natgauge.audits.kit.errors import error_about, packet_down, packet_up
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, Transport, along, carries, destination_of
+from natgauge.audits.kit.flows import Endpoint, Flow, Transport, along, carries, destination_of, numbered
 from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Packet, Segment, TcpSegment, read_segment
 from natgauge.audits.kit.undecided import NotSeenError
 
@@ -49,6 +50,7 @@ class TimerKind:
         open: opens a mapping and leaves it in the state that the name says.
         probe: segment from outside that shows whether the mapping is there; None = a segment over the flow.
         refresh: what is done during the idle time; None = nothing.
+        plain: name of the same kind without it, whose time-out decides when this one is done.
         remote_port: destination port of the mapping; None = any.
         again_after: seconds after which both sides send once more, before the idle time begins; 0 = they do not.
             Linux takes a UDP flow for a stream only if it has lasted for two seconds.
@@ -60,6 +62,7 @@ class TimerKind:
     open: Callable[[Examiner, Flow], None] = lambda _examiner, _flow: None
     probe: Callable[[Flow], Segment] | None = None
     refresh: Callable[[Examiner, Flow], None] | None = None
+    plain: str = ""
     remote_port: int | None = None
     again_after: float = 0.0
 
@@ -74,6 +77,7 @@ class TimerSeen:
         dead: shortest idle time after which a mapping was not there, s; None = all were.
         frames: numbers of the frames that show both.
         probes: all idle times with whether the mapping was there, by planned idle time.
+        given_again: for each mapping that was gone, whether the next host that asked got its outside endpoint.
     """
 
     kind: TimerKind
@@ -81,6 +85,7 @@ class TimerSeen:
     dead: float | None = None
     frames: list[int] = field(default_factory=list)
     probes: dict[float, bool] = field(default_factory=dict)
+    given_again: list[bool] = field(default_factory=list)
 
     def lives(self, seconds: float) -> bool | None:
         """Whether a mapping lives for this time, which is one of `REQUIRED_SECONDS`; None = not known.
@@ -134,19 +139,23 @@ def _reset(examiner: Examiner, flow: Flow) -> None:
 
 
 def _syn_ack(flow: Flow) -> Segment:
-    return TcpSegment(flow.remote.own.port, flow.mapped.port, SYN | ACK, flow.down_next - 1, flow.up_seen)
+    return numbered(flow, SYN | ACK, up=False, back=1)
 
 
 def _ack(flow: Flow) -> Segment:
-    return TcpSegment(flow.remote.own.port, flow.mapped.port, ACK, flow.down_next, flow.up_seen)
+    return numbered(flow, ACK, up=False)
 
 
 def _send_up(examiner: Examiner, flow: Flow) -> None:
-    examiner.up(flow.inside, flow.remote.written, along(flow, examiner.tag(), up=True))
+    examiner.send(flow, along(flow, examiner.tag(), up=True), up=True)
 
 
 def _send_down(examiner: Examiner, flow: Flow) -> None:
-    examiner.down(flow.remote.own, flow.mapped, along(flow, examiner.tag(), up=False))
+    examiner.send(flow, along(flow, examiner.tag(), up=False), up=False)
+
+
+def _send_error_up(examiner: Examiner, flow: Flow) -> None:
+    examiner.network.send("initiator", error_about(packet_down(flow), flow.inside.address, "port unreachable"))
 
 
 def _send_error(examiner: Examiner, flow: Flow) -> None:
@@ -158,20 +167,27 @@ def _send_error(examiner: Examiner, flow: Flow) -> None:
 UDP_LEAST, UDP_RECOMMENDED, ICMP_LEAST, TRANSITORY_LEAST, ESTABLISHED_LEAST = 120.0, 300.0, 60.0, 240.0, 7440.0
 REQUIRED_SECONDS: Final = (ICMP_LEAST, UDP_LEAST, TRANSITORY_LEAST, UDP_RECOMMENDED, ESTABLISHED_LEAST)
 
+UDP_OUT, UDP_BOTH, UDP_STREAM = "UDP, one frame out", "UDP, one frame each way", "UDP, several frames each way"
+ICMP_QUERY, RESET = "ICMP query and reply", "TCP, reset by the inside"
+HALF_OPEN, ESTABLISHED, CLOSED = "TCP, SYN and answer", "TCP, established", "TCP, closed by both FINs"
+REFRESHED_OUT, REFRESHED_IN = "UDP, refreshed from inside", "UDP, refreshed from outside"
+UDP_ERROR, ICMP_ERROR = "UDP, then an ICMP error from inside", "ICMP query and reply, then an error"
+
 TIMERS: Final = (
-    TimerKind("UDP, one frame out", "udp", UDP_RECOMMENDED),
-    TimerKind("UDP, one frame each way", "udp", UDP_RECOMMENDED, _answer),
-    TimerKind("UDP, several frames each way", "udp", UDP_RECOMMENDED, _stream, again_after=_STREAM_SECONDS),
+    TimerKind(UDP_OUT, "udp", UDP_RECOMMENDED),
+    TimerKind(UDP_BOTH, "udp", UDP_RECOMMENDED, _answer),
+    TimerKind(UDP_STREAM, "udp", UDP_RECOMMENDED, _stream, again_after=_STREAM_SECONDS),
     TimerKind("UDP to port 53, one frame each way", "udp", UDP_RECOMMENDED, _answer, remote_port=53),
-    TimerKind("UDP, refreshed from inside", "udp", UDP_RECOMMENDED, refresh=_send_up),
-    TimerKind("UDP, refreshed from outside", "udp", UDP_RECOMMENDED, _answer, refresh=_send_down),
-    TimerKind("ICMP query and reply", "icmp", ICMP_LEAST, _answer),
-    TimerKind("ICMP query and reply, then an error", "icmp", ICMP_LEAST, _answer, refresh=_send_error),
+    TimerKind(REFRESHED_OUT, "udp", UDP_RECOMMENDED, refresh=_send_up, plain=UDP_OUT),
+    TimerKind(REFRESHED_IN, "udp", UDP_RECOMMENDED, _answer, refresh=_send_down, plain=UDP_BOTH),
+    TimerKind(UDP_ERROR, "udp", UDP_RECOMMENDED, _answer, refresh=_send_error_up, plain=UDP_BOTH),
+    TimerKind(ICMP_QUERY, "icmp", ICMP_LEAST, _answer),
+    TimerKind(ICMP_ERROR, "icmp", ICMP_LEAST, _answer, refresh=_send_error, plain=ICMP_QUERY),
     TimerKind("TCP, SYN", "tcp", TRANSITORY_LEAST, probe=_syn_ack),
-    TimerKind("TCP, SYN and answer", "tcp", TRANSITORY_LEAST, lambda one, flow: one.accept(flow), probe=_syn_ack),
-    TimerKind("TCP, established", "tcp", ESTABLISHED_LEAST, _establish),
-    TimerKind("TCP, closed by both FINs", "tcp", TRANSITORY_LEAST, _close, probe=_ack),
-    TimerKind("TCP, reset by the inside", "tcp", TRANSITORY_LEAST, _reset, probe=_ack),
+    TimerKind(HALF_OPEN, "tcp", TRANSITORY_LEAST, lambda one, flow: one.accept(flow), probe=_syn_ack),
+    TimerKind(ESTABLISHED, "tcp", ESTABLISHED_LEAST, _establish),
+    TimerKind(CLOSED, "tcp", TRANSITORY_LEAST, _close, probe=_ack),
+    TimerKind(RESET, "tcp", TRANSITORY_LEAST, _reset, probe=_ack),
 )
 
 
@@ -243,10 +259,10 @@ def watch(
     _, longest = plan([seen.kind for seen in found.values()], wait)
     while events:
         event = heapq.heappop(events)
-        if _is_done(event.seen):
+        if _is_done(event.seen, found):
             continue
         while (now := examiner.network.now()) < event.due:
-            left = sum(not _is_done(seen) for seen in found.values())
+            left = sum(not _is_done(seen, found) for seen in found.values())
             show(f"time-outs: {now - begun:.0f} of at most {longest:.0f} s, {left} of {len(found)} kinds still there")
             examiner.network.pause(min(event.due, now + _SHOWN_EVERY_SECONDS))
         if event.refreshed:
@@ -284,10 +300,14 @@ def _refresh(examiner: Examiner, event: _Watched) -> None:
     event.due = event.opened + event.idle
 
 
-def _is_done(seen: TimerSeen) -> bool:
-    """Whether the last mappings of a kind had all expired."""
-    last = [there for _, there in sorted(seen.probes.items())][-_EXPIRED_IN_A_ROW:]
-    return seen.kind.refresh is None and len(last) == _EXPIRED_IN_A_ROW and not any(last)
+def _is_done(seen: TimerSeen, found: Mapping[str, TimerSeen]) -> bool:
+    """Whether the last mappings of a kind had all expired; refreshed ones are probed for a little longer."""
+    plain = seen if seen.kind.refresh is None else found.get(seen.kind.plain)
+    probes = [] if plain is None else sorted(plain.probes.items())
+    last = [there for _, there in probes][-_EXPIRED_IN_A_ROW:]
+    if len(last) < _EXPIRED_IN_A_ROW or any(last):
+        return False
+    return plain is seen or any(_PROBE_AT * idle > probes[-1][0] for idle in seen.probes)
 
 
 def _probe(examiner: Examiner, event: _Watched) -> None:
@@ -296,7 +316,7 @@ def _probe(examiner: Examiner, event: _Watched) -> None:
 
     def send(tag: bytes) -> None:
         segment = along(flow, tag, up=False) if seen.kind.probe is None else seen.kind.probe(flow)
-        examiner.down(flow.remote.own, flow.mapped, segment)
+        examiner.send(flow, segment, up=False)
 
     def wanted(packet: Packet, tag: bytes) -> bool:
         if packet.destination != flow.inside.address:
@@ -320,6 +340,18 @@ def _probe(examiner: Examiner, event: _Watched) -> None:
             seen.dead = idle
             words = f"after {idle:.1f} s without another frame, {flow.remote} sends to it; the mapping is gone"
             _explain(examiner, seen, frames, words)
+        _ask_again(examiner, seen, flow)
+
+
+def _ask_again(examiner: Examiner, seen: TimerSeen, flow: Flow) -> None:
+    """Let another host open a flow like the one whose mapping is gone."""
+    if seen.kind.transport != "udp" or seen.kind.refresh is not None or len(examiner.hosts("initiator")) < 2:
+        return
+    first = len(examiner.network.frames)
+    with suppress(NotSeenError):
+        again = examiner.open("udp", Endpoint(examiner.host(1), flow.inside.port), flow.remote, "I2, as I1 did,")
+        seen.given_again.append(again.mapped == flow.mapped)
+        seen.frames.extend(range(first, len(examiner.network.frames)))
 
 
 def _explain(examiner: Examiner, seen: TimerSeen, frames: Sequence[int], sentence: str) -> None:

@@ -11,9 +11,10 @@ import functools
 import importlib
 import pkgutil
 import re
+from collections.abc import Iterable, Iterator
 
-from natgauge.audits.kit.requirement import Requirement
-from natgauge.errors import UsageError, did_you_mean
+from natgauge.audits.kit.requirement import Requirement, unseen
+from natgauge.errors import did_you_mean
 
 
 @functools.cache
@@ -21,22 +22,20 @@ def requirements() -> tuple[Requirement, ...]:
     """Every requirement, in order of RFC and name."""
     modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
     found: list[Requirement] = [requirement for module in modules for requirement in module.REQUIREMENTS]
-    return tuple(sorted(found, key=_place))
+    return tuple(sorted(found, key=lambda one: in_order(one.rfc, one.name)))
 
 
-def _place(requirement: Requirement) -> tuple[object, ...]:
-    """Order of numbers as numbers, so that REQ-10 follows REQ-9."""
-    parts = re.findall(r"\d+|[a-z]+", requirement.name.lower())
-    return (requirement.rfc, *((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts))
+def in_order(rfc: int, name: str) -> tuple[object, ...]:
+    """Key that sorts requirements with numbers as numbers, so that REQ-10 follows REQ-9."""
+    parts = re.findall(r"\d+|[a-z]+", name.lower())
+    return (rfc, *((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts))
 
 
-def known(key: str) -> Requirement:
-    """Return the requirement with this key, such as "RFC4787-REQ-8".
-
-    Raises:
-        UsageError: there is none.
-    """
-    every = {requirement.key: requirement for requirement in requirements()}
-    if key not in every:
-        raise UsageError(f"requirement: {key!r} is unknown; {did_you_mean(key, every)}")
-    return every[key]
+def unknown(keys: Iterable[str]) -> Iterator[Requirement]:
+    """Yield a requirement that is not seen for each key, such as "RFC4787-REQ-88", that natgauge does not know."""
+    every = {requirement.key for requirement in requirements()}
+    for key in keys:
+        if key not in every:
+            rfc, _, name = key.removeprefix("RFC").partition("-")
+            reason = unseen(f"natgauge knows no such requirement; {did_you_mean(key, every)}")
+            yield Requirement(int(rfc), name, "MAY", "declared by the recipe", ("udp",), reason)

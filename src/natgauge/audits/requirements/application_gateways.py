@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner
+from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Transport, along
 from natgauge.audits.kit.packets import Packet, TcpSegment, UdpSegment, read_segment
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding, judged
@@ -18,27 +18,24 @@ def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
     """Send a SIP request whose addresses a gateway for SIP would rewrite."""
     flow = examiner.established(transport, examiner.endpoint(), examiner.remote(0, _SIP), "I1")
     own = flow.inside
-    for _ in range(TRIES):
-        since, branch = examiner.mark, examiner.tag().hex()
-        data = (
+    texts: list[bytes] = []
+
+    def send(tag: bytes) -> None:
+        texts.append(
             f"REGISTER sip:{flow.remote.own.address} SIP/2.0\r\n"
-            f"Via: SIP/2.0/{transport.upper()} {own};branch=z9hG4bK{branch}\r\n"
-            f"From: <sip:a@{own.address}>;tag=1\r\nTo: <sip:a@{own.address}>\r\nCall-ID: {branch}@{own.address}\r\n"
-            f"CSeq: 1 REGISTER\r\nContact: <sip:a@{own}>\r\nContent-Length: 0\r\n\r\n"
-        ).encode()
-        segment = along(flow, data, up=True)
-        examiner.up(own, flow.remote.written, segment, "I1 sends a SIP REGISTER that names its own address")
-        arrival = examiner.network.wait(
-            "responder",
-            lambda packet: _data(packet).startswith(b"REGISTER"),
-            PATIENCE_SECONDS,
-            since=since,
-            sentence="the gateway sends it on",
+            f"Via: SIP/2.0/{transport.upper()} {own};branch=z9hG4bK{tag.hex()}\r\n"
+            f"From: <sip:a@{own.address}>;tag=1\r\nTo: <sip:a@{own.address}>\r\nCall-ID: {tag.hex()}@{own.address}\r\n"
+            f"CSeq: 1 REGISTER\r\nContact: <sip:a@{own}>\r\nContent-Length: 0\r\n\r\n".encode()
         )
-        if arrival is not None:
-            met = _data(arrival.packet) == data
-            return judged(met, f"a SIP request that names the inside address was {'unchanged' if met else 'rewritten'}")
-    raise NotSeenError("a SIP request did not arrive outside")
+        examiner.send(flow, along(flow, texts[-1], up=True), up=True, name="SIP REGISTER that names the inside address")
+
+    arrival = examiner.delivered(
+        send, "responder", lambda packet, _: _data(packet).startswith(b"REGISTER"), "the gateway sends it on"
+    )
+    if arrival is None:
+        raise NotSeenError("a SIP request did not arrive outside")
+    met = _data(arrival.packet) in texts
+    return judged(met, f"a SIP request that names the inside address was {'unchanged' if met else 'rewritten'}")
 
 
 def _data(packet: Packet) -> bytes:

@@ -6,27 +6,30 @@ from __future__ import annotations
 from typing import Final
 
 from natgauge.audits.kit.classes import filtering, mapping
+from natgauge.audits.kit.crowd import MANY, Crowd
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Transport
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, meets
-
-#: Mappings under which the classes must stay the same.
-_PARALLEL: Final = 500
+from natgauge.audits.kit.undecided import NotSeenError
 
 
 def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    before = examiner.once(mapping, transport), examiner.once(filtering, transport)
-    remote = examiner.remote()
-    for _ in range(_PARALLEL):
-        examiner.open(transport, examiner.endpoint(), remote)
-    after = mapping(examiner, transport), filtering(examiner, transport)
-    kinds = [(seen.kind, filtered) for seen, filtered in (before, after)]
-    words = f"mapping and filtering were {' and '.join(kinds[0])}"
-    if before[0].alone not in (None, before[0].kind):
-        return fails(f"mapping is {before[0].alone}, and {before[0].kind} while another host uses the same source port")
-    if kinds[0] != kinds[1]:
-        return fails(f"{words}, and with {_PARALLEL} more mappings {' and '.join(kinds[1])}")
-    return meets(f"{words}, also with {_PARALLEL} more mappings")
+    """Compare mapping and filtering before and after another host opened many flows."""
+    seen = examiner.once(mapping, transport)
+    before = seen.kind, examiner.once(filtering, transport)
+    words = f"mapping and filtering were {' and '.join(before)}"
+    if seen.alone not in (None, seen.kind):
+        return fails(f"mapping is {seen.alone}, and {seen.kind} while another host uses the same source port")
+    crowd = examiner.once(Crowd)
+    crowd.grow(examiner, MANY)
+    try:
+        after = mapping(examiner, transport).kind, filtering(examiner, transport)
+    except NotSeenError as error:
+        raise NotSeenError(f"{words}; with {len(crowd.mapped)} more mappings {error}") from error
+    more = f"with {len(crowd.mapped)} more mappings"
+    return meets(f"{words}, also {more}") if before == after else fails(f"{words}, and {more} {' and '.join(after)}")
 
 
-REQUIREMENTS: Final = (Requirement(4787, "REQ-11", "MUST", "mapping and filtering do not change", ("udp",), _examine),)
+REQUIREMENTS: Final = (
+    Requirement(4787, "REQ-11", "MUST", "mapping and filtering do not change", ("udp",), _examine, strain=1),
+)

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from natgauge.audits.kit.errors import packet_up
+from natgauge.audits.kit.errors import packet_up, quoting
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Transport, source_of
-from natgauge.audits.kit.packets import ErrorMessage, Packet, read_segment
+from natgauge.audits.kit.flows import Transport
+from natgauge.audits.kit.packets import Packet
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, meets
 
 #: Types of Time Exceeded by IP version.
@@ -17,22 +17,17 @@ _TIME_EXCEEDED: Final = {4: 11, 6: 3}
 
 
 def _examine_query(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    flow = examiner.flow(transport)
     return meets(f"query and reply passed, with the identifier {flow.mapped.port} outside")
 
 
 def _examine_ttl(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    flow = examiner.flow(transport)
     packet = replace(packet_up(flow, outside=False), ttl=1)
 
     def wanted(seen: Packet, _tag: bytes) -> bool:
-        message = read_segment(seen)
-        return (
-            isinstance(message, ErrorMessage)
-            and message.kind == _TIME_EXCEEDED[seen.source.version]
-            and message.packet is not None
-            and source_of(message.packet) == flow.inside
-        )
+        error = quoting(seen, [flow.inside])
+        return error is not None and error.kind == _TIME_EXCEEDED[seen.source.version]
 
     def send(_tag: bytes) -> None:
         examiner.network.send("initiator", packet, "I1 sends a packet that may not be forwarded: its TTL is 1")

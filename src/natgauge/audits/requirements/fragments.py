@@ -36,15 +36,12 @@ def _delivered(examiner: Examiner, flow: Flow, *, up: bool, order: Sequence[int]
         for index in order:
             place = f"octets {parts[index].offset} to {parts[index].offset + len(parts[index].payload) - 1}"
             examiner.network.send(sending, parts[index], f"a fragment from {source} to {destination}: {place}")
-        examiner.control()
-        examiner.network.pause(examiner.network.now() + 0.05)
-        found = [
-            arrival
-            for arrival in examiner.network.arrivals[since:]
-            if arrival.side == receiving and arrival.packet.destination == target and _is_part(arrival.packet, data)
-        ]
-        for arrival in found:
-            examiner.network.explain(arrival.number, "the gateway delivers this part")
+        found = examiner.parts(
+            receiving,
+            since,
+            lambda seen: seen.destination == target and _is_part(seen, data),  # noqa: B023 - called in this turn
+            "the gateway delivers this part",
+        )
         ordered = sorted((arrival.packet for arrival in found), key=lambda one: one.offset)
         if b"".join(one.payload for one in ordered)[_HEADER_OCTETS:] == data:
             return True
@@ -58,7 +55,7 @@ def _is_part(packet: Packet, data: bytes) -> bool:
 
 def _orders(examiner: Examiner, transport: Transport) -> dict[str, bool]:
     """Return by direction and order whether a fragmented datagram arrives."""
-    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    flow = examiner.flow(transport)
     number = -(-(_DATA_OCTETS + _HEADER_OCTETS) // _FRAGMENT_OCTETS)
     orders = {"in order": tuple(range(number)), "out of order": tuple(reversed(range(number)))}
     return {
@@ -77,7 +74,7 @@ def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
 def _examine_attack(examiner: Examiner, transport: Transport) -> RequirementFinding:
     if not examiner.once(_orders, transport)["from outside, in order"]:
         raise NotSeenError("the gateway delivers no fragments from outside at all")
-    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    flow = examiner.flow(transport)
     source, target = flow.remote.own, flow.mapped
     segment = UdpSegment(source.port, target.port, bytes(_DATA_OCTETS))
     packet = make_packet(source.address, target.address, segment)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Final
 
 from natgauge.audits.kit.classes import hairpinned, hairpinning
-from natgauge.audits.kit.errors import error_about
+from natgauge.audits.kit.errors import error_about, quoting
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Transport, source_of
+from natgauge.audits.kit.flows import Transport
 from natgauge.audits.kit.packets import ErrorMessage, read_segment
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged
 from natgauge.audits.kit.undecided import NotApplicableError
@@ -46,10 +46,8 @@ def _examine_error(examiner: Examiner, transport: Transport) -> RequirementFindi
     )
     if arrival is None:
         return fails("an ICMP error about a hairpinned frame was dropped")
-    message = read_segment(arrival.packet)
-    inner = message.packet if isinstance(message, ErrorMessage) else None
-    quoted = None if inner is None else source_of(inner)
-    return judged(quoted == source, f"an ICMP error about a hairpinned frame quotes the source {quoted}")
+    met = quoting(arrival.packet, [source]) is not None
+    return judged(met, f"an ICMP error about a hairpinned frame quotes {'its' if met else 'another'} source")
 
 
 _TEXT: Final = "hairpinning between inside hosts"

@@ -3,77 +3,63 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
-from natgauge.audits.kit.errors import (
-    broken_checksum,
-    broken_quoted_header,
-    broken_segment_checksum,
-    error_down,
-)
+from natgauge.audits.kit.errors import broken_checksum, broken_quoted_header, broken_segment_checksum, error_down
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, Transport
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged
+from natgauge.audits.kit.flows import Transport
+from natgauge.audits.kit.packets import Packet
+from natgauge.audits.kit.requirement import Level, Requirement, RequirementFinding, judged
 from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
 
 #: Two options of IPv4 that do nothing, and the end of the list.
 _OPTIONS: Final = b"\x01\x01\x00\x00"
 
 
-def _flow(examiner: Examiner, transport: Transport, *, ipv4: bool = False) -> Flow:
-    """Open a flow, after another one for which a right error was delivered."""
-    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
-    if ipv4 and flow.mapped.address.version != 4:
+@dataclass(frozen=True)
+class _Change:
+    """A change of an ICMP error: what is special about it, the change, and whether the error must be delivered."""
+
+    words: str
+    sent: Callable[[Packet], Packet] = lambda packet: packet
+    quoted: Callable[[Packet], Packet] = lambda packet: packet
+    must_pass: bool = False
+    ipv4: bool = False
+
+
+def _examine(change: _Change, examiner: Examiner, transport: Transport) -> RequirementFinding:
+    flow = examiner.flow(transport)
+    if change.ipv4 and flow.mapped.address.version != 4:
         raise NotApplicableError("the outside uses IPv6, whose header has neither checksum nor options")
     if error_down(examiner, flow, "port unreachable") is None:
         raise NotSeenError("the gateway delivers no ICMP error of this kind at all")
     # An error may end a mapping, so the verdict gets one of its own.
-    return examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
-
-
-def _examine_checksum(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    flow = _flow(examiner, transport)
-    seen = error_down(examiner, flow, "port unreachable", sent=broken_checksum, words=" with a wrong checksum")
-    return judged(seen is None, f"an error with a wrong ICMP checksum was {'dropped' if seen is None else 'delivered'}")
-
-
-def _examine_header(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    flow = _flow(examiner, transport, ipv4=True)
-    words = " that quotes an IP header with a wrong checksum"
-    seen = error_down(examiner, flow, "port unreachable", sent=broken_quoted_header, words=words)
-    return judged(seen is None, f"an error{words} was {'dropped' if seen is None else 'delivered'}")
-
-
-def _examine_options(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    flow = _flow(examiner, transport, ipv4=True)
-    seen = error_down(
-        examiner,
-        flow,
-        "port unreachable",
-        quoted=lambda packet: replace(packet, options=_OPTIONS),
-        words=" that quotes IP options",
-    )
+    flow = examiner.flow(transport)
+    words = f" {change.words}"
+    seen = error_down(examiner, flow, "port unreachable", sent=change.sent, quoted=change.quoted, words=words)
     if seen is None:
-        return fails("an error that quotes a packet with IP options was dropped")
-    met = seen.source == flow.inside
-    return judged(met, f"an error that quotes a packet with IP options arrived with the quoted source {seen.source}")
+        return judged(not change.must_pass, f"an error{words} was dropped")
+    # Options move the ports in the quoted packet.
+    met = change.must_pass and (seen.source == flow.inside or not change.ipv4)
+    return judged(met, f"an error{words} was delivered, with the quoted source {seen.source}")
 
 
-def _examine_segment(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    flow = _flow(examiner, transport)
-    words = " that quotes a wrong UDP checksum"
-    seen = error_down(examiner, flow, "port unreachable", quoted=broken_segment_checksum, words=words)
-    return judged(seen is not None, f"an error{words} was {'dropped' if seen is None else 'delivered'}")
-
-
-REQUIREMENTS: Final = (
-    Requirement(5508, "REQ-3", "SHOULD", "errors with a wrong checksum are dropped", ("udp",), _examine_checksum),
-    Requirement(
-        5508, "REQ-3a", "SHOULD", "errors that quote a wrong IP checksum are dropped", ("udp",), _examine_header
-    ),
-    Requirement(5508, "REQ-3b", "MUST", "IP options of the quoted packet are passed over", ("udp",), _examine_options),
-    Requirement(
-        5508, "REQ-3c", "SHOULD", "the checksum of the quoted segment is not verified", ("udp",), _examine_segment
-    ),
+_CHECKSUM: Final = _Change("with a wrong checksum", sent=broken_checksum)
+_HEADER: Final = _Change("that quotes an IP header with a wrong checksum", sent=broken_quoted_header, ipv4=True)
+_PASSED_OVER: Final = _Change(
+    "that quotes IP options", quoted=lambda packet: replace(packet, options=_OPTIONS), must_pass=True, ipv4=True
+)
+_SEGMENT: Final = _Change("that quotes a wrong UDP checksum", quoted=broken_segment_checksum, must_pass=True)
+#: Name in RFC 5508, level, text, change.
+_TABLE: Final[tuple[tuple[str, Level, str, _Change], ...]] = (
+    ("REQ-3", "SHOULD", "errors with a wrong checksum are dropped", _CHECKSUM),
+    ("REQ-3a", "SHOULD", "errors that quote a wrong IP checksum are dropped", _HEADER),
+    ("REQ-3b", "MUST", "IP options of the quoted packet are passed over", _PASSED_OVER),
+    ("REQ-3c", "SHOULD", "the checksum of the quoted segment is not verified", _SEGMENT),
+)
+REQUIREMENTS: Final = tuple(
+    Requirement(5508, name, level, text, ("udp",), partial(_examine, change)) for name, level, text, change in _TABLE
 )

@@ -9,9 +9,9 @@ from typing import Final
 
 from natgauge.audits.kit.errors import MTU_IN_ERRORS, error_down
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, Transport, carries
+from natgauge.audits.kit.flows import Flow, Transport, along, carries
 from natgauge.audits.kit.packets import UDP, Packet, UdpSegment, is_right, make_packet
-from natgauge.audits.kit.requirement import AuditProfile, Requirement, RequirementFinding, fails, judged
+from natgauge.audits.kit.requirement import NAT64, Requirement, RequirementFinding, fails, judged
 from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
 
 #: IPv6 links pass packets of this size without fragmentation (RFC 8200 section 5).
@@ -27,7 +27,7 @@ _LONGER: Final = 20
 def _flow(examiner: Examiner, transport: Transport) -> Flow:
     if examiner.prefix is None:
         raise NotApplicableError("the gateway does not translate between IPv6 and IPv4")
-    return examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    return examiner.flow(transport)
 
 
 def _examine_checksum(examiner: Examiner, transport: Transport) -> RequirementFinding:
@@ -48,20 +48,17 @@ def _examine_checksum(examiner: Examiner, transport: Transport) -> RequirementFi
 
 def _up(examiner: Examiner, flow: Flow, octets: int) -> Packet:
     """Send UDP that makes an IPv4 packet of this size, and return it as it arrives outside."""
-    for _ in range(2):
-        data, since = secrets.token_bytes(octets - _HEADERS4), examiner.mark
-        segment = UdpSegment(flow.inside.port, flow.remote.written.port, data)
-        examiner.up(flow.inside, flow.remote.written, segment, f"I1 sends UDP, {octets} octets as IPv4")
-        arrival = examiner.network.wait(
-            "responder",
-            lambda packet: carries(packet, "udp", data),  # noqa: B023 - called in this turn
-            1.0,
-            since=since,
-            sentence="the gateway sends it on",
-        )
-        if arrival is not None:
-            return arrival.packet
-    raise NotSeenError(f"UDP of {octets} octets did not arrive outside")
+
+    def send(tag: bytes) -> None:
+        data = tag.ljust(octets - _HEADERS4, b"\0")
+        examiner.send(flow, along(flow, data, up=True), up=True, name=f"UDP of {octets} octets as IPv4")
+
+    arrival = examiner.delivered(
+        send, "responder", lambda packet, tag: carries(packet, "udp", tag), "the gateway sends it on"
+    )
+    if arrival is None:
+        raise NotSeenError(f"UDP of {octets} octets did not arrive outside")
+    return arrival.packet
 
 
 def _examine_may_be_cut(examiner: Examiner, transport: Transport) -> RequirementFinding:
@@ -88,19 +85,17 @@ def _examine_cut(examiner: Examiner, transport: Transport) -> RequirementFinding
         packet = make_packet(flow.remote.own.address, flow.mapped.address, segment)
         packet = replace(packet, identification=secrets.randbelow(65535) + 1)
         examiner.network.send("responder", packet, f"{flow.remote} sends {_LARGE} octets that may be fragmented")
-        examiner.control()
-        examiner.network.pause(examiner.network.now() + 0.05)
-        parts = [
-            arrival
-            for arrival in examiner.network.arrivals[since:]
-            if arrival.side == "initiator"
-            and arrival.packet.protocol == UDP
-            and arrival.packet.source == flow.remote.written.address
-            and len(arrival.packet.payload) > _UDP_OF_CONTROL
-        ]
+        parts = examiner.parts(
+            "initiator",
+            since,
+            lambda seen: (
+                seen.protocol == UDP
+                and seen.source == flow.remote.written.address
+                and len(seen.payload) > _UDP_OF_CONTROL
+            ),
+            "the gateway delivers this part",
+        )
         if parts:
-            for part in parts:
-                examiner.network.explain(part.number, "the gateway delivers this part")
             sizes = [len(part.packet.octets()) for part in parts]
             words = f"IPv4 of {_LARGE} octets without DF became IPv6 of {', '.join(map(str, sizes))} octets"
             return judged(max(sizes) <= _LEAST_MTU, words)
@@ -109,30 +104,13 @@ def _examine_cut(examiner: Examiner, transport: Transport) -> RequirementFinding
 
 #: Octets of the UDP of control frames, with its header.
 _UDP_OF_CONTROL: Final = 16
-_ONLY: Final[frozenset[AuditProfile]] = frozenset({"nat64"})
+_CUT: Final = "IPv4 packets without DF are fragmented to 1280 octets"
+_MTU: Final = "the MTU of Packet Too Big is 20 octets larger"
 REQUIREMENTS: Final = (
+    Requirement(6146, "3.4-checksum", "MUST", "UDP without a checksum gets one", ("udp",), _examine_checksum, NAT64),
+    Requirement(7915, "4-1280", "SHOULD", _CUT, ("udp",), _examine_cut, NAT64),
+    Requirement(7915, "4.2-MTU", "MUST", _MTU, ("udp",), _examine_mtu, NAT64),
     Requirement(
-        6146, "3.4-checksum", "MUST", "UDP without a checksum gets one", ("udp",), _examine_checksum, profiles=_ONLY
-    ),
-    Requirement(
-        7915,
-        "4-1280",
-        "SHOULD",
-        "IPv4 packets without DF are fragmented to 1280 octets",
-        ("udp",),
-        _examine_cut,
-        profiles=_ONLY,
-    ),
-    Requirement(
-        7915, "4.2-MTU", "MUST", "the MTU of Packet Too Big is 20 octets larger", ("udp",), _examine_mtu, profiles=_ONLY
-    ),
-    Requirement(
-        7915,
-        "5.1-DF",
-        "MUST",
-        "DF is set above 1260 octets, and not below",
-        ("udp",),
-        _examine_may_be_cut,
-        profiles=_ONLY,
+        7915, "5.1-DF", "MUST", "DF is set above 1260 octets, and not below", ("udp",), _examine_may_be_cut, NAT64
     ),
 )

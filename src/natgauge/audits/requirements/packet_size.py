@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Final
 
-from natgauge.audits.kit.errors import TOO_BIG
+from natgauge.audits.kit.errors import TOO_BIG, quoting
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, Transport, source_of
+from natgauge.audits.kit.flows import Flow, Transport
 from natgauge.audits.kit.packets import UDP, ErrorMessage, Packet, UdpSegment, make_packet, read_segment
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged, meets
 from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
@@ -35,16 +35,11 @@ def _big(flow: Flow, *, dont_fragment: bool) -> Packet:
 
 
 def _examine_refused(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    flow = examiner.flow(transport)
 
     def wanted(seen: Packet, _tag: bytes) -> bool:
-        message = read_segment(seen)
-        return (
-            isinstance(message, ErrorMessage)
-            and (message.kind, message.code) == TOO_BIG[seen.source.version]
-            and message.packet is not None
-            and source_of(message.packet) == flow.inside
-        )
+        error = quoting(seen, [flow.inside])
+        return error is not None and (error.kind, error.code) == TOO_BIG[seen.source.version]
 
     def send(_tag: bytes) -> None:
         packet = _big(flow, dont_fragment=True)
@@ -69,24 +64,21 @@ def _refuse_whole(examiner: Examiner, since: int) -> None:
 
 
 def _examine_cut(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(), "I1")
+    flow = examiner.flow(transport)
     if flow.inside.address.version == 6:
         raise NotApplicableError("the inside uses IPv6, whose routers fragment nothing")
     with _narrowed(examiner):
         for _ in range(2):
             since, packet = examiner.mark, _big(flow, dont_fragment=False)
             examiner.network.send("initiator", packet, f"I1 sends {len(packet.octets())} octets that may be cut")
-            examiner.control()
-            examiner.network.pause(examiner.network.now() + 0.05)
+            parts = examiner.parts(
+                "responder",
+                since,
+                lambda seen: seen.is_fragment and seen.protocol == UDP,
+                "the gateway sends a fragment",
+            )
             _refuse_whole(examiner, since)
-            parts = [
-                arrival
-                for arrival in examiner.network.arrivals[since:]
-                if arrival.side == "responder" and arrival.packet.is_fragment and arrival.packet.protocol == UDP
-            ]
             if sum(len(part.packet.payload) for part in parts) == _DATA_OCTETS + _UDP_HEADER_OCTETS:
-                for part in parts:
-                    examiner.network.explain(part.number, "the gateway sends a fragment")
                 offsets = [part.packet.offset for part in parts]
                 return judged(
                     offsets == sorted(offsets),

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pooling of outside addresses: RFC 4787 section 4.1, RFC 6888 section 3."""
+"""Pooling of outside addresses: RFC 4787 section 4.1, RFC 6888 section 3, RFC 7857 section 4."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from natgauge.audits.kit.crowd import exhausted
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Transport
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, judged
+from natgauge.audits.kit.requirement import CGN, Requirement, RequirementFinding, judged
 from natgauge.audits.kit.undecided import NotApplicableError
 
 #: An arbitrary choice among two addresses is the same for all of so many flows in one case of 2^31.
@@ -33,8 +34,28 @@ def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
     return judged(all(len(outside) == 1 for outside in seen.values()), f"{_FLOWS} flows each: {words}")
 
 
+def _examine_full(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    """Give one host more flows than its outside address has ports."""
+    if len(set().union(*examiner.once(_addresses, transport).values())) == 1:
+        raise NotApplicableError("all flows of all inside hosts had one outside address")
+    seen = examiner.once(exhausted)
+    addresses = {end.address for end in seen.mapped.values()}
+    return judged(
+        len(addresses) == 1, f"{seen.words}; the flows of the one host had {len(addresses)} outside addresses"
+    )
+
+
 _TEXT: Final = "all flows of an inside host have one outside address"
 REQUIREMENTS: Final = (
     Requirement(4787, "REQ-2", "SHOULD", _TEXT, ("udp",), _examine),
-    Requirement(6888, "REQ-2", "MUST", _TEXT, ("udp", "tcp"), _examine, profiles=frozenset({"cgn"})),
+    Requirement(6888, "REQ-2", "MUST", _TEXT, ("udp", "tcp"), _examine, CGN),
+    Requirement(
+        7857,
+        "4",
+        "SHOULD",
+        "a host whose address has no port left gets no second address",
+        ("udp",),
+        _examine_full,
+        strain=2,
+    ),
 )

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges, parity and predictability of ports: RFC 4787 sections 4.2.1 and 4.2.2, RFC 6888 section 4."""
+"""Ranges, parity and predictability of ports: RFC 4787 section 4.2, RFC 6888 section 5, RFC 7857 section 9."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.classes import ports
+from natgauge.audits.kit.classes import are_contiguous, ports, steps
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Transport
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, judged
-from natgauge.audits.kit.undecided import NotApplicableError
+from natgauge.audits.kit.flows import Endpoint, Transport
+from natgauge.audits.kit.requirement import CGN, NAT64, Requirement, RequirementFinding, judged, meets
+from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
 
 _WELL_KNOWN: Final = 1024
 #: By chance, all of so many flows keep their parity in one case of 65536.
 _TAKEN_FLOWS: Final = 16
+#: Ports in a row that may be the block of one host.
+_BLOCK: Final = 4096
 #: Both ends of both ranges, without port 0.
 _SOURCES: Final = (500, 1023, 1024, 65535)
 
@@ -37,10 +39,14 @@ def _taken(examiner: Examiner, transport: Transport) -> list[tuple[int, int]]:
     return pairs
 
 
+def _taken_or_one_host(examiner: Examiner, transport: Transport) -> list[tuple[int, int]]:
+    return examiner.once(_taken, transport) if len(examiner.hosts("initiator")) > 1 else []
+
+
 def _examine_parity(examiner: Examiner, transport: Transport) -> RequirementFinding:
     """Look at ports that are free, and at ports that another inside host uses."""
     free = examiner.once(ports, transport).pairs
-    taken = _taken(examiner, transport) if len(examiner.hosts("initiator")) > 1 else []
+    taken = _taken_or_one_host(examiner, transport)
     kept, kept_taken = (sum(inside % 2 == outside % 2 for inside, outside in pairs) for pairs in (free, taken))
     words = f"{kept} of {len(free)} flows kept the parity of their port"
     if taken:
@@ -55,18 +61,39 @@ def _examine_guessing(examiner: Examiner, transport: Transport) -> RequirementFi
     return judged(seen.kind == "random", seen.words)
 
 
+def _examine_obscurity(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    """A gateway that keeps ports has to hide only those that it must change (RFC 6056 section 4)."""
+    if examiner.once(ports, transport).entropy is not None:
+        return _examine_guessing(examiner, transport)
+    changed = [pair for pair in examiner.once(_taken, transport) if pair[0] != pair[1]]
+    if len(changed) < _TAKEN_FLOWS // 2:
+        raise NotApplicableError("the gateway keeps all ports that hosts choose")
+    met = not are_contiguous(steps(changed))
+    return judged(met, f"{len(changed)} ports that another host used became {'random' if met else 'contiguous'} ones")
+
+
+def _examine_log(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    """Look for a block of ports for each host: a line of a log for the block stands for all of its mappings."""
+    remote = examiner.remote()
+    seen: tuple[list[Endpoint], list[Endpoint]] = [], []
+    for index in range(2 * _TAKEN_FLOWS):
+        end = examiner.open(transport, examiner.endpoint(index % 2), remote, "I2" if index % 2 else "I1").mapped
+        seen[index % 2].append(end)
+    (low, high), (other_low, other_high) = ((min(ends), max(ends)) for ends in seen)
+    sizes = [max(ends).port - min(ends).port for ends in seen]
+    if max(sizes) >= _BLOCK or not (high < other_low or other_high < low):
+        raise NotSeenError("hosts have no blocks of ports; how much the gateway logs is in its own log only")
+    return meets(f"each host had ports in a block of its own: {low} to {high}, and {other_low} to {other_high}")
+
+
+_HARD: Final = "outside ports are hard to guess"
+_EITHER: Final = ("udp", "tcp")
 REQUIREMENTS: Final = (
-    Requirement(
-        4787, "REQ-3a", "SHOULD", "ports below 1024 and from 1024 on stay in their range", ("udp",), _examine_range
-    ),
+    Requirement(4787, "REQ-3a", "SHOULD", "ports stay below 1024, or from 1024 on", ("udp",), _examine_range),
     Requirement(4787, "REQ-4", "SHOULD", "even ports stay even, odd ports odd", ("udp",), _examine_parity),
+    Requirement(6888, "REQ-14", "SHOULD", "ports are assigned so that logs are small", ("udp",), _examine_log, CGN),
+    Requirement(6888, "REQ-15", "SHOULD", _HARD, _EITHER, _examine_guessing, CGN | NAT64),
     Requirement(
-        6888,
-        "REQ-15",
-        "SHOULD",
-        "outside ports are hard to guess",
-        ("udp", "tcp"),
-        _examine_guessing,
-        profiles=frozenset({"cgn", "nat64"}),
+        7857, "9", "SHOULD", "outside ports are hard to guess where they are not kept", _EITHER, _examine_obscurity
     ),
 )

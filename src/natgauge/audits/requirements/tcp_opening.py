@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening of TCP connections: RFC 5382 sections 4.2 and 4.3."""
+"""Opening and reset of TCP connections: RFC 5382 sections 4.2 and 4.3, RFC 7857 section 2.2."""
 
 from __future__ import annotations
 
@@ -29,6 +29,15 @@ def _examine_sequences(examiner: Examiner, transport: Transport) -> RequirementF
         if not examiner.sends(flow, flags, up=up, name=name):
             return fails(f"{name} did not pass")
     return meets("handshake, data both ways and both FINs passed")
+
+
+def _examine_reset(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    passed = [
+        examiner.sends(examiner.flow(transport), RST | ACK, up=up, name=f"a reset of {name}") is not None
+        for up, name in ((True, "I1"), (False, "S1"))
+    ]
+    words = ["passed" if one else "was dropped" for one in passed]
+    return judged(all(passed), f"a reset from inside {words[0]}, and one from outside {words[1]}")
 
 
 def _examine_simultaneous(examiner: Examiner, transport: Transport) -> RequirementFinding:
@@ -90,4 +99,5 @@ REQUIREMENTS: Final = (
     Requirement(5382, "REQ-2", "MUST", "all valid sequences of TCP packets pass", ("tcp",), _examine_sequences),
     Requirement(5382, "REQ-2a", "MUST", "simultaneous open passes", ("tcp",), _examine_simultaneous),
     Requirement(5382, "REQ-4", "MUST", "no answer to an unsolicited SYN for 6 s", ("tcp",), _examine_unsolicited),
+    Requirement(7857, "2.2-translated", "MUST", "resets of TCP connections pass", ("tcp",), _examine_reset),
 )

@@ -1,31 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time-outs of mappings: RFC 4787 section 4.3, RFC 5382 section 5, RFC 5508 section 3.2."""
+"""Time-outs of mappings: RFC 4787 section 4.3, RFC 5382 section 5, RFC 5508 section 3.2, RFC 7857 sections 2 and 7."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from natgauge.audits.kit import timers
+from natgauge.audits.kit.classes import filtering, ports
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Transport
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged, meets
-from natgauge.audits.kit.timers import (
-    ESTABLISHED_LEAST,
-    ICMP_LEAST,
-    TRANSITORY_LEAST,
-    UDP_LEAST,
-    UDP_RECOMMENDED,
-    TimerSeen,
-)
-from natgauge.audits.kit.undecided import NotSeenError
+from natgauge.audits.kit.requirement import CGN, Level, Requirement, RequirementFinding, fails, judged, meets
+from natgauge.audits.kit.timers import TimerKind, TimerSeen
+from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
 
-_UDP: Final = ("UDP, one frame out", "UDP, one frame each way", "UDP, several frames each way")
-_TRANSITORY: Final = ("TCP, SYN", "TCP, SYN and answer", "TCP, closed by both FINs")
-_ESTABLISHED: Final = ("TCP, established",)
-_ICMP: Final = ("ICMP query and reply",)
-_OUTBOUND, _INBOUND = "UDP, refreshed from inside", "UDP, refreshed from outside"
-_ERROR: Final = "ICMP query and reply, then an error"
+_KINDS: Final = {kind.name: kind for kind in timers.TIMERS}
+_UDP: Final = (timers.UDP_OUT, timers.UDP_BOTH, timers.UDP_STREAM)
+_TRANSITORY: Final = ("TCP, SYN", timers.HALF_OPEN, timers.CLOSED)
 
 
 def _seen(examiner: Examiner, name: str) -> TimerSeen:
@@ -36,109 +27,94 @@ def _seen(examiner: Examiner, name: str) -> TimerSeen:
     return seen
 
 
+def _words(*every: TimerSeen) -> str:
+    return "; ".join(f"{seen.kind.name}: {seen.words}" for seen in every)
+
+
 def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner, _transport: Transport) -> RequirementFinding:
     """Compare the time-outs of these kinds with the seconds that a mapping must live."""
     every = [_seen(examiner, name) for name in names]
-    words = "; ".join(f"{seen.kind.name}: {seen.words}" for seen in every)
     lives = [seen.lives(seconds) for seen in every]
     if False in lives:
-        return fails(words)
+        return fails(_words(*every))
     if None not in lives:
-        return meets(words)
-    raise NotSeenError(f"needs a wait of {seconds:g} s, the allowed --wait was shorter ({words})")
+        return meets(_words(*every))
+    raise NotSeenError(f"needs a wait of {seconds:g} s, the allowed --wait was shorter ({_words(*every)})")
 
 
-def _refreshed(name: str, plain: str, examiner: Examiner) -> tuple[bool, str]:
-    """Return whether a frame during the idle time keeps a mapping longer than its time-out.
+def _lives(rfc: int, name: str, level: Level, text: str, seconds: float, *names: str) -> Requirement:
+    """Return the requirement that mappings of these kinds live for some seconds."""
+    transports = (_KINDS[names[0]].transport,)
+    return Requirement(rfc, name, level, text, transports, partial(_at_least, seconds, names), timers=names)
 
-    Raises:
-        NotSeenError: no refreshed mapping shows it.
-    """
-    timeout, refreshed = _seen(examiner, plain), _seen(examiner, name)
+
+def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner, _transport: Transport) -> RequirementFinding:  # noqa: FBT001 - from a table
+    """See whether a frame during the idle time keeps a mapping longer than its time-out."""
+    timeout, refreshed = _seen(examiner, kind.plain), _seen(examiner, kind.name)
     if timeout.dead is None or timeout.alive is None:
         raise NotSeenError(f"the time-out itself was not seen ({timeout.words})")
     for idle, there in sorted(refreshed.probes.items()):
         if 0.6 * idle < 0.95 * timeout.alive and 1.2 * idle > 1.05 * timeout.dead:
-            words = f"a mapping with a time-out of about {timeout.dead:.0f} s and a frame after {0.6 * idle:.0f} s "
-            return there, f"{words}was {'there' if there else 'gone'} after {1.2 * idle:.0f} s"
+            words = f"with a time-out of about {timeout.dead:.0f} s, {kind.name} after {0.6 * idle:.0f} s: the mapping "
+            return judged(there == wanted, f"{words}was {'there' if there else 'gone'} after {1.2 * idle:.0f} s")
     raise NotSeenError("no mapping was refreshed just before its time-out")
 
 
-def _examine_refresh(name: str, plain: str, examiner: Examiner, _transport: Transport) -> RequirementFinding:
-    return judged(*_refreshed(name, plain, examiner))
+def _refresh(rfc: int, name: str, level: Level, text: str, kind: str, *, wanted: bool) -> Requirement:  # noqa: PLR0913 - the columns of a table
+    """Return the requirement that a frame refreshes a mapping, or that it does not."""
+    found = _KINDS[kind]
+    examine = partial(_examine_refresh, found, wanted)
+    return Requirement(rfc, name, level, text, (found.transport,), examine, timers=(kind, found.plain))
 
 
-def _examine_error(examiner: Examiner, _transport: Transport) -> RequirementFinding:
-    """An ICMP error must neither end nor refresh the mapping of a query."""
-    kept, words = _refreshed(_ERROR, _ICMP[0], examiner)
-    return judged(not kept, f"{words}; the frame was an ICMP error")
+def _examine_tracking(examiner: Examiner, _transport: Transport) -> RequirementFinding:
+    """Connections that are half open or closed must not live as long as open ones (RFC 6146 section 3.5.2)."""
+    half, closed, opened = (_seen(examiner, name) for name in _TRACKED)
+    lasting = opened.alive or 0.0
+    if opened.dead is None and (half.dead is None or closed.dead is None):
+        raise NotSeenError(f"the wait was too short ({_words(half, closed, opened)})")
+    met = all(seen.dead is not None and seen.dead < lasting for seen in (half, closed))
+    return judged(met, _words(half, closed, opened))
 
 
-_Examine = Callable[[Examiner, Transport], RequirementFinding]
-_udp: Final[_Examine] = partial(_at_least, UDP_LEAST, _UDP)
+def _examine_again(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    """Look at outside ports of mappings that were gone for a few seconds."""
+    every = [_seen(examiner, name) for name in _UDP]
+    answers = [again for seen in every for again in seen.given_again]
+    if not answers:
+        raise NotSeenError(f"no mapping expired, or the tester has one inside address only ({_words(*every)})")
+    filtered = examiner.once(filtering, transport)
+    if filtered != "endpoint-independent":
+        raise NotApplicableError(f"ports with filtering that is {filtered} may be given again at once")
+    words = f"{sum(answers)} of {len(answers)} outside ports whose mapping had expired went to the next host that asked"
+    if not any(answers) and examiner.once(ports, transport).entropy is not None:
+        raise NotSeenError(f"{words}, but the gateway chooses ports by itself")
+    return judged(not any(answers), words)
+
+
+_TRACKED: Final = (timers.HALF_OPEN, timers.CLOSED, timers.ESTABLISHED)
+_FOUR: Final = "TCP connections that open or close live for 4 minutes"
+_TRACKS: Final = "half-open and closed TCP connections are forgotten before open ones"
+_AGAIN: Final = "outside ports are not given again for 120 s"
 REQUIREMENTS: Final = (
-    Requirement(4787, "REQ-5", "MUST", "UDP mappings live for 2 minutes", ("udp",), _udp, timers=_UDP),
-    Requirement(
-        4787,
-        "REQ-5c",
-        "SHOULD",
-        "UDP mappings live for 5 minutes",
-        ("udp",),
-        partial(_at_least, UDP_RECOMMENDED, _UDP),
-        timers=_UDP,
-    ),
-    Requirement(
-        4787,
-        "REQ-6",
-        "MUST",
-        "frames from inside refresh a mapping",
-        ("udp",),
-        partial(_examine_refresh, _OUTBOUND, _UDP[0]),
-        timers=(_OUTBOUND, _UDP[0]),
-    ),
-    Requirement(
-        4787,
-        "REQ-6a",
-        "MAY",
-        "frames from outside refresh a mapping",
-        ("udp",),
-        partial(_examine_refresh, _INBOUND, _UDP[1]),
-        timers=(_INBOUND, _UDP[1]),
-    ),
-    Requirement(
-        5382,
-        "REQ-5",
-        "MUST",
-        "TCP connections that open or close live for 4 minutes",
-        ("tcp",),
-        partial(_at_least, TRANSITORY_LEAST, _TRANSITORY),
-        timers=_TRANSITORY,
-    ),
-    Requirement(
+    _lives(4787, "REQ-5", "MUST", "UDP mappings live for 2 minutes", timers.UDP_LEAST, *_UDP),
+    _lives(4787, "REQ-5c", "SHOULD", "UDP mappings live for 5 minutes", timers.UDP_RECOMMENDED, *_UDP),
+    _refresh(4787, "REQ-6", "MUST", "frames from inside refresh a mapping", timers.REFRESHED_OUT, wanted=True),
+    _refresh(4787, "REQ-6a", "MAY", "frames from outside refresh a mapping", timers.REFRESHED_IN, wanted=True),
+    _lives(5382, "REQ-5", "MUST", _FOUR, timers.TRANSITORY_LEAST, *_TRANSITORY),
+    _lives(
         5382,
         "REQ-5-established",
         "MUST",
         "open TCP connections live for 2 hours and 4 minutes",
-        ("tcp",),
-        partial(_at_least, ESTABLISHED_LEAST, _ESTABLISHED),
-        timers=_ESTABLISHED,
+        timers.ESTABLISHED_LEAST,
+        timers.ESTABLISHED,
     ),
-    Requirement(
-        5508,
-        "REQ-2",
-        "MUST",
-        "mappings of ICMP queries live for 60 s",
-        ("icmp",),
-        partial(_at_least, ICMP_LEAST, _ICMP),
-        timers=_ICMP,
-    ),
-    Requirement(
-        5508,
-        "REQ-6",
-        "MUST",
-        "an ICMP error does not refresh the mapping of a query",
-        ("icmp",),
-        _examine_error,
-        timers=(_ERROR, _ICMP[0]),
-    ),
+    _lives(5508, "REQ-2", "MUST", "mappings of ICMP queries live for 60 s", timers.ICMP_LEAST, timers.ICMP_QUERY),
+    _refresh(5508, "REQ-6", "MUST", "ICMP errors refresh no mapping of a query", timers.ICMP_ERROR, wanted=False),
+    Requirement(6888, "REQ-8", "SHOULD", _AGAIN, ("udp",), _examine_again, CGN, timers=_UDP),
+    Requirement(7857, "2", "SHOULD", _TRACKS, ("tcp",), _examine_tracking, timers=_TRACKED),
+    _lives(7857, "2.1", "SHOULD", _FOUR, timers.TRANSITORY_LEAST, *_TRANSITORY),
+    _lives(7857, "2.2", "SHOULD", "reset TCP connections live for 4 minutes", timers.TRANSITORY_LEAST, timers.RESET),
+    _refresh(7857, "7.1", "SHOULD", "ICMP errors from inside refresh no mapping", timers.UDP_ERROR, wanted=False),
 )

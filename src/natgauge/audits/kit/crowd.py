@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many flows at once: a crowd of one inside host's flows that grows until the gateway refuses one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from natgauge.audits.kit.errors import quoting
+from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner
+from natgauge.audits.kit.flows import Endpoint, RemoteEndpoint
+from natgauge.audits.kit.packets import Packet, UdpSegment, read_segment
+from natgauge.audits.kit.undecided import NotSeenError
+
+#: Frames that are sent before any is read: few enough for the queues of a device.
+_BATCH: Final = 128
+_FIRST_PORT: Final = 1024
+#: Share of a crowd's flows under which behaviour must not change.
+MANY: Final = 15 / 16
+#: Flows that are open before the crowd, and flows that another host opens next to it.
+OLDER: Final = 4
+
+Wish = tuple[Endpoint, RemoteEndpoint]
+
+
+def open_all(examiner: Examiner, wishes: Sequence[Wish]) -> tuple[dict[Wish, Endpoint], list[Wish]]:
+    """Open UDP flows, many at once, until the gateway refuses one.
+
+    Returns:
+        The outside endpoint of each flow, and the flows of the last batch that were not opened by three tries.
+    """
+    opened: dict[Wish, Endpoint] = {}
+    refused: list[Wish] = []
+    for start in range(0, len(wishes), _BATCH):
+        refused = list(wishes[start : start + _BATCH])
+        for _ in range(TRIES):
+            opened.update(_try(examiner, refused))
+            refused = [wish for wish in refused if wish not in opened]
+            if not refused:
+                break
+        else:
+            break
+    return opened, refused
+
+
+def _try(examiner: Examiner, wishes: Sequence[Wish]) -> dict[Wish, Endpoint]:
+    """Send the first frame of each flow, and return the outside endpoints of those that arrive."""
+    waiting = {examiner.tag(): wish for wish in wishes}
+    opened, since = dict[Wish, Endpoint](), examiner.mark
+    for tag, (inside, remote) in waiting.items():
+        examiner.up(inside, remote.written, UdpSegment(inside.port, remote.written.port, tag))
+
+    def take(packet: Packet) -> bool:
+        segment = read_segment(packet)
+        # A frame that was not translated opened nothing.
+        if isinstance(segment, UdpSegment) and packet.source not in examiner.hosts("initiator"):
+            wish = waiting.get(segment.data[:8])
+            if wish is not None:
+                opened[wish] = Endpoint(packet.source, segment.source_port)
+        return len(opened) == len(waiting)
+
+    examiner.network.wait("responder", take, PATIENCE_SECONDS, since=since)
+    return opened
+
+
+class Crowd:
+    """UDP flows of the last inside host to one outside endpoint.
+
+    Attributes:
+        remote: the outside endpoint.
+        since: number of arrivals before the crowd.
+        mapped: outside endpoints of the flows, by inside endpoint.
+        refused: inside endpoints whose flows were not opened.
+        kept: how many of the older flows, which were open before the crowd, passed each time.
+        is_fair: whether another inside host still opened a flow.
+        errors: types and codes of the ICMP errors that refused hosts received.
+        leaked: whether a refused frame went out without translation.
+    """
+
+    def __init__(self, examiner: Examiner) -> None:
+        """Open the older flows.
+
+        Raises:
+            NotSeenError: they do not open.
+        """
+        self.remote, self.since = examiner.remote(), examiner.mark
+        self.mapped: dict[Endpoint, Endpoint] = {}
+        self.refused: list[Endpoint] = []
+        self.kept = OLDER
+        self.is_fair, self.leaked = True, False
+        self.errors: set[tuple[int, int]] = set()
+        self._older = [examiner.flow("udp") for _ in range(OLDER)]
+
+    @property
+    def words(self) -> str:
+        """Where the gateway's limit was, as the beginning of a sentence."""
+        other = "another host still opened flows" if self.is_fair else "another host was refused"
+        return f"with {len(self.mapped)} flows of one host to one remote endpoint, {other}"
+
+    def grow(self, examiner: Examiner, share: float) -> None:
+        """Open flows until there is this share of them, or until one is refused."""
+        host = examiner.hosts("initiator")[-1]
+        ports = range(_FIRST_PORT + len(self.mapped), _FIRST_PORT + int(share * examiner.mappings))
+        if not self.refused:
+            opened, refused = open_all(examiner, [(Endpoint(host, port), self.remote) for port in ports])
+            self.mapped.update({inside: mapped for (inside, _), mapped in opened.items()})
+            self.refused = [inside for inside, _ in refused]
+        self.kept = min(self.kept, sum(examiner.passes(flow, up=False, name="S1") for flow in self._older))
+
+
+def exhausted(examiner: Examiner) -> Crowd:
+    """Open as many flows of one inside host as it can have, and then some of another one.
+
+    Raises:
+        NotSeenError: the gateway refused and deleted none of them, or there is one inside address only.
+    """
+    crowd = examiner.once(Crowd)
+    index = 1 if len(examiner.hosts("initiator")) > 2 else 0
+    examiner.host(1)
+    other = [(examiner.endpoint(index), crowd.remote) for _ in range(OLDER)]
+    crowd.grow(examiner, 1.0)
+    opened, refused = open_all(examiner, other)
+    crowd.is_fair = bool(opened)
+    crowd.refused += [inside for inside, _ in refused]
+    for inside in {end.address: end for end in crowd.refused}.values():
+        # One more of each host for the evidence.
+        with suppress(NotSeenError):
+            examiner.open("udp", inside, crowd.remote, "a host with a flow too many")
+    if not crowd.refused and crowd.kept == OLDER:
+        raise NotSeenError(f"{len(crowd.mapped)} flows of one host to one remote endpoint were open, none was refused")
+    for arrival in examiner.network.arrivals[crowd.since :]:
+        if arrival.side == "responder":
+            crowd.leaked |= arrival.packet.source in examiner.hosts("initiator")
+        elif (error := quoting(arrival.packet, crowd.refused)) is not None:
+            examiner.network.explain(arrival.number, "the gateway answers a frame that it refuses")
+            crowd.errors.add((error.kind, error.code))
+    return crowd

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identification of IPv4 packets that may be fragmented: RFC 7857 section 10, RFC 6864 section 5.3.1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import Endpoint, Transport, carries, opening
+from natgauge.audits.kit.packets import make_packet
+from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged
+from natgauge.audits.kit.undecided import NotApplicableError
+
+_NUMBER: Final = 4660
+
+
+def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    """Let two inside hosts send to one outside host with one identification, while both packets may be under way."""
+    remote, seen = examiner.remote(), list[int]()
+    if remote.written.address.version != 4:
+        raise NotApplicableError("the inside uses IPv6, whose packets have no identification")
+    for index in range(2):
+        source = Endpoint(examiner.host(index), examiner.endpoint().port)
+
+        def send(tag: bytes, source: Endpoint = source) -> None:
+            packet = make_packet(source.address, remote.own.address, opening(transport, source, remote.own, tag))
+            words = f"{source} sends to {remote} with the identification {_NUMBER}, and may be fragmented"
+            examiner.network.send("initiator", replace(packet, identification=_NUMBER), words)
+
+        arrival = examiner.delivered(
+            send, "responder", lambda packet, tag: carries(packet, transport, tag), "the gateway sends it on"
+        )
+        if arrival is None:
+            return fails("a packet that may be fragmented was dropped")
+        seen.append(arrival.packet.identification)
+    words = f"two inside hosts with one identification had {seen[0]} and {seen[1]} outside"
+    return judged(seen[0] != seen[1], words)
+
+
+REQUIREMENTS: Final = (
+    Requirement(7857, "10", "SHOULD", "no two hosts have one IP identification outside", ("udp",), _examine),
+)

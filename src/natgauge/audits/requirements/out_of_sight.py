@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requirements that no frame of an audit shows, with the reason: RFC 4787, RFC 6888 and RFC 7857."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from natgauge.audits.kit.requirement import CGN, EVERY_PROFILE, Level, Requirement, unseen
+
+#: RFC, name, level, text, reason.
+_TABLE: Final[tuple[tuple[int, str, Level, str, str], ...]] = (
+    (4787, "REQ-7", "MUST", "inside and outside may have the same addresses", "needs a network with such addresses"),
+    (6888, "REQ-3", "SHOULD", "the outside addresses need not be contiguous", "needs a gateway with such addresses"),
+    (6888, "REQ-6", "MUST", "translation can be turned off for destinations", "needs a setting of the gateway"),
+    (6888, "REQ-9", "MUST", "hosts can control their mappings", "the audit does not speak PCP"),
+    (6888, "REQ-10", "SHOULD", "the gateway can be managed", "needs the gateway's management interface"),
+    (6888, "REQ-12", "SHOULD", "destinations are not logged", "needs the gateway's log"),
+    (6888, "REQ-13", "SHOULD", "ports are used as far as possible", "needs every port of all outside addresses in use"),
+    (7857, "7", "SHOULD", "refused frames from outside refresh no mapping", "needs a policy that refuses sessions"),
+)  # fmt: skip
+REQUIREMENTS: Final = tuple(
+    Requirement(rfc, name, level, text, ("udp",), unseen(reason), CGN if rfc == 6888 else EVERY_PROFILE)
+    for rfc, name, level, text, reason in _TABLE
+)
