@@ -31,15 +31,20 @@ def verdicts(done: Audited) -> dict[tuple[str, str], str]:
     return {(one.key, one.transport): one.verdict for one in done.record.requirements}
 
 
-def test_linux_behaves_as_it_is_known_to(tmp_path: Path) -> None:
-    done = audited("nftables-nat44", tmp_path)
+@pytest.fixture(scope="module")
+def linux(tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    """Nftables NAT44, without a wait for time-outs."""
+    return audited("nftables-nat44", tmp_path_factory.mktemp("linux"))
+
+
+def test_linux_behaves_as_it_is_known_to(linux: Audited) -> None:
     transports: tuple[Transport, ...] = ("udp", "tcp")
     for transport in transports:
-        seen = done.record.classes[transport]
+        seen = linux.record.classes[transport]
         assert seen.mapping == seen.filtering == "address and port-dependent"
         assert seen.ports == "overloading"
         assert seen.hairpinning == "none"
-    found = verdicts(done)
+    found = verdicts(linux)
     assert found["RFC4787-REQ-12", "udp"] == found["RFC5382-REQ-2a", "tcp"] == found["RFC4787-REQ-14", "udp"] == "meets"
     # Linux answers a SYN for which it has no connection with a reset, as any host does.
     assert found["RFC5382-REQ-4", "tcp"] == "fails"
@@ -58,12 +63,11 @@ def test_linux_without_a_free_port_drops_and_keeps_what_there_was(tmp_path: Path
     assert found["RFC6888-REQ-11a", "udp"] == found["RFC6888-REQ-11d", "udp"] == "meets"
 
 
-def test_tshark_reads_each_capture_without_a_warning(tmp_path: Path) -> None:
-    done = audited("nftables-nat44", tmp_path)
-    evidence = [one.evidence for one in done.record.requirements if one.evidence.file is not None]
+def test_tshark_reads_each_capture_without_a_warning(linux: Audited) -> None:
+    evidence = [one.evidence for one in linux.record.requirements if one.evidence.file is not None]
     assert len(evidence) > 20
     # One capture behind the other is a capture with several sections.
-    captures = b"".join((done.folder / str(each.file)).read_bytes() for each in evidence)
+    captures = b"".join((linux.folder / str(each.file)).read_bytes() for each in evidence)
     command = ["tshark", "-r", "-", "-T", "fields", "-e", "frame.comment"]
     read = subprocess.run(command, input=captures, capture_output=True, check=True)
     assert read.stdout.decode().splitlines() == [sentence for each in evidence for sentence in each.frames]

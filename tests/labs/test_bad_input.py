@@ -16,6 +16,8 @@ import pytest
 from natgauge.host import programs
 from natgauge.labs.common import cleanup, namespaces
 
+pytestmark = pytest.mark.calm
+
 EXAMPLE = json.loads((Path(__file__).parents[2] / "trial" / "examples" / "nat44-both-phases.json").read_text())
 
 

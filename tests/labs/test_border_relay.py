@@ -27,7 +27,7 @@ BOTH_WAYS: Final = TrialPlan(100_000, 1.0, Phase2Plan(RATE, RATE, SECONDS), stat
 Measured = tuple[Bench, LabMeasurer, Memory]
 
 
-@pytest.fixture(scope="module", params=["map-t-br", "lwaftr"])
+@pytest.fixture(scope="module")
 def measured(request: pytest.FixtureRequest) -> Iterator[Measured]:
     """One relay for all tests, whose faults are added and removed."""
     # With this seed each direction has frames of every subscriber that is treated wrongly.
@@ -36,6 +36,12 @@ def measured(request: pytest.FixtureRequest) -> Iterator[Measured]:
     kept = Memory()
     with Bench(question.cell) as bench:
         yield bench, bench.ready(bench.plan("throughput", question.settings), kept).measurer, kept
+
+
+def on(*lwaftr: pytest.MarkDecorator) -> pytest.MarkDecorator:
+    """For both relays, the lwAFTR with these marks."""
+    relays = ["map-t-br", pytest.param("lwaftr", marks=lwaftr)]
+    return pytest.mark.parametrize("measured", relays, indirect=True, scope="module")
 
 
 def phase2(kept: Memory) -> dict[str, StreamCounts]:
@@ -49,6 +55,7 @@ def phase2(kept: Memory) -> dict[str, StreamCounts]:
     return {"up": result.phase2.initiator, "down": result.phase2.responder}
 
 
+@on()
 def test_a_relay_without_faults_passes_for_a_thousand_edges(measured: Measured) -> None:
     bench, measurer, kept = measured
     assert bench.traffic.sources == EDGES
@@ -67,6 +74,7 @@ EVERY_TENTH: Final = ", ".join(
 ITS_PORTS: Final = "8192-9215"
 
 
+@on(pytest.mark.soak)
 @pytest.mark.parametrize(
     ("direction", "hook", "fault", "counted_as"),
     [
@@ -118,6 +126,7 @@ def test_each_frame_that_a_relay_treats_wrongly_is_found(
     assert other.received_frames == other.offered_frames
 
 
+@on()
 @pytest.mark.slow("finds one of 1,000 subscribers with a trial for each half")
 def test_a_subscriber_that_a_relay_has_forgotten_is_named(measured: Measured) -> None:
     bench, measurer, _ = measured

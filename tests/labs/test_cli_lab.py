@@ -11,6 +11,8 @@ import pytest
 from natgauge.cli import run
 from natgauge.labs.common import cleanup, namespaces
 
+pytestmark = pytest.mark.calm
+
 NAME = "e2e-cli"
 
 

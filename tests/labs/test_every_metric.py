@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every metric on a real gateway in both placements: it is answered, or refused for a reason that is known before."""
+"""Every metric on a real gateway in both placements: it is answered, or refused for a reason that is known before.
+
+`make test` has each metric in one placement, `make soak` in the other one, too.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,8 @@ REFUSED: Mapping[tuple[str, Placement], str] = {
     ("back-to-back", "shared"): "has no queue before the device",
     ("system-recovery", "shared"): "loses nothing under overload",
 }
+#: Metrics of loss and delay are those of a queue, which an isolated device has.
+QUEUED = {"back-to-back", "frame-loss", "latency", "pdv", "system-recovery", "throughput"}
 #: Choices of the traffic and of the device that only these metrics want.
 CELLS: Mapping[str, Mapping[str, Any]] = {
     "expiry": {"udp_timeout": 3},
@@ -45,13 +50,26 @@ def bench_of(placement: Placement, metric: str) -> Bench:
     return Bench(ask(metric, NAT, {**choices, **CELLS.get(metric, {})}).cell, rates=SLOW_RATES)
 
 
-def placements() -> Iterator[Any]:
-    yield "shared"
-    alone = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="an isolated device needs a core of its own")
-    yield pytest.param("isolated", marks=alone)
+def case(metric: str, placement: Placement) -> Any:
+    """Parameters of a test, for `make test` if this placement is the metric's or refuses it."""
+    marks = []
+    if placement == "isolated":
+        few = len(os.sched_getaffinity(0)) < 2
+        marks.append(pytest.mark.skipif(few, reason="an isolated device needs a core of its own"))
+    if (metric in QUEUED) != (placement == "isolated") and (metric, placement) not in REFUSED:
+        marks.append(pytest.mark.soak)
+    # The kernel forgets expired connections in passing, and takes a minute for it.
+    if metric == "expiry":
+        marks.append(pytest.mark.soak)
+    return pytest.param(metric, placement, marks=marks, id=f"{placement}-{metric}")
 
 
-@pytest.fixture(scope="module", params=placements())
+def cases(*metrics: str) -> list[Any]:
+    """All metrics in one placement, and then in the other one."""
+    return [case(metric, "shared") for metric in metrics] + [case(metric, "isolated") for metric in metrics]
+
+
+@pytest.fixture(scope="module")
 def placement(request: pytest.FixtureRequest) -> Placement:
     chosen: Placement = request.param
     return chosen
@@ -76,7 +94,7 @@ def answered(bench: Bench, metric: str) -> None:
     assert (decided(metric) in {trial["verdict"] for trial in kept.trials}) == (metric != "cost")
 
 
-@pytest.mark.parametrize("metric", [one for one in METRICS if one not in CELLS])
+@pytest.mark.parametrize(("metric", "placement"), cases(*sorted({*METRICS} - {*CELLS})), indirect=["placement"])
 def test_a_metric_is_answered_or_refused_for_a_known_reason(metric: str, placement: Placement, bench: Bench) -> None:
     if (reason := REFUSED.get((metric, placement))) is None:
         answered(bench, metric)
@@ -85,8 +103,7 @@ def test_a_metric_is_answered_or_refused_for_a_known_reason(metric: str, placeme
         bench.plan(metric, settings_of(metric))
 
 
-# The kernel forgets expired connections in passing, and takes a minute for it.
-@pytest.mark.parametrize("metric", ["resolution-rate", pytest.param("expiry", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("metric", "placement"), cases("resolution-rate", "expiry"), indirect=["placement"])
 def test_a_metric_that_needs_traffic_or_time_outs_of_its_own_is_answered(metric: str, placement: Placement) -> None:
     with bench_of(placement, metric) as made:
         answered(made, metric)

@@ -7,11 +7,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.labs.datagrams import Datagram
@@ -30,6 +31,7 @@ from natgauge.labs.contract import Addresses, Device
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.words import Address
 
+pytestmark = pytest.mark.calm
 HERE = Path(__file__).parent
 FILES = (HERE.parents[1] / "src" / "natgauge" / "duts" / "recipes").glob("*.toml")
 #: Chains have tests of their own; what this machine's kernel or disk has not is tried in a guest, or by whoever has it.
@@ -233,7 +235,26 @@ def test_it_translates_both_ways_counts_exactly_and_empties(bench: Bench) -> Non
             responder.send(one.reply() for one in seen)
             assert initiator.receive(1, seconds=0.3) == [], "an emptied gateway still knows connections"
         record(recipe.name, "here", gateway.version())
+        check_settings(bench, gateway.settings().as_dict())
     assert device.run("true").status == 0
+
+
+def check_settings(bench: Bench, settings: Mapping[str, Any]) -> None:
+    """The settings of a started gateway name what runs, and fit the plan."""
+    assert settings["version"][0].startswith("vpp v" if bench.has_vpp else "Linux ")
+    if not bench.recipe.stateful:
+        cores = bench.recipe.knobs.cores
+        assert settings["knobs"] == ({"cores": 1} if cores and cores.scope == "device" else {})
+        return
+    assert len(settings["version"]) > 1 or bench.has_vpp
+    if bench.recipe.knobs.table_size:
+        assert settings["knobs"]["table_size"] >= FLOWS
+    if bench.recipe.knobs.udp_timeout:
+        assert settings["knobs"]["udp_timeout"] > PLAN.needed_seconds
+    if not bench.recipe.knobs.hash_size:
+        return
+    assert settings["connections_per_bucket"] == FLOWS / settings["knobs"]["hash_size"]
+    assert settings["files"]["nf_conntrack_udp_timeout_stream"] >= settings["files"]["nf_conntrack_udp_timeout"]
 
 
 def test_stop_leaves_nothing_and_a_second_start_works(bench: Bench) -> None:
@@ -263,27 +284,6 @@ def test_the_page_on_gateways_has_an_example_that_works(tmp_path: Path) -> None:
         assert {datagram.source_port // 10000 for datagram in seen} <= {2, 3}, "ports outside of the recipe's pool"
         gateway.stop()
         assert "natgauge" not in bench.device.run("nft list ruleset").stdout
-
-
-def test_settings_tell_what_runs_and_how_it_is_set(bench: Bench) -> None:
-    with bench.gateway() as gateway:
-        gateway.prepare(bench.plan)
-        gateway.start()
-        settings = gateway.settings().as_dict()
-    assert settings["version"][0].startswith("vpp v" if bench.has_vpp else "Linux ")
-    if not bench.recipe.stateful:
-        cores = bench.recipe.knobs.cores
-        assert settings["knobs"] == ({"cores": 1} if cores and cores.scope == "device" else {})
-        return
-    assert len(settings["version"]) > 1 or bench.has_vpp
-    if bench.recipe.knobs.table_size:
-        assert settings["knobs"]["table_size"] >= FLOWS
-    if bench.recipe.knobs.udp_timeout:
-        assert settings["knobs"]["udp_timeout"] > PLAN.needed_seconds
-    if not bench.recipe.knobs.hash_size:
-        return
-    assert settings["connections_per_bucket"] == FLOWS / settings["knobs"]["hash_size"]
-    assert settings["files"]["nf_conntrack_udp_timeout_stream"] >= settings["files"]["nf_conntrack_udp_timeout"]
 
 
 @pytest.mark.alone  # other labs rely on what it changes for the whole machine

@@ -100,7 +100,7 @@ def test_it_is_measured_and_its_own_count_agrees(bench: Bench) -> None:
 
 
 @on("nftables-nat44", further=["tayga-nat64"])
-@pytest.mark.parametrize("directions", ["both", "up", "down"])
+@pytest.mark.parametrize("directions", ["both", "down", pytest.param("up", marks=soak)])
 def test_throughput_counts_the_directions_that_were_asked_for(
     bench: Bench, directions: Literal["both", "up", "down"]
 ) -> None:

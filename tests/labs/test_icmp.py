@@ -22,7 +22,7 @@ FRAMES = 1_000
 #: Replies exactly once per connection, as RFC 9693 section 4.6 validates, and requests and replies at random.
 ONCE = TrialPlan(N, 5_000.0, Phase2Plan(0.0, 5_000.0, 0.1, reading_order="once"))
 BOTH = TrialPlan(N, 5_000.0, Phase2Plan(5_000.0, 5_000.0, FRAMES / 5_000.0))
-SOAK = [pytest.param(name, marks=pytest.mark.soak) for name in ("iptables-nat44", "linux-ipv6")]
+SOAK = [pytest.param(name, marks=pytest.mark.soak) for name in ("iptables-nat44", "linux-ipv4", "linux-ipv6")]
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def echoing(dut: str) -> Iterator[tuple[Bench, LabMeasurer]]:
         yield bench, bench.ready(planned, Memory()).measurer
 
 
-@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", "linux-ipv4", *SOAK])
+@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", *SOAK])
 def test_every_request_and_reply_passes_and_each_identifier_is_a_connection(dut: str) -> None:
     with echoing(dut) as (bench, measurer):
         validated, both = decided(measurer, ONCE), decided(measurer, BOTH)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tools.listed_programs import LAYERS
 
+pytestmark = pytest.mark.calm
 ROOT = Path(__file__).parents[2]
 NAMESPACE = f"ng-test-listed-{os.getpid()}"
 

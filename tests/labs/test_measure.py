@@ -183,7 +183,9 @@ def test_the_command_line_prints_one_object_and_shows_progress(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("untouched")
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.soak)]
+)
 def test_a_signal_in_the_middle_of_a_trial_undoes_everything(number: int, status: int, tmp_path: Path) -> None:
     process = subprocess.Popen(
         command("measure", "throughput", "--dut", "nftables-nat44", "--trial-seconds", "60", "--lab-name", NAME),

@@ -56,7 +56,9 @@ def test_draws_create_as_many_connections_as_chance_has_it(draws: int, tmp_path:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("connections", [10_000, 100_000, pytest.param(1_000_000, marks=[soak, whole])])
+@pytest.mark.parametrize(
+    "connections", [10_000, *(pytest.param(one, marks=[soak, whole]) for one in (100_000, 1_000_000))]
+)
 def test_the_memory_of_a_connection_is_what_slabinfo_says(connections: int) -> None:
     """Read outside of natgauge before and after the trial; alone, because the caches are those of the whole machine."""
     found = connection_memory.measured(connections, "metrics")

@@ -28,7 +28,9 @@ from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import TrialPlan, Verdict
 from natgauge.records.store import Memory
 
-KINDS = ("lw4o6", "map-e", "map-t")
+soak = pytest.mark.soak
+#: A tunnel with a table of bindings, and a translator with a rule; a tunnel with a rule is in `make soak`.
+KINDS = ("lw4o6", pytest.param("map-e", marks=soak), "map-t")
 SUBSCRIBERS = 1000
 #: Connections/s that each of these devices opens without loss.
 OPENING_RATE = 20_000.0
@@ -119,13 +121,11 @@ def test_a_thousand_subscribers_keep_to_their_ports_and_get_their_answers(name: 
 
 
 #: A table that the search for a rate and the reading of the list take long for.
-LARGE = pytest.param(
-    100_000, marks=[pytest.mark.soak, pytest.mark.slow("each trial opens and removes 100,000 entries")]
-)
+LARGE = pytest.param(100_000, marks=[soak, pytest.mark.slow("each trial opens and removes 100,000 entries")])
 
 
 @pytest.mark.parametrize("connections", [5_000, LARGE])
-@pytest.mark.parametrize("name", ["lw4o6", "map-t"])
+@pytest.mark.parametrize("name", [pytest.param("lw4o6", marks=soak), "map-t"])
 def test_many_connections_of_a_thousand_subscribers_stay_in_their_sets(
     name: str, connections: int, tmp_path: Path
 ) -> None:
@@ -180,9 +180,9 @@ def foreign_edge(tmp_path: Path, name: str) -> Path:
         # RFC 7596 section 6.2: without a binding of its own the next set is nobody's; a MAP rule knows its owner.
         ("lw4o6-kernel", "no_subscriber"),
         ("map-e-kernel", "wrong_port_set"),
-        ("map-t-tayga", "wrong_port_set"),
-        ("lw4o6-tunnels", "wrong_port_set"),
-        ("map-e-tunnels", "wrong_port_set"),
+        pytest.param("map-t-tayga", "wrong_port_set", marks=soak),
+        pytest.param("lw4o6-tunnels", "wrong_port_set", marks=soak),
+        pytest.param("map-e-tunnels", "wrong_port_set", marks=soak),
     ],
 )
 def test_a_customer_edge_that_sends_from_anothers_ports_is_dropped_and_named(
@@ -199,7 +199,7 @@ def test_a_customer_edge_that_sends_from_anothers_ports_is_dropped_and_named(
     assert "\n" not in said
 
 
-@pytest.mark.parametrize(("name", "carries"), [("lw4o6", 40), ("map-e", 40), ("map-t", 20)])
+@pytest.mark.parametrize(("name", "carries"), [("lw4o6", 40), pytest.param("map-e", 40, marks=soak), ("map-t", 20)])
 def test_what_is_too_big_for_the_softwire_is_answered_with_icmp(name: str, carries: int, stack: ExitStack) -> None:
     stand = Stand(load(name), 1, 10, stack)
     mtu = int(stand.lab.devices[0].run('cat "/sys/class/net/$NG_OUTSIDE/mtu"').stdout)

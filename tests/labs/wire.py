@@ -37,8 +37,11 @@ class Tap:
         for datagram in datagrams:
             self._socket.send(datagram.frame(self.mac.hex(), self._gateway))
 
-    def receive(self, count: int, seconds: float = 3.0) -> list[Datagram]:
-        """Up to `count` UDP datagrams addressed to this port; their checksums must be right."""
+    def receive(self, count: int, seconds: float = 20.0) -> list[Datagram]:
+        """Return as soon as `count` UDP datagrams came to this port, or what came in `seconds`; checksums are right.
+
+        Whoever expects fewer than `count` names the seconds. The usual ones are those of a host without a free core.
+        """
         found: list[Datagram] = []
         deadline = time.monotonic() + seconds
         while len(found) < count and (left := deadline - time.monotonic()) > 0:

@@ -13,11 +13,12 @@ from tests.labs.known_rates.__main__ import EXPECTED, OTHERS, compared
 pytestmark = [
     pytest.mark.slow("makes three labs and searches each gateway at least once: half a minute"),
     pytest.mark.alone,
+    pytest.mark.soak,  # test_compare.py compares by rates in `make test`
 ]
 
 
 # Below, `make soak` asks the same of the gateway that drops.
-@pytest.mark.parametrize("other", ["queues", pytest.param("drops", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("other", ["queues", "drops"])
 def test_too_few_connections_are_refused_in_the_first_round(other: str) -> None:
     """2,000 connections are established within 0.1 s, a tenth of which a frame may wait."""
     found = compared(other, 2_000, most_seconds=300.0)
@@ -32,7 +33,6 @@ SECONDS = {20_000: 150.0, 200_000: 450.0}
 SOON: Mapping[str, Any] = {"level": "50%", "expected": EXPECTED}
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("connections", SECONDS)
 @pytest.mark.parametrize("other", OTHERS)
@@ -45,7 +45,6 @@ def test_a_known_ratio_is_found(other: str, connections: int) -> None:
     assert found.right, found.text
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("other", OTHERS)
 def test_a_wide_interval_holds_the_known_ratio_where_another_question_is_asked(other: str) -> None:
