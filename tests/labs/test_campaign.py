@@ -21,12 +21,10 @@ from natgauge.labs.common import cleanup, locks, namespaces
 from natgauge.records.store import JOURNAL
 from natgauge.reports.text import read_summary
 
-pytestmark = pytest.mark.alone
-
 NAME = "e2e-campaign"
 LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 DEVICES = ("nftables-nat44", "linux-ipv4")
-MANY = pytest.param(10, marks=pytest.mark.soak)
+MANY = pytest.param(10, marks=[pytest.mark.soak, pytest.mark.alone])
 
 
 def run(folder: Path, *options: str) -> subprocess.Popen[str]:
@@ -89,6 +87,7 @@ def test_killed_at_random_moments_each_trial_counts_once(kills: int, tmp_path: P
 
 
 @pytest.mark.soak
+@pytest.mark.alone
 @pytest.mark.slow("runs a campaign whose workers start anew after each kill")
 def test_real_workers_that_are_killed_lose_nothing_and_nothing_counts_twice(tmp_path: Path, moments: Moments) -> None:
     """`python -m tests.labs.kills --workers 2` does so a hundred times."""
