@@ -84,13 +84,15 @@ class Part:
         name: as the summary calls it.
         command: the command.
         paths: where pytest looks for tests unless the user says where; empty = in all of tests/.
-        aside: whether it runs at the same time as the part after it, and only when a core has nothing else to do.
+        aside: whether it runs at the same time as the parts after it, and only when a core has nothing else to do.
+        alone: whether it begins when all parts before it have ended, those aside too.
     """
 
     name: str
     command: tuple[str, ...]
     paths: tuple[str, ...] = ()
     aside: bool = False
+    alone: bool = False
 
     @property
     def by_pytest(self) -> bool:
@@ -103,14 +105,14 @@ def _cargo(*words: str) -> Part:
 
 
 def _tests(name: str, marks: str, *options: str, paths: tuple[str, ...] = (), aside: bool = False) -> Part:
-    return Part(name, (*_PYTEST, *options, "-m", marks), paths, aside)
+    return Part(name, (*_PYTEST, *options, "-m", marks), paths, aside=aside, alone=name == "alone")
 
 
 TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
     "unit": (_cargo("--lib"), _tests("unit", "not soak", *_PARALLEL, paths=("tests/unit",))),
     "test": (
-        _cargo(),
         _tests("calm", "calm and not alone and not soak", *_PARALLEL, aside=True),
+        _cargo(),
         _tests("parallel", "not calm and not alone and not soak", *_PARALLEL, paths=_LABS),
         _tests("alone", "alone and not soak", paths=_LABS),
     ),
@@ -206,26 +208,29 @@ class Runner:
                 running.process.send_signal(signal.SIGINT)
 
     def run(self, parts: Sequence[Part], arguments: Sequence[str]) -> list[Figures]:
-        """Run the parts and return what each found; those that were never begun are absent."""
+        """Run the parts and return what each found, in their order; those that were never begun are absent."""
         found: list[Figures] = []
         talks = not _TALKS.isdisjoint(arguments)
         for part in parts:
+            found += self._ended(self._running) if part.alone else []
             if self.interrupted:
                 break
             if part.by_pytest or not arguments:
                 aside = part.aside and not talks
                 print(f"\n== {part.name}{' runs aside: its output follows' if aside else ''}", flush=True)
                 self._running.append(_Running(part, arguments, aside=aside))
-                found += [] if aside else self._ended()
-        return found + self._ended()
+                found += [] if aside else self._ended(self._running[-1:])
+        found += self._ended(self._running)
+        names = [part.name for part in parts]
+        return sorted(found, key=lambda one: names.index(one.part))
 
-    def _ended(self) -> list[Figures]:
-        """Wait for all that runs."""
+    def _ended(self, awaited: Sequence[_Running]) -> list[Figures]:
+        """Wait for these parts."""
         with ThreadPoolExecutor() as threads:
-            found = list(threads.map(_Running.found, self._running))
-        for running in self._running:
+            found = list(threads.map(_Running.found, awaited))
+        for running in awaited:
             running.close()
-        self._running.clear()
+        self._running = [running for running in self._running if running not in awaited]
         return found
 
 

@@ -61,9 +61,9 @@ def test_of_truth_has_one_try():
 """
 
 
-def part(name: str, script: str, *, aside: bool = False) -> Part:
+def part(name: str, script: str, *, aside: bool = False, alone: bool = False) -> Part:
     """A part that is run by a script in the place of pytest; its arguments follow."""
-    return Part(name, (sys.executable, "-c", script, "pytest"), aside=aside)
+    return Part(name, (sys.executable, "-c", script, "pytest"), aside=aside, alone=alone)
 
 
 def writing(**figures: int | list[str]) -> str:
@@ -162,24 +162,26 @@ while not all(map(os.path.exists, {others!r})):
 """
 
 
-def test_a_part_aside_runs_at_the_same_time_as_the_next_one_and_no_later(
+def test_a_part_aside_runs_at_the_same_time_as_the_next_ones_until_one_that_is_alone(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Each of two ends when the other has begun; the third one finds that the first has ended."""
-    first, second, ended = (tmp_path / name for name in ("first", "second", "ended"))
-    aside = f"{writing(passed=3)}; print('aside')\n{awaits(first, second)}\nopen({str(ended)!r}, 'w').close()"
-    beside = f"{writing(passed=2)}; print('beside')\n{awaits(second, first)}"
+    """The part aside and each of the two others end when the other has begun; the last part finds it ended."""
+    first, second, third, ended = (tmp_path / name for name in ("first", "second", "third", "ended"))
+    aside = f"{writing(passed=3)}; print('aside')\n{awaits(first, second, third)}\nopen({str(ended)!r}, 'w').close()"
+    engine = f"{writing(passed=2)}; print('engine')\n{awaits(second, first)}"
+    labs = f"{writing(passed=4)}; print('labs')\n{awaits(third, first)}"
     alone = f"{writing(passed=1)}; print('alone', os.path.exists({str(ended)!r}))"
-    parts = [part("unit", aside, aside=True), part("parallel", beside), part("alone", alone)]
-    found = Runner().run(parts, [])
+    parts = [part("unit", aside, aside=True), part("engine", engine), part("labs", labs)]
+    found = Runner().run([*parts, part("alone", alone, alone=True)], [])
     assert [(one.part, one.passed, one.failed) for one in found] == [
         ("unit", 3, 0),
-        ("parallel", 2, 0),
+        ("engine", 2, 0),
+        ("labs", 4, 0),
         ("alone", 1, 0),
     ]
-    # The output of the part aside comes in one piece, behind that of the other.
+    # The output of the part aside comes in one piece, behind that of the others.
     assert capfd.readouterr().out.split("\n") == [
-        *("", "== unit runs aside: its output follows", "", "== parallel", "beside"),
+        *("", "== unit runs aside: its output follows", "", "== engine", "engine", "", "== labs", "labs"),
         *("", "== unit", "aside", "", "== alone", "alone True", ""),
     ]
 
