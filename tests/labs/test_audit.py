@@ -14,6 +14,7 @@ from tests.labs.nat44 import with_rules
 
 import natgauge
 from natgauge.audits.audit import Audited
+from natgauge.audits.kit import examiner
 from natgauge.audits.kit.flows import Transport
 from natgauge.audits.kit.timers import TIMERS
 from natgauge.audits.requirements import requirements
@@ -29,6 +30,12 @@ def audited(dut: str | Path, folder: Path, **choices: Any) -> Audited:
 
 def verdicts(done: Audited) -> dict[tuple[str, str], str]:
     return {(one.key, one.transport): one.verdict for one in done.record.requirements}
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lab on one host delivers a frame at once or never, so that an audit need not wait long for a dropped frame."""
+    monkeypatch.setattr(examiner, "PATIENCE_SECONDS", 0.3)
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +81,7 @@ def test_tshark_reads_each_capture_without_a_warning(linux: Audited) -> None:
     assert [line for line in read.stderr.decode().splitlines() if "Running as user" not in line] == []
 
 
+@pytest.mark.usefixtures("impatient")
 def test_known_rule_sets_are_named(tmp_path: Path) -> None:
     """Random ports, a gateway that drops what nobody asked for, and one that drops ICMP errors."""
     rule, hook = 'oifname "$NG_OUTSIDE" masquerade random,fully-random', "type nat hook postrouting priority srcnat - 1"
@@ -124,6 +132,7 @@ def test_a_gateway_on_a_wire_is_audited_with_the_addresses_that_were_named(tmp_p
     assert found.record.device is None
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_gateway_that_forwards_nothing_is_not_seen_and_the_exit_status_is_that_of_the_level(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -89,10 +89,7 @@ def test_the_purposes_whose_programs_tests_see_are_those_that_their_targets_inst
     text = (ROOT / "Makefile").read_text()
     seen = re.search(r"^LISTED := .*tools\.listed_programs (.+) --$", text, re.MULTILINE)
     assert seen is not None
-    assert (
-        "$(STAMPS)/packages: tools/debian-packages.txt tools/install-packages\n\ttools/install-packages build run"
-        in text
-    )
+    assert re.search(r"^\$\(STAMPS\)/packages: .*\n\ttools/install-packages build run$", text, re.MULTILINE)
     assert seen[1].split() == ["build", "run", "test"]
     targets = re.findall(r"^\S+: (.*)\n\t\$\(LISTED\)", text, re.MULTILINE)
     assert len(targets) == 3
