@@ -61,10 +61,22 @@ def stun_server(folder: Path) -> Iterator[None]:
     with log.open("wb") as out:
         server = subprocess.Popen(["ip", "netns", "exec", OUTSIDE, "turnserver", *listening, *options], stdout=out)
     try:
+        # A client whose first request is not answered waits ten seconds.
+        for _ in range(100):
+            if listens():
+                break
+            time.sleep(0.1)
         yield
     finally:
         server.terminate()
         server.wait()
+
+
+def listens() -> bool:
+    """Whether the server listens at both addresses and both ports."""
+    command = ["ip", "netns", "exec", OUTSIDE, "ss", "-Hlun"]
+    sockets = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return all(f"{address}:{port}" in sockets for address in (SERVER, ALTERNATE) for port in (3478, 3479))
 
 
 def discovered(folder: Path) -> tuple[str, str]:

@@ -74,7 +74,7 @@ EVERY_TENTH: Final = ", ".join(
 ITS_PORTS: Final = "8192-9215"
 
 
-@on(pytest.mark.soak)
+@on()
 @pytest.mark.parametrize(
     ("direction", "hook", "fault", "counted_as"),
     [
@@ -126,7 +126,7 @@ def test_each_frame_that_a_relay_treats_wrongly_is_found(
     assert other.received_frames == other.offered_frames
 
 
-@on()
+@on(pytest.mark.soak)
 @pytest.mark.slow("finds one of 1,000 subscribers with a trial for each half")
 def test_a_subscriber_that_a_relay_has_forgotten_is_named(measured: Measured) -> None:
     bench, measurer, _ = measured
