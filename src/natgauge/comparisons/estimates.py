@@ -57,14 +57,13 @@ def estimate_of(
 ) -> RatioEstimate:
     """Return the estimate for one gateway and quantity; arguments as in `judge`.
 
-    If a limit leaves an end of the interval open, the ratio is unknown and the verdict is undecided. `above` is then
-    never False, because the cost may exceed what was allowed.
+    If a limit leaves an end of the interval open, the ratio is unknown, and the known end decides the verdict. An open
+    upper end never makes `above` False, because the cost may exceed what was allowed.
     """
     above = _above(estimate, margin_of(bias), goal)
     if estimate is not None and subject.limits and not 0 < estimate.lower <= estimate.upper < math.inf:
         ratio = half_width = None
-        verdict, text = _open(subject, estimate)
-        above = above or None
+        verdict, text = _open(subject, estimate, margin_of(bias))
     else:
         ratio = None if estimate is None else estimate.value
         half_width = None if estimate is None else estimate.half_width
@@ -89,16 +88,21 @@ def is_decided(estimate: RatioEstimate, goal: ComparisonGoal) -> bool:
     return estimate.verdict != "undecided" and estimate.half_width is not None and estimate.half_width <= goal.resolve
 
 
-def _open(subject: Subject, estimate: MedianEstimate) -> tuple[CostVerdict, str]:
-    """Return the verdict on a ratio with one known end, or none."""
-    if estimate.lower > 0:
-        known = f"its cost is at least {estimate.lower:.3g} times the baseline's"
+def _open(subject: Subject, estimate: MedianEstimate, margin: float) -> tuple[CostVerdict, str]:
+    """Return the verdict on a ratio with one known end, or none; margin as of `margin_of`."""
+    verdict: CostVerdict = "undecided"
+    if estimate.lower > margin:
+        verdict, known = "costs more", f" costs at least {_percent(estimate.lower - 1)} more"
+    elif estimate.upper < 1 / margin:
+        verdict, known = "costs less", f" costs at least {_percent(1 - estimate.upper)} less"
+    elif estimate.lower > 0:
+        known = f": its cost is at least {estimate.lower:.3g} times the baseline's"
     elif estimate.upper < math.inf:
-        known = f"its cost is at most {estimate.upper:.3g} times the baseline's"
+        known = f": its cost is at most {estimate.upper:.3g} times the baseline's"
     else:
-        known = "the ratio of costs is unknown"
+        known = ": the ratio of costs is unknown"
     why = "; ".join(limit.text for limit in subject.limits)
-    return "undecided", f"{FRAME_OF[subject.quantity]}: {subject.gateway}: {known}: {why}"
+    return verdict, f"{FRAME_OF[subject.quantity]}: {subject.gateway}{known}: {why}"
 
 
 def judge(

@@ -431,7 +431,9 @@ def _excludes_1(estimate: RatioEstimate) -> bool:
 def _compared(record: ComparisonRecord, estimate: RatioEstimate) -> Sentence:
     gateway, what = record.gateway(estimate.gateway), FRAME_OF[estimate.quantity]
     if estimate.ratio is None or not estimate.is_bounded:
-        return Sentence(f"Cannot tell: {estimate.text}.", "cannot tell")
+        if estimate.verdict == "undecided":
+            return Sentence(f"Cannot tell: {estimate.text}.", "cannot tell")
+        return Sentence(_capital(f"{estimate.text}."), "seen")
     low, high = estimate.low or 0.0, estimate.high or math.inf
     level = f"{math.floor(100 * estimate.level)} % interval"
     devices = (gateway.devices, record.baseline.devices)
