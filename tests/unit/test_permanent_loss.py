@@ -149,7 +149,7 @@ class _LosesMoreInPhase1(Gateway):
 
 
 def test_a_phase_1_that_loses_more_than_it_must_is_not_counted() -> None:
-    with pytest.raises(BrokenError, match=r"^frame-loss: phase 1 could not establish the connections: phase 1: 500 of"):
+    with pytest.raises(BrokenError, match=r"^frame-loss: phase 1 could not .*: phase 1: 500 of"):
         measure(frame_loss, _LosesMoreInPhase1(), full_rate=1e6)
 
 

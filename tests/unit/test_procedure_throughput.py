@@ -18,6 +18,7 @@ from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.phase1 import SAFE_SHARE
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.throughput import PROCEDURE, ThroughputSettings
+from natgauge.trial_evidence import TrialEvidence
 
 N = 10_000
 
@@ -131,12 +132,31 @@ def test_a_table_too_small_is_told_and_no_rate_is_claimed() -> None:
         assert any("phase 1 could not establish the connections" in note.text for note in result.notes)
 
 
-def test_a_phase_1_that_never_works_ends_the_measurement() -> None:
+def test_a_phase_1_that_never_works_is_no_rate_of_0() -> None:
+    """Nothing is known of phase 2, so its rate is not 0."""
     gateway = Gateway(establishes=10.0)
-    result = measure(gateway, connection_rate=800_000.0)
-    assert (result.summary.median, result.limited_by) == (0, "device")
+    with pytest.raises(BrokenError, match=r"no rate of phase 2 could be judged: phase 1: .* a lower --connection-rate"):
+        measure(gateway, connection_rate=800_000.0)
     assert len(gateway.plans) == 5
-    assert result.trials == {"PASS": 0, "FAIL": 0, "INVALID": 5, "COLLAPSED": 0}
+
+
+class Losing(Gateway):
+    """It loses one frame of phase 1 in five trials in a row, and none before or after."""
+
+    __slots__ = ()
+
+    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+        found = super()._trial(plan)
+        if not 16 <= len(self.plans) <= 20:
+            return found
+        return replace(found, phase1=replace(found.phase1, received=found.phase1.received - 1), stored=found.stored - 1)
+
+
+@pytest.mark.parametrize("search", ["binary", "mlrsearch"])
+def test_a_phase_1_that_fails_for_a_while_leaves_the_other_repetitions_their_rate(search: str) -> None:
+    result = measure(Losing(forwards=300_000), connection_rate=400_000.0, repeat=3, search=search)
+    assert result.summary.minimum == pytest.approx(300_000, rel=0.02)
+    assert any(note.word == "ended early" for note in result.notes)
 
 
 @pytest.mark.parametrize("seed", range(5))

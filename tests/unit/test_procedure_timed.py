@@ -21,6 +21,7 @@ from natgauge.records.doubts import find
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
+from natgauge.words import Placement
 
 N = 1000
 US = 1e-6
@@ -28,7 +29,7 @@ VARIATION = frozenset({Ability.VARIATION})
 
 
 def measure(metric: ModuleType, gateway: Gateway, **others: Any) -> MeasurementResult:
-    given = {"repeat": 1, "connection_rate": 1e5, "throughput_rate": 1e5, "trial_seconds": 0.1, **others}
+    given = {"repeat": 1, "connection_rate": 1e5, "throughput_rate": 1e5, "trial_seconds": 2.0, **others}
     result: MeasurementResult = metric.PROCEDURE.measure(
         gateway, metric.PROCEDURE.settings(connections=N, placement=gateway.placement, **given)
     )
@@ -198,6 +199,16 @@ def test_a_trial_with_stalls_counts_where_all_others_say_nothing_for_another_rea
     assert result.figures["worst_case_latency_without_stalls_us"].median == pytest.approx(10)
     (doubt,) = stalls_doubt(result)
     assert "in the only trial that measured the device: worst_case_latency_us_from_initiator is 2.5e+04, and" in doubt
+
+
+@pytest.mark.parametrize(
+    ("placement", "seconds", "doubts"), [("isolated", 0.5, 1), ("isolated", 2.0, 0), ("shared", 0.5, 0)]
+)
+def test_trials_so_short_that_an_unseen_stall_can_be_the_percentile_are_doubted(
+    placement: Placement, seconds: float, doubts: int
+) -> None:
+    result = measure(latency, Gateway(placement=placement), trial_seconds=seconds)
+    assert sum("shorter than 2 ms, which is not seen" in text for text in stalls_doubt(result)) == doubts
 
 
 def test_frames_above_a_percentile_do_not_move_it_but_an_extreme() -> None:

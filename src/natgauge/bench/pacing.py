@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, TrialOutcome, TrialPlan
+from natgauge.measurer import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE
 from natgauge.trial_evidence import STALL_BOUND_SECONDS
 from natgauge.words import Placement
@@ -26,8 +26,6 @@ HELD_UP: Final = 1.5
 CATCH_UP_PERCENT: Final = 125
 #: The same for a phase 1 that only prepares, at half of the device's capacity: its last frame may be late.
 PREPARING_CATCH_UP_PERCENT: Final = 150
-#: Softirqs may use a device's core for 2 ms, so a shorter stall cannot be distinguished from the device's work.
-LEAST_WATCHED_SECONDS: Final = 0.002
 #: Least bound of the engine, in seconds: the timer interrupt is no stall.
 LEAST_STALL_SECONDS: Final = 10e-6
 

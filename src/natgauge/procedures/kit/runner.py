@@ -217,4 +217,4 @@ def refuse_contradiction(metric: str, plan: TrialPlan, outcome: TrialOutcome) ->
 
 
 class GoneError(BrokenError):
-    """The device collapsed and did not come back, before anything could be said of it."""
+    """Nothing can be said of the device: it collapsed and did not come back, or establishes the connections no more."""

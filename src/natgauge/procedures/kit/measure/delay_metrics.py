@@ -20,14 +20,24 @@ from typing import Final, NamedTuple, TypeVar
 from natgauge.errors import BrokenError
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Shares, shares
-from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, Ability, Delays, Direction, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import (
+    BATCH_SECONDS,
+    LEAST_WATCHED_SECONDS,
+    MOST_TOGETHER,
+    Ability,
+    Delays,
+    Direction,
+    TrialOutcome,
+    TrialPlan,
+    Verdict,
+)
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.result.delay_statistics import BUCKET_WIDTH, without_slowest
+from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE, BUCKET_WIDTH, without_slowest
 from natgauge.procedures.kit.result.frame_counts import lost_share, worst
 from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_note
 from natgauge.procedures.kit.result.results import Measurement, Row
@@ -207,6 +217,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
             Note("throughput", f"100 % is {self.throughput:.0f} frames/s {self.settings.each_direction}"),
             self._own_note(),
             *self._together_note(),
+            *self._unseen_stalls_note(),
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 8219 section 7"),
             *tolerance_note(self.settings.loss_tolerance),
         ]
@@ -253,6 +264,19 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         text = (
             f"at {100 * share:.4g} % of the throughput {_percent(_stalled_share(outcome))} of the timed frames were "
             f"due while a core was stalled, in {trial}: {how_far}"
+        )
+        return [Note("frames in stalls", text)]
+
+    def _unseen_stalls_note(self) -> list[Note]:
+        """Return a note on stalls that are too short to be seen, but long enough for the 99.9th percentile."""
+        least = LEAST_WATCHED_SECONDS / ABOVE_WORST_CASE
+        # In the sender's own context nothing is sent during a stall, so it delays only frames that left together.
+        if self.settings.placement == "shared" or self.settings.trial_seconds >= least * (1 - 1e-9):
+            return []
+        text = (
+            f"in trials of {self.settings.trial_seconds:g} s one stall of the device's core shorter than "
+            f"{LEAST_WATCHED_SECONDS * 1e3:g} ms, which is not seen, can be the whole 99.9th percentile; "
+            f"trials of {least:g} s or more (--trial-seconds) prevent that"
         )
         return [Note("frames in stalls", text)]
 

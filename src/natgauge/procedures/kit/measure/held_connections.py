@@ -21,7 +21,7 @@ from natgauge.procedures.kit.result.frame_counts import forwarding_rate
 from natgauge.procedures.kit.result.results import Attempt, Measurement, MeasurementResult, Row, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
-from natgauge.procedures.kit.search.binary_search import search
+from natgauge.procedures.kit.search.binary_search import FULL, search
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
 from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, search_plan
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
@@ -61,14 +61,14 @@ class HeldConnections(Repetitions[Phase1T]):
         """Run one trial, with a slower phase 1 where that has proven too fast.
 
         Raises:
-            BrokenError: phase 1 cannot establish the connections.
+            UnpreparableError: phase 1 cannot establish the connections.
             NatgaugeError: the trial could not be run at all.
         """
         slowed = replace(plan, phase1_rate=min(plan.phase1_rate, self.preparation.rate))
         trial = self.runner.run(slowed, load, bounds, self.judged)
         outcome = self.preparation.judge(trial)
         if self.preparation.hopeless:
-            raise BrokenError(f"{self.runner.metric}: phase 1 could not establish the connections: {trial.reason}")
+            raise UnpreparableError(self.runner.metric, self.preparation, trial)
         return outcome
 
     def judged(self, outcome: TrialOutcome) -> TrialOutcome:
@@ -210,12 +210,18 @@ class HeldRate(SearchedRate[SearchT]):
         """Return the further figures that belong to the rate."""
 
     def search_once(self, known: float | None) -> Measurement:
-        """Search once; where phase 1 fails at every rate, the reason is part of the result."""
+        """Search once; where the table is too small for the connections, the answer is 0.
+
+        Raises:
+            UnpreparableError: phase 1 fails for another reason, so nothing is known of phase 2.
+        """
         self.judged = []
         try:
             repetition = self.searched(known)
         except UnpreparableError as failure:
-            repetition = _given_up(failure.outcome, self.judged, self.preparation)
+            if failure.outcome.limited_by not in FULL:
+                raise
+            repetition = _given_up(failure, self.judged)
         return replace(repetition, figures={**self.figures(repetition.value), **repetition.figures})
 
     def searched(self, known: float | None) -> Measurement:
@@ -253,7 +259,7 @@ class HeldRate(SearchedRate[SearchT]):
         judged = self.preparation.judge(outcome)
         self.judged.append(Attempt(rate, seconds < self.settings.phase2_seconds, judged))
         if self.preparation.hopeless:
-            raise UnpreparableError(outcome)
+            raise UnpreparableError(self.runner.metric, self.preparation, outcome)
         return judged
 
     def _probe(self, rate: float, short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
@@ -261,13 +267,10 @@ class HeldRate(SearchedRate[SearchT]):
         return self.trial(rate, probe_seconds(seconds) if short else seconds, bounds)
 
 
-def _given_up(outcome: TrialOutcome, attempts: list[Attempt], preparation: Preparation) -> Measurement:
-    text = (
-        f"phase 1 could not establish the connections, at {preparation.rate:.0f} connections/s at last, "
-        f"so no rate of phase 2 could be judged: {outcome.reason}"
-    )
-    limit = outcome.limited_by or "device"
-    return Measurement(0.0, None, limit, verdict_counts(attempts), tuple(attempts), notes=(Note("phase 1", text),))
+def _given_up(failure: UnpreparableError, attempts: list[Attempt]) -> Measurement:
+    """Return the answer 0 of a device whose table is too small for the connections."""
+    limit, note = failure.outcome.limited_by or "table", Note("phase 1", str(failure))
+    return Measurement(0.0, None, limit, verdict_counts(attempts), tuple(attempts), notes=(note,))
 
 
 def probe_seconds(trial_seconds: float) -> float:

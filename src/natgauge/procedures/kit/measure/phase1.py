@@ -22,7 +22,7 @@ from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.prerequisite import inner, measure_first
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.runner import GoneError, TrialRunner
 from natgauge.procedures.kit.search.binary_search import FULL
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
 from natgauge.procedures.kit.search.permanent_loss import HIGHEST_FIGURE, SHARE_FIGURE, no_more_than
@@ -79,11 +79,20 @@ class Phase1Settings(TrialSettings):
         return {**super().parameters(), "connection_rate_timeout_seconds": limit}
 
 
-class UnpreparableError(Exception):
-    """Phase 1 cannot establish the connections; the outcome of the last trial says why."""
+class UnpreparableError(GoneError):
+    """Phase 1 cannot establish the connections, so nothing is known of phase 2.
 
-    def __init__(self, outcome: TrialOutcome) -> None:
-        super().__init__(outcome.reason)
+    Attributes:
+        outcome: the outcome of the last trial, which says why.
+    """
+
+    def __init__(self, metric: str, preparation: Preparation, outcome: TrialOutcome) -> None:
+        mend = "; give a lower --connection-rate, or a --loss-tolerance if the device loses such a share at every rate"
+        super().__init__(
+            f"{metric}: phase 1 could not establish the connections (failed in a row: {preparation.failures}, at "
+            f"{preparation.rate:.0f} connections/s at last), so no rate of phase 2 could be judged: {outcome.reason}"
+            f"{'' if outcome.limited_by in FULL else mend}"
+        )
         self.outcome = outcome
 
 
@@ -115,7 +124,7 @@ class Preparation:
     def judge(self, outcome: TrialOutcome) -> TrialOutcome:
         """Take a failed phase 1 out of the count, and slow down for the next trial."""
         if outcome.verdict is not Verdict.FAIL or outcome.failed_phase != 1:
-            self.failures = 0
+            self.failures, self.hopeless = 0, False
             return outcome
         if self.unavoidable and outcome.limited_by == "device" and no_more_than(outcome.phase1, self.unavoidable):
             self.failures = 0
