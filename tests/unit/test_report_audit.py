@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,19 @@ def test_a_record_is_read_as_it_was_written() -> None:
 
 def test_the_text_has_classes_verdicts_and_counts() -> None:
     text = audit.text(record(requirement(), requirement("REQ-9", "fails", measured="not delivered")))
-    assert "UDP  endpoint-independent  not seen" in text
-    assert "RFC 4787 REQ-9  MUST   udp        fails    not delivered" in text
-    assert "2 verdicts: 1 meets, 1 fails; 1 of the failed ones are MUST" in text
+    first, second, *_ = text.splitlines()
+    assert first == "mine meets 1 of 2 requirements that were examined."
+    assert second == "It fails 1 of level MUST: RFC4787-REQ-9 (udp)."
+    assert "RFC 4787 REQ-9   MUST        udp    fails         not delivered" in text
+    assert "UDP: mapping endpoint-independent, filtering not seen" in text
+    assert text.endswith("Evidence: results/1")
+
+
+def test_sentences_of_a_table_have_the_rest_of_the_line() -> None:
+    measured = "all flows of all inside hosts had one outside address"
+    text = audit.text(record(*(requirement(f"REQ-{number}", measured=measured) for number in range(9))), 80)
+    assert re.search(r"meets  all flows of all inside hosts had one\n {30,}outside address\n", text)
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_declaration_that_differs_is_shown_beside_the_verdict() -> None:

@@ -59,6 +59,7 @@ def command(dut: str, results: Path, as_json: bool, **choices: Any) -> int:
         click.echo(json.dumps(audited.record.document(), allow_nan=False))
     else:
         from natgauge.reports.audit import text
+        from natgauge.tables import columns
 
-        click.echo(text(audited.record))
+        click.echo(text(audited.record, columns()))
     return audited.exit_status

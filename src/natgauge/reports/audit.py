@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from natgauge.records.audit import AuditRecord, BehaviourClasses
+from natgauge.reports.answers import of_audit
 from natgauge.reports.sheet import Sheet, SheetRow
-from natgauge.tables import aligned
+from natgauge.reports.text import answered
 
 #: Classes of behaviour, in the order of the tables.
 CLASSES: Final = tuple(BehaviourClasses.model_fields)
 
 
-def text(record: AuditRecord) -> str:
-    """Return the classes by transport, the verdicts with what was measured, and their number."""
-    return "\n".join(_lines(record))
+def text(record: AuditRecord, width: int | None = None) -> str:
+    """Return the number of requirements that the gateway meets, the verdicts, and the classes of behaviour.
+
+    Args:
+        record: the audit.
+        width: most characters of a line; None = any.
+    """
+    return f"{answered(of_audit(record), sheet(record), width)}\nEvidence: {record.results}"
 
 
 def sheet(record: AuditRecord) -> Sheet:
@@ -33,25 +38,6 @@ def sheet(record: AuditRecord) -> Sheet:
         for transport, seen in record.classes.items()
     )
     return Sheet(tuple(lines), tuple(classes))
-
-
-def _lines(record: AuditRecord) -> Iterator[str]:
-    yield f"{record.gateway}: {record.title}"
-    rows = [("", "mapping", "filtering", "ports", "hairpinning")]
-    for transport, seen in record.classes.items():
-        named = (seen.mapping, seen.filtering, seen.ports, seen.hairpinning)
-        rows.append((transport.upper(), *(word or "not seen" for word in named)))  # type: ignore[arg-type] # four
-    yield from (f"  {line}" for line in aligned(rows))
-    yield ""
-    head, *others = sheet(record).lines
-    verdicts = [("requirement", *head.cells), *((row.heading, *row.cells) for row in others)]
-    yield from (f"  {line}" for line in aligned(verdicts))
-    yield ""
-    counts = Counter(one.verdict for one in record.requirements)
-    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    musts = len(record.failed(level="must"))
-    yield f"{len(record.requirements)} verdicts: {summary}; {musts} of the failed ones are MUST"
-    yield f"  Evidence: {record.results}"
 
 
 def chart(records: Sequence[AuditRecord]) -> Sheet:

@@ -7,7 +7,8 @@ Columns that do not fit into one table follow in further tables, each with the r
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import zip_longest
 from typing import Final
 
 from natgauge.reports.sheet import Sheet, SheetRow
@@ -39,17 +40,20 @@ def plain(shown: Sheet, width: int = WIDTH, indent: int = _INDENT) -> str:
         width: most characters of a line, at least 50.
         indent: blanks before each line of a table.
     """
-    widths = _widths(shown.lines)
+    natural = _widths(shown.lines, most=width)
+    widths = [min(_CELL, each) for each in natural]
     label = _label(shown)
     room = width - indent - sum(column + _APART for column in widths)
     if room >= min(label, _LEAST_LABEL):
         label = min(label, room)
         parts = [(0, len(widths))]
+        # Sentences are in the last column; the others do not need the rest of the room.
+        widths[-1] = min(natural[-1], widths[-1] + room - label)
     else:
         label = min(label, width // 3)
         parts = _parts(widths, width - indent - label, _APART)
     return _pieces(
-        shown, parts, lambda first, last: _unframed(shown.lines, slice(first, last), label, width, indent), width=width
+        shown, parts, lambda first, last: _unframed(shown.lines, slice(first, last), [label, *widths], indent), width
     )
 
 
@@ -68,26 +72,32 @@ def _pieces(
     return "\n".join(text).rstrip("\n")
 
 
-def _unframed(lines: Sequence[SheetRow], part: slice, label: int, width: int, indent: int) -> Iterator[str]:
-    widths = _widths(lines)[part]
+def _unframed(lines: Sequence[SheetRow], part: slice, widths: Sequence[int], indent: int) -> Iterator[str]:
+    label, *cells = widths
+    own = [label, *cells[part]]
+    left = {column for column, width in enumerate(own) if column == 0 or width > _CELL}
     for line in lines:
         if not line.cells:
             yield ""
-            yield from textwrap.wrap(line.heading, width - indent, initial_indent=" " * indent)
+            yield from textwrap.wrap(line.heading, sum(own) + _APART * len(own), initial_indent=" " * indent)
             continue
         heads = textwrap.wrap(line.heading, label, subsequent_indent=" ")
-        cells = [textwrap.wrap(cell, column) for cell, column in zip(line.cells[part], widths, strict=True)]
-        for number in range(max(len(heads), *map(len, cells))):
-            parts = [f"{_at(cell, number):>{column + _APART}}" for cell, column in zip(cells, widths, strict=True)]
-            yield f"{'':{indent}}{_at(heads, number):<{label}}{''.join(parts)}".rstrip()
+        wrapped = [textwrap.wrap(cell, width) for cell, width in zip(line.cells[part], own[1:], strict=True)]
+        for texts in _padded([heads, *wrapped], own, left):
+            yield f"{'':{indent}}{(' ' * _APART).join(texts)}".rstrip()
+
+
+def _padded(cells: Sequence[Sequence[str]], widths: Sequence[int], left: Collection[int] = (0,)) -> Iterator[list[str]]:
+    """Yield the texts of each line of a row, padded to the widths; `left`: columns that are aligned to the left."""
+    for texts in zip_longest(*cells, fillvalue=""):
+        yield [
+            f"{text:{'<' if column in left else '>'}{width}}"
+            for column, (text, width) in enumerate(zip(texts, widths, strict=True))
+        ]
 
 
 def _label(shown: Sheet) -> int:
     return max(len(line.heading) for line in shown.lines if line.cells)
-
-
-def _at(parts: Sequence[str], number: int) -> str:
-    return parts[number] if number < len(parts) else ""
 
 
 def _parts(widths: Sequence[int], room: int, apart: int) -> list[tuple[int, int]]:
@@ -101,9 +111,9 @@ def _parts(widths: Sequence[int], room: int, apart: int) -> list[tuple[int, int]
     return [*parts, (first, len(widths))]
 
 
-def _widths(lines: Sequence[SheetRow]) -> list[int]:
+def _widths(lines: Sequence[SheetRow], most: int = _CELL) -> list[int]:
     rows = [line.cells for line in lines if line.cells]
-    return [min(_CELL, max(len(cells[column]) for cells in rows)) for column in range(len(rows[0]))]
+    return [min(most, max(len(cells[column]) for cells in rows)) for column in range(len(rows[0]))]
 
 
 def _framed(lines: Sequence[SheetRow], first: int, last: int, label: int) -> Iterator[str]:
@@ -124,12 +134,5 @@ def _rule(widths: Sequence[int], stroke: str) -> str:
 
 
 def _broken(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    """Yield the lines of a row; labels are left-aligned, cells right-aligned."""
     cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
-    for number in range(max(map(len, cells))):
-        parts = [_at(cell, number) for cell in cells]
-        label, *others = (
-            f"{part:<{width}}" if column == 0 else f"{part:>{width}}"
-            for column, (part, width) in enumerate(zip(parts, widths, strict=True))
-        )
-        yield "| " + " | ".join([label, *others]) + " |"
+    return ("| " + " | ".join(texts) + " |" for texts in _padded(cells, widths))
