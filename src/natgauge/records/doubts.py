@@ -204,7 +204,9 @@ def _trials(measured: MeasurementResult) -> Iterator[Note]:
         yield Note("disturbed trials", f"{measured.disturbed} of {total} trials were disturbed")
     contradictions = count_of(measured.notes, "contradictions")
     if contradictions:
-        text = f"{contradictions} loads passed and failed when they were tried again"
+        text = (
+            f"{contradictions} loads passed one trial and failed another; the majority counts (--json names each load)"
+        )
         yield Note("contradictions", text, contradictions)
 
 

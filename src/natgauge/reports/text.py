@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.measurer import Verdict
-from natgauge.notes import NoteWord, count_of
+from natgauge.notes import NoteWord
 from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
@@ -118,22 +118,8 @@ def _place(result: Result) -> Iterator[str]:
 
 
 def notes_of(result: Result, *, brief: bool = False) -> list[str]:
-    """Return the notes; several contradictions become one line.
-
-    Args:
-        result: the result.
-        brief: whether only notes on the device are returned.
-    """
-    if brief:
-        return [str(note) for note in result.notes if note.word in _ON_DEVICE]
-    contradictions = count_of(result.notes, "contradictions")
-    if contradictions < 2:
-        return list(map(str, result.notes))
-    text = (
-        f"{contradictions} contradictions: loads that passed and failed when they were tried again; the majority "
-        "counts (--json and the results folder name each)"
-    )
-    return [*(str(note) for note in result.notes if note.word != "contradictions"), text]
+    """Return the notes that are no doubts; with `brief` only those on the device."""
+    return [note.text for note in result.notes if note.word in _ON_DEVICE or not (brief or note.is_doubt)]
 
 
 def _series(result: Result, width: int | None) -> list[str]:
@@ -156,7 +142,8 @@ def _series(result: Result, width: int | None) -> list[str]:
     step = -(-len(series) // _MOST_ROWS)
     each = "" if step == 1 else f"; one in {step} of {len(series):,} rows, and the last"
     shown = series[::step] if (len(series) - 1) % step == 0 else [*series[::step], series[-1]]
-    lines = _series_lines(shown, None if width is None else width - len(_INDENT))
+    rows = series_rows(shown)
+    lines = fitted(rows, right=range(len(rows[0])), width=None if width is None else width - len(_INDENT))
     return [f"  Series{which}{each}{rates_of(series, result)}:", *(f"{_INDENT}{line}".rstrip() for line in lines)]
 
 
@@ -166,22 +153,17 @@ def rates_of(series: Sequence[SeriesRow], result: Result) -> str:
     return f" (rates: {unit_of_frames(result)})" if over_loads else ""
 
 
-def _series_lines(series: Sequence[SeriesRow], width: int | None) -> list[str]:
-    """Return aligned lines with a column for each name, in the order of first appearance."""
-    names = series_names(series)
-    heads = [name.replace("_", " ") for name in names]
-    cells = [heads, *([series_cell(row.get(name)) for name in names] for row in series)]
-    return fitted(cells, right=range(len(names)), width=width)
+def series_rows(series: Sequence[SeriesRow]) -> list[list[str]]:
+    """Return the heads of the columns of a series, in the order of first appearance, then its rows.
 
-
-def series_names(series: Sequence[SeriesRow]) -> list[str]:
-    """Return the names of a series' shown columns, in the order of first appearance; without single directions."""
-    return list(dict.fromkeys(name for row in series for name in row if not name.endswith(_DIRECTIONS)))
-
-
-def series_cell(value: Cell) -> str:
-    """Return the text of a series' cell."""
-    return "-" if value is None else printed(value, number)
+    Single directions are left out.
+    """
+    names = dict.fromkeys(name for row in series for name in row if not name.endswith(_DIRECTIONS))
+    cells = [[row.get(name) for name in names] for row in series]
+    return [
+        [name.replace("_", " ") for name in names],
+        *(["-" if cell is None else printed(cell, number) for cell in row] for row in cells),
+    ]
 
 
 def spread_of(result: Result) -> float | None:

@@ -204,10 +204,9 @@ def _series(result: Result) -> Iterator[dict[str, Any]]:
     """The rows of every repetition that has some."""
     for repetition, measured in enumerate(result.repetitions, start=1):
         if measured.series:
-            names = text.series_names(measured.series)
-            rows = [[text.series_cell(row.get(name)) for name in names] for row in measured.series]
+            head, *rows = text.series_rows(measured.series)
             title = f"Series of repetition {repetition}{text.rates_of(measured.series, result)}"
-            yield {"title": title, "head": [name.replace("_", " ") for name in names], "rows": rows}
+            yield {"title": title, "head": head, "rows": rows}
 
 
 def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
