@@ -6,11 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.made_comparisons import compared, estimate, gateway
 from tests.unit.made_results import made
 
 from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.scalability import Comparison
+from natgauge.records.comparison import Role
 from natgauge.records.measurement import Result
+from natgauge.reports.comparison import text as comparison_text
 from natgauge.reports.pivot import sheet as against_sheet
 from natgauge.reports.text import table
 
@@ -85,3 +88,21 @@ def test_a_half_that_the_tester_limited_may_be_faster() -> None:
 def test_without_comparable_halves_there_is_no_value_but_the_reason(halves: tuple[Result, ...], said: str) -> None:
     smallest, _ = of_chain(CHAIN, *halves)
     assert (smallest.value, smallest.doubt) == (None, said)
+
+
+def comparison(**places: Any) -> list[str]:
+    """Lines about the halves in a comparison of MAP-T, 500 ns, with both halves, 550 and 300 ns."""
+    kinds = ("map-t", "map-t-ce", "map-t-br")
+    roles: tuple[Role, ...] = ("baseline", "compared", "compared")
+    gateways = [gateway(kind, role, {"kind": kind, **places}) for kind, role in zip(kinds, roles, strict=True)]
+    control = gateway("map-t (A/A control)", "control", {"kind": "map-t"})
+    estimates = [estimate("map-t-ce"), estimate("map-t-br", 0.6, 0.59, 0.61, nanoseconds=300.0)]
+    record = compared(estimates, baseline="map-t", gateways=(*gateways, control))
+    return [line for line in comparison_text(record).splitlines() if "halves" in line]
+
+
+def test_a_comparison_has_the_sum_of_both_halves() -> None:
+    assert comparison() == [
+        "map-t, frame up: 500 ns; its halves map-t-ce and map-t-br take 550 + 300 = 850 ns.",
+    ]
+    assert comparison(cores_of_devices="each its own") == []

@@ -31,6 +31,11 @@ _ABOUT_PROVIDER: Final = _ABOUT | {
 }  # fmt: skip
 
 
+def kinds_of_halves(kind: object) -> tuple[str, str] | None:
+    """Return the kinds of the customers' half and of the provider's half of a chain; None = no such chain."""
+    return _HALVES.get(str(kind))
+
+
 def rows_of_halves(results: Sequence[Result]) -> list[DerivedRow]:
     """Return what both halves alone let expect of each chain among the results.
 
@@ -54,7 +59,7 @@ def _in_turns(result: Result, results: Sequence[Result]) -> Comparison:
 
 
 def _compare(result: Result, results: Sequence[Result], compute: Callable[[float, float], float]) -> Comparison:
-    kinds = _HALVES.get(str(result.parameter("kind")))
+    kinds = kinds_of_halves(result.parameter("kind"))
     if kinds is None or not result.unit.endswith("/s"):
         return Comparison()
     halves = []

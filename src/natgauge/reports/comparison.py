@@ -8,6 +8,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from natgauge.analysis.halves import kinds_of_halves
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
 from natgauge.reports.answers import of_comparison
@@ -90,8 +91,30 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     ]
     if of_tester:
         yield f"The tester's own part, which is subtracted: {', '.join(of_tester)}"
+    yield from _halves(record)
     yield from (str(note) for note in record.notes)
     yield from _rates(record)
+
+
+def _halves(record: ComparisonRecord) -> Iterator[str]:
+    """Yield the costs of both halves of a chain, where both were compared: on shared cores their times add up."""
+    costs = {(record.baseline.label, cost.quantity): cost.nanoseconds for cost in record.baseline_costs}
+    costs |= {(estimate.gateway, estimate.quantity): estimate.nanoseconds for estimate in record.estimates}
+    compared = [gateway for gateway in record.gateways if gateway.role != "control"]
+    for chain in compared:
+        kinds = kinds_of_halves(chain.parameters.get("kind")) or ()
+        halves = [one.label for kind in kinds for one in compared if one.parameters.get("kind") == kind]
+        if len(halves) != 2 or {chain.parameters.get("cores_of_devices")} != {None}:
+            continue
+        for quantity in dict.fromkeys(quantity for label, quantity in costs if label == chain.label):
+            whole, *parts = (costs.get((label, quantity)) for label in (chain.label, *halves))
+            if whole is not None and None not in parts:
+                sum_of = " + ".join(number(part, 0) for part in parts)
+                together = number(sum(part for part in parts if part), 0)
+                yield (
+                    f"{chain.label}, {FRAME_OF[quantity]}: {whole:,.0f} ns; its halves {' and '.join(halves)} take "
+                    f"{sum_of} = {together} ns"
+                )
 
 
 def csv_table(every: Sequence[ComparisonRecord]) -> str:
