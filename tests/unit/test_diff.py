@@ -85,8 +85,8 @@ def test_noise_that_may_hide_much_is_named_with_its_size() -> None:
     (line,) = diff([result(wide)], [result([950.0] * 4)]).lines
     assert line.outcome == "no difference seen"
     assert line.why == (
-        "there may be a fall of up to 14% or a rise of up to 19%, for repetitions spread over 30% of their median in "
-        "the first run and 0% in the second"
+        "a fall of up to 14% or a rise of up to 19% is possible, because repetitions differ by 30% of their median in "
+        "the first run and by 0% in the second"
     )
     (line,) = diff([result([949.0, 950.0, 951.0, 952.0])], [result([948.0, 950.0, 951.0, 953.0])]).lines
     assert (line.outcome, line.why) == ("no difference seen", "")
@@ -189,7 +189,7 @@ def test_set_ups_that_differ_are_refused_by_name_and_allowed_when_asked_for() ->
     for about in ("kernel", "place"):
         allowed = diff([first], [second], about=[about])
         assert allowed.exit_status == 1
-        assert "differs as asked: kernel 6.1 against 6.18" in text(allowed)
+        assert "differs as requested: kernel 6.1 against 6.18" in text(allowed)
     with pytest.raises(UsageError, match="'kernle'"):
         diff([first], [second], about=["kernle"])
 

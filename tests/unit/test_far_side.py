@@ -137,10 +137,10 @@ ALONE: dict[str, Any] = {"server_version": "Knot 3.2", "server_alone": 80_000.0,
     ("change", "words"),
     [
         ({}, "without the device it answered up to 80,000 queries/s, and this is 75% of that"),
-        ({"server_alone": None}, "what it does without the device was not measured"),
+        ({"server_alone": None}, "its own highest rate was not measured"),
         (
             {"placement": "shared", "server_alone": None},
-            "what it does without the device was not measured, and its cores did the device's work on the way back",
+            "its own highest rate was not measured, and its cores did the device's work on the way back",
         ),
     ],
 )

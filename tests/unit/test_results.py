@@ -197,8 +197,8 @@ def test_a_result_without_doubts_has_none() -> None:
     [
         ([100.0], {}, "single repetition", "single repetition"),
         ([100.0, 95.5], {"error": 3.0}, None, ""),
-        ([103.0, 100.0, 97.5], {"error": 3.0}, "wide spread", "spread over 5.5% of their median"),
-        ([100.0, 94.0], {}, "wide spread", "farther from each other than the errors of their searches: 100, 94"),
+        ([103.0, 100.0, 97.5], {"error": 3.0}, "wide spread", "differ by 5.5% of their median"),
+        ([100.0, 94.0], {}, "wide spread", "which is more than the errors of their searches explain: 100, 94"),
         ([100.0, 106.0, 100.0], {}, "wide spread", "6.0%"),
         ([100.0, 93.0, 100.0], {}, "wide spread", "7.0%"),
         ([0.0, 0.0, 5.0], {}, "wide spread", "median"),
@@ -317,7 +317,7 @@ def test_a_dip_that_only_some_repetitions_fall_into_is_a_finding() -> None:
     assert low < 199_000
     assert min(high) > 205_000
     assert "wide spread" in words(found)
-    says = f"farther from each other than the errors of their searches: {low:,.6g}"
+    says = f"which is more than the errors of their searches explain: {low:,.6g}"
     assert says in next(doubt.text for doubt in found.doubts if doubt.word == "wide spread")
     assert says in verdict(found)
 

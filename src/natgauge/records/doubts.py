@@ -153,9 +153,9 @@ def _repetitions(measured: MeasurementResult) -> Iterator[Note]:
     disagree = _disagree(measured.measurements)
     if disagree or spread > WIDE * abs(summary.median):
         share = f"{spread / abs(summary.median):.1%}" if summary.median else "more than all"
-        values = ", ".join(f"{value:,.6g}" if value % 1 else f"{value:,.0f}" for value in summary.repetitions)
-        beyond = f", farther from each other than the errors of their searches: {values}" if disagree else ""
-        yield Note("wide spread", f"repetitions spread over {share} of their median{beyond}")
+        values = ", ".join(f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.6g}" for value in summary.repetitions)
+        beyond = f", which is more than the errors of their searches explain: {values}" if disagree else ""
+        yield Note("wide spread", f"repetitions differ by {share} of their median{beyond}")
 
 
 def _autocorrelated(measured: MeasurementResult) -> Iterator[Note]:
@@ -164,7 +164,7 @@ def _autocorrelated(measured: MeasurementResult) -> Iterator[Note]:
     if are_autocorrelated(values):
         text = (
             f"repetitions resemble the ones before them (lag-1 autocorrelation {autocorrelation(values):.2f}); the "
-            "interval of the median takes them for independent, and is too narrow"
+            "interval of the median assumes that they are independent, and is too narrow"
         )
         yield Note("autocorrelated", text)
 
@@ -265,7 +265,7 @@ def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Not
     if name == TESTER:
         return
     version, rate = parameters.get("server_version") or name, parameters.get("server_alone")
-    text, share = "what it does without the device was not measured", None
+    text, share = "its own highest rate was not measured", None
     if isinstance(rate, int | float):
         share = measured.summary.median / rate
         text = f"without the device it answered up to {rate:,.0f} queries/s, and this is {share:.0%} of that"
@@ -298,7 +298,7 @@ def _foreign(parameters: Parameters) -> Iterator[Note]:
             if parameters.get("table_size")
             else " and may have been full, because its limit was not stated (--table-size)"
         )
-        work = "to forget those is work that a rate has in it: an --empty-command or --fresh-trials wait leaves it out"
+        work = "a rate includes the work of forgetting them; --empty-command or --fresh-trials wait excludes it"
         text = f"all connections were new, but the device's table held {held}{full}; {work}"
         yield Note("table not emptied", text)
 
@@ -315,8 +315,8 @@ def _link(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]
     for port, flow in zip(ports, flows, strict=False):
         if flow not in ("off", "not known"):
             text = (
-                f"flow control is on at {port} ({flow}): what the device has no room for waits instead of being lost; "
-                f"run: ethtool -A {port} autoneg off rx off tx off"
+                f"flow control is on at {port} ({flow}): frames that the device has no room for wait instead of being "
+                f"lost; run: ethtool -A {port} autoneg off rx off tx off"
             )
             yield Note("flow control", text)
 
@@ -330,7 +330,7 @@ def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iter
     rate = _frames_per_second(measured)
     near = measured.unit in ("connections/s", "frames/s") and rate >= NEAR_TOP * top
     share = f"; the result is {rate / top:.0%} of it and may be the tester's" if near else ""
-    text = f"what the tester can do on these ports is not known; no more than {top:,.0f} frames/s were tried{share}"
+    text = f"the tester's highest rate on these ports is not known; at most {top:,.0f} frames/s were tried{share}"
     yield Note("tester unknown", text, grade="answer" if near else "information")
 
 

@@ -161,15 +161,15 @@ def _contrasted(pair: Pair, contrast: Contrast, margin: float) -> MetricDifferen
     return MetricDifference(pair, contrast, outcome, "", "", sitting)
 
 
-_EMULATED: Final = "an emulated machine shows that a device works, and its figures are held against nothing"
+_EMULATED: Final = "an emulated machine shows that a device works, and its figures are not compared"
 #: Sentence for repetitions that do not sample the differences between runs.
 _REMEDY: Final = (
-    "the interval says nothing of how far runs of one gateway lie from one another; measure both in one campaign, "
-    "whose repetitions take turns, or say how far runs may differ: --margin"
+    "the interval does not cover the differences between runs of one gateway; measure both in one campaign, whose "
+    "repetitions alternate, or state how far runs may differ: --margin"
 )
 _SITTING: Final[dict[Sitting, str]] = {
-    "one lab each": f"repetitions of one of the results, or of both, share one lab, and {_REMEDY}",
-    "one sitting each": f"each result was measured at a time of its own, and {_REMEDY}",
+    "one lab each": f"repetitions of one or both results share one lab, and {_REMEDY}",
+    "one sitting each": f"the results were measured at different times, and {_REMEDY}",
 }
 
 
@@ -204,9 +204,9 @@ def _hidden(pair: Pair, contrast: Contrast) -> str:
         return ""
     spreads = [(result.maximum - result.minimum) / result.median for result in (pair.first, pair.second)]
     return (
-        f"there may be a fall of up to {max(0.0, 1 - contrast.interval.lower):.0%} or a rise of up to "
-        f"{max(0.0, contrast.interval.upper - 1):.0%}, for repetitions spread over {spreads[0]:.0%} of their median in "
-        f"the first run and {spreads[1]:.0%} in the second"
+        f"a fall of up to {max(0.0, 1 - contrast.interval.lower):.0%} or a rise of up to "
+        f"{max(0.0, contrast.interval.upper - 1):.0%} is possible, because repetitions differ by {spreads[0]:.0%} of "
+        f"their median in the first run and by {spreads[1]:.0%} in the second"
     )
 
 
@@ -262,7 +262,7 @@ def interval_of(contrast: Contrast) -> str:
 
 def _reasons(line: MetricDifference) -> list[str]:
     sentences = [f"{line.outcome}: {line.why}"] if line.why else []
-    sentences += [f"differs as asked: {difference}" for difference in line.pair.about]
+    sentences += [f"differs as requested: {difference}" for difference in line.pair.about]
     for where, result in (("first", line.pair.first), ("second", line.pair.second)):
         if result.doubts:
             sentences.append(f"doubts of the {where}: {doubt_words(result)}")

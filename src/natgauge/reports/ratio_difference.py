@@ -148,7 +148,7 @@ def text(difference: RatioDifference, width: int | None = None) -> str:
     lines = fitted([_HEAD, *(_row(line) for line in difference.lines)], right=(2, 3, 4, 5), width=width)
     for at, line in enumerate(difference.lines, start=1):
         lines += [f"Line {at}: {line.outcome}: {line.why}."] if line.why else []
-        lines += [f"Line {at}: differs as asked: {difference}." for difference in line.change.about]
+        lines += [f"Line {at}: differs as requested: {difference}." for difference in line.change.about]
     for which, missing in (("first", difference.changes.only_first), ("second", difference.changes.only_second)):
         lines += [f"Only in the {which} comparison: {estimate.gateway} ({estimate.quantity})." for estimate in missing]
     if difference.lines:

@@ -17,7 +17,7 @@ class Pause(OfPorts):
     """Whether a port obeys PAUSE frames and sends them."""
 
     name = "pause"
-    why = "with flow control what the device has no room for waits instead of being lost"
+    why = "with flow control, frames that the device has no room for wait instead of being lost"
     source = "IEEE 802.3 annex 31B; loss decides a trial, RFC 2544 section 26.1 and RFC 8219 section 7.1"
     absent = "it has no flow control"
 
