@@ -174,6 +174,15 @@ def test_what_only_some_nats_can_show_is_met_by_them(name: str) -> None:
     assert met <= keys(audited(behaviour), "meets")
 
 
+def test_a_time_out_that_is_too_long_to_wait_for_is_reported_as_it_is_set() -> None:
+    examiner = examiner_of(Behaviour())
+    examiner.configured = {"nf_conntrack_tcp_timeout_established": 432_000}
+    examiner.timers.update(watch(examiner, [kind for kind in TIMERS if kind.name == "TCP, established"], 5.0))
+    (one,) = examine(examiner, [each for each in requirements() if each.name == "REQ-5-established"])
+    assert one.finding.verdict == "not seen"
+    assert "nf_conntrack_tcp_timeout_established is set to 432000 s" in one.finding.measured
+
+
 def test_what_fills_the_gateway_is_examined_last() -> None:
     strains = [one.requirement.strain for one in right()]
     assert strains == sorted(strains)

@@ -429,6 +429,17 @@ def test_a_time_out_outlives_a_long_trial_unless_the_user_chose_it() -> None:
         assert gateway.outlive(500) is None
 
 
+def test_all_time_outs_include_those_of_udp_unless_they_were_chosen() -> None:
+    assert DeviceOptions(timeouts=10).named() == {"timeouts": 10, "udp_timeout": 10}
+    assert DeviceOptions(timeouts=10, udp_timeout=60).named() == {"timeouts": 10, "udp_timeout": 60}
+    knobs = load("nftables-nat44").knobs
+    assert knobs.timeouts is not None
+    assert knobs.udp_timeout is not None
+    assert set(knobs.udp_timeout.paths) < set(knobs.timeouts.paths)
+    with pytest.raises(UsageError, match="timeouts: jool-nat64 has no such knob"):
+        choose(load("jool-nat64"), DeviceDemand(connections=1000, phase1_seconds=10), DeviceOptions(timeouts=10), {})
+
+
 @pytest.mark.usefixtures("machine")
 def test_the_longest_trial_is_outlived_as_far_as_the_knob_goes() -> None:
     recipe = load("nftables-nat44")

@@ -137,6 +137,7 @@ def test_audits_without_a_common_gateway_are_not_compared() -> None:
     [
         ({"wait": -1.0}, "wait: -1.0 is outside"),
         ({"profile": "office"}, "profile"),
+        ({"mappings": 65_000}, "mappings: 65000 is outside of 0 to 64512"),
         ({"frame_size": 64}, "frame size: audit has no such option"),
         ({"lab": "nowhere"}, "nowhere"),
     ],
@@ -144,6 +145,11 @@ def test_audits_without_a_common_gateway_are_not_compared() -> None:
 def test_wrong_options_are_refused(choices: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         audit_request("nftables-nat44", choices)
+
+
+def test_long_is_a_wait_for_open_tcp_connections() -> None:
+    assert audit_request("nftables-nat44", {"long": True})[1].wait == 7600.0
+    assert audit_request("nftables-nat44", {"long": True, "wait": 8000.0})[1].wait == 8000.0
 
 
 def test_gateways_without_mappings_and_halves_are_refused() -> None:

@@ -78,12 +78,12 @@ def audit(
         HostError: this host cannot perform the audit.
         BrokenError: the lab or the device failed.
     """
-    request = audit_request(dut, {**choices})
+    cell, options = audit_request(dut, {**choices})
     observer = observe or Silent()
-    bench = Bench(request.cell, observer)
+    bench = Bench(cell, observer)
     _refuse(bench.recipe)
     check_host()
-    profile = request.options.profile
+    profile = options.profile
     chosen = [one for one in requirements() if profile == "all" or profile in one.profiles]
     chosen += unknown(bench.recipe.declares)
     store = Store.create(Path(results), "audit", bench.recipe.name)
@@ -95,9 +95,10 @@ def audit(
         store.write_environment({"machine": machine.facts(), "device": None if device is None else device.as_dict()})
         with PacketSockets(bench.lab) as sockets:
             examiner = examiner_of(bench, Network(sockets, sides))
-            examiner.mappings = request.options.mappings
+            examiner.mappings = options.mappings
+            examiner.configured = {} if device is None else device.files
             examiner.network.resolve()
-            _watch(examiner, chosen, request.options.wait, observer, notify)
+            _watch(examiner, chosen, options.wait, observer, notify)
             # Classes come first, because some requirements leave no room for further flows.
             found = {
                 transport: BehaviourClasses(**cast("Any", named)) for transport, named in classes(examiner).items()
@@ -110,11 +111,11 @@ def audit(
             classes=found,
             requirements=tuple(sorted(audited, key=lambda one: in_order(one.rfc, one.requirement))),
             timeouts={name: (seen.alive, seen.dead) for name, seen in examiner.timers.items()},
-            wait_seconds=request.options.wait,
+            wait_seconds=options.wait,
             seconds=round(time.monotonic() - began, 3),
             device=None if device is None else device.as_dict(),
             parameters={
-                "lab_kind": request.cell.lab.lab,
+                "lab_kind": cell.lab.lab,
                 "lab": bench.lab.name,
                 "placement": bench.lab.placement,
                 **bench.lab.parameters(),
@@ -122,7 +123,7 @@ def audit(
             results=str(store.folder),
         )
         store.write_audit(record.document())
-    failed = request.options.fail_on is not None and bool(record.failed(level=request.options.fail_on))
+    failed = options.fail_on is not None and bool(record.failed(level=options.fail_on))
     return Audited(record, FAILED if failed else 0, store.folder)
 
 

@@ -68,26 +68,13 @@ class AuditOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRequest:
-    """One audit to make.
-
-    Attributes:
-        cell: gateway, lab and addresses.
-        options: options of the audit.
-    """
-
-    cell: Cell
-    options: AuditOptions
-
-
 def traffic_inputs() -> tuple[Input, ...]:
     """Return the inputs of the traffic that an audit has."""
     return tuple(input_ for input_ in inputs_of_part("traffic") if input_.name in _TRAFFIC)
 
 
-def audit_request(dut: str | Path, choices: Mapping[str, object]) -> AuditRequest:
-    """Make a request of names and values; None = not chosen.
+def audit_request(dut: str | Path, choices: Mapping[str, object]) -> tuple[Cell, AuditOptions]:
+    """Return gateway, lab and addresses, and the options, of names and values; None = not chosen.
 
     Raises:
         UsageError: an option is unknown, or its value is refused.
@@ -100,4 +87,4 @@ def audit_request(dut: str | Path, choices: Mapping[str, object]) -> AuditReques
         if value is not None and name not in known:
             raise UsageError(f"{spoken(name)}: audit has no such option; leave it out")
     options = AuditOptions(**{name: own[name].take(value) for name, value in left.items()})
-    return AuditRequest(cell, replace(options, wait=max(options.wait, LONG_WAIT_SECONDS)) if options.long else options)
+    return cell, replace(options, wait=max(options.wait, LONG_WAIT_SECONDS)) if options.long else options

@@ -208,6 +208,8 @@ class DeviceOptions:
     def named(self) -> dict[str, int]:
         """The values that were chosen for knobs, by name."""
         every = {name: getattr(self, name) for name in ("table_size", "hash_size", "timeouts", "udp_timeout")}
+        if self.udp_timeout is None:
+            every["udp_timeout"] = self.timeouts
         return {name: value for name, value in every.items() if value is not None}
 
 

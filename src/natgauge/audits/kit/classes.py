@@ -182,23 +182,10 @@ def overloading(examiner: Examiner, transport: Transport) -> tuple[Endpoint, boo
     return (mine, mine == others[1]) if mine in others else None
 
 
-@dataclass(frozen=True, slots=True)
-class HairpinSeen:
-    """A frame of an inside host that another inside host received through its outside endpoint.
-
-    Attributes:
-        source: flow of the host that sent it.
-        target: flow of the host that received it.
-        arrival: the frame as it arrived.
-    """
-
-    source: Flow
-    target: Flow
-    arrival: Arrival
-
-
-def hairpinned(examiner: Examiner, transport: Transport) -> HairpinSeen | None:
+def hairpinned(examiner: Examiner, transport: Transport) -> tuple[Flow, Arrival] | None:
     """Send between two inside hosts through an outside endpoint; None = the gateway does not deliver it.
+
+    Returns the sender's flow and the arrival at the other host.
 
     Each of the two hosts sends to the outside endpoint of the other one: a gateway that filters delivers the second
     frame only, after the first one opened its filter.
@@ -222,7 +209,7 @@ def hairpinned(examiner: Examiner, transport: Transport) -> HairpinSeen | None:
 
         arrival = examiner.delivered(send, "initiator", wanted, f"the gateway delivers it to {target.inside}")
         if arrival is not None:
-            return HairpinSeen(source, target, arrival)
+            return source, arrival
     return None
 
 
@@ -235,5 +222,6 @@ def hairpinning(examiner: Examiner, transport: Transport) -> HairpinClass:
     seen = examiner.once(hairpinned, transport)
     if seen is None:
         return "none"
-    own = examiner.written(seen.source.mapped)
-    return "external source" if seen.arrival.packet.source == own.address else "internal source"
+    source, arrival = seen
+    own = examiner.written(source.mapped)
+    return "external source" if arrival.packet.source == own.address else "internal source"

@@ -139,7 +139,7 @@ def error_up(examiner: Examiner, flow: Flow, kind: ErrorKind) -> ErrorSeen | Non
 
 def _error(examiner: Examiner, packet: Packet, kind: ErrorKind, *, up: bool, sentence: str) -> ErrorSeen | None:
     arrival = examiner.delivered(
-        lambda _tag: _ignore(examiner.network.send("initiator" if up else "responder", packet, sentence)),
+        lambda _tag: examiner.network.send("initiator" if up else "responder", packet, sentence),
         "responder" if up else "initiator",
         lambda seen, _tag: isinstance(read_segment(seen), ErrorMessage),
         "the gateway delivers the error",
@@ -160,27 +160,23 @@ def _error(examiner: Examiner, packet: Packet, kind: ErrorKind, *, up: bool, sen
     )
 
 
-def _ignore(_number: int) -> None:
-    """Ignore the number of a frame."""
-
-
 def broken_checksum(packet: Packet) -> Packet:
     """Return an ICMP packet with a wrong checksum."""
-    payload = packet.payload
-    return replace(packet, payload=payload[:2] + bytes((payload[2] ^ 0xFF, payload[3])) + payload[4:])
+    return replace(packet, payload=_broken(packet.payload, 2))
 
 
 def broken_segment_checksum(packet: Packet) -> Packet:
     """Return a UDP packet with a wrong checksum."""
-    payload = packet.payload
-    return replace(packet, payload=payload[:6] + bytes((payload[6] ^ 0xFF, payload[7])) + payload[8:])
+    return replace(packet, payload=_broken(packet.payload, 6))
 
 
 def broken_quoted_header(packet: Packet) -> Packet:
-    """Return an ICMP error whose quoted IPv4 header has a wrong checksum; the error's own one is right."""
+    """Return an ICMP error whose quoted IPv4 header has a wrong checksum; the error's own checksum is right."""
     message = read_segment(packet)
     if not isinstance(message, ErrorMessage):
         return packet
-    octets = message.quoted
-    octets = octets[:10] + bytes((octets[10] ^ 0xFF, octets[11])) + octets[12:]
-    return make_packet(packet.source, packet.destination, replace(message, quoted=octets))
+    return make_packet(packet.source, packet.destination, replace(message, quoted=_broken(message.quoted, 10)))
+
+
+def _broken(octets: bytes, place: int) -> bytes:
+    return octets[:place] + bytes((octets[place] ^ 0xFF,)) + octets[place + 1 :]

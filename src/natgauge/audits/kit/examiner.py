@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from ipaddress import IPv6Address
 from typing import Any, Final, TypeVar
@@ -59,6 +59,7 @@ class Examiner:
     Attributes:
         network: the tester's ports.
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
+        configured: the gateway's own settings in s, by name.
         timers: measured time-outs by name (see `natgauge.audits.kit.timers`).
         mappings: most flows of a crowd (see `natgauge.audits.kit.crowd`).
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
@@ -76,6 +77,7 @@ class Examiner:
         self.prefix = prefix
         self.narrow = narrow
         self.mappings = mappings
+        self.configured: Mapping[str, int] = {}
         self.timers: dict[str, Any] = {}
         self._seen: dict[tuple[Callable[..., Any], tuple[Any, ...]], tuple[Any, range]] = {}
         self._cited: set[int] = set()
@@ -284,12 +286,9 @@ class Examiner:
 
     def send(self, flow: Flow, segment: Segment, *, up: bool, name: str = "") -> None:
         """Send a segment from one end of a flow to the other; without a name, its frame is no evidence."""
-        if up:
-            words = f"{name}, from {flow.inside} to {flow.remote}" * bool(name)
-            self.up(flow.inside, flow.remote.written, segment, words)
-        else:
-            words = f"{name}, from {flow.remote} to {flow.mapped}" * bool(name)
-            self.down(flow.remote.own, flow.mapped, segment, words)
+        source, destination = flow.ends(up=up)
+        words = f"{name}, from {source} to {destination}" * bool(name)
+        (self.up if up else self.down)(source, destination, segment, words)
 
     def flow(self, transport: Transport) -> Flow:
         """Open a flow of the first inside host to the first outside host, over which both sides have sent.
@@ -333,7 +332,7 @@ class Examiner:
 
     def delivered(
         self,
-        send: Callable[[bytes], None],
+        send: Callable[[bytes], object],
         side: Side,
         wanted: Callable[[Packet, bytes], bool],
         sentence: str = "",

@@ -81,6 +81,10 @@ class Flow:
     down_next: int = 0
     down_seen: int = 0
 
+    def ends(self, *, up: bool) -> tuple[Endpoint, Endpoint]:
+        """Return source and destination as the sender of this direction writes them."""
+        return (self.inside, self.remote.written) if up else (self.remote.own, self.mapped)
+
     def __str__(self) -> str:
         """Return the flow in words."""
         return f"about {self.transport.upper()} from {self.mapped} to {self.remote}"
@@ -104,7 +108,7 @@ def entering(transport: Transport, source: Endpoint, destination: Endpoint, tag:
 
 def along(flow: Flow, tag: bytes, *, up: bool) -> Segment:
     """Return a segment that goes over an open flow; of TCP, the numbers advance by its data."""
-    source, destination = (flow.inside, flow.remote.written) if up else (flow.remote.own, flow.mapped)
+    source, destination = flow.ends(up=up)
     if flow.transport == "udp":
         return UdpSegment(source.port, destination.port, tag)
     if flow.transport == "icmp":
@@ -122,11 +126,9 @@ def along(flow: Flow, tag: bytes, *, up: bool) -> Segment:
 
 def numbered(flow: Flow, flags: int, *, up: bool, back: int = 0, data: bytes = b"") -> TcpSegment:
     """Return the next TCP segment of a flow; with `back`, its sequence number is one that was used already."""
-    if up:
-        ports, numbers = (flow.inside.port, flow.remote.written.port), (flow.up_next - back, flow.down_seen)
-    else:
-        ports, numbers = (flow.remote.own.port, flow.mapped.port), (flow.down_next - back, flow.up_seen)
-    return TcpSegment(*ports, flags, *numbers, data)
+    source, destination = flow.ends(up=up)
+    sequence, acknowledgement = (flow.up_next, flow.down_seen) if up else (flow.down_next, flow.up_seen)
+    return TcpSegment(source.port, destination.port, flags, sequence - back, acknowledgement, data)
 
 
 def source_of(packet: Packet) -> Endpoint | None:

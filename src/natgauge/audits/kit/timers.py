@@ -18,7 +18,7 @@ from typing import Final
 from natgauge.audits.kit.errors import error_about, packet_down, packet_up
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Endpoint, Flow, Transport, along, carries, destination_of, numbered
-from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Packet, Segment, TcpSegment, read_segment
+from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Packet, TcpSegment, read_segment
 from natgauge.audits.kit.undecided import NotSeenError
 
 _RATIO: Final = 1.05
@@ -48,7 +48,7 @@ class TimerKind:
         transport: its transport.
         required: seconds for which the RFCs want such a mapping to live; it is not watched for much longer.
         open: opens a mapping and leaves it in the state that the name says.
-        probe: segment from outside that shows whether the mapping is there; None = a segment over the flow.
+        probe: flags of the segment from outside that shows whether the mapping is there; None = data over the flow.
         refresh: what is done during the idle time; None = nothing.
         plain: name of the same kind without it, whose time-out decides when this one is done.
         remote_port: destination port of the mapping; None = any.
@@ -60,7 +60,7 @@ class TimerKind:
     transport: Transport
     required: float
     open: Callable[[Examiner, Flow], None] = lambda _examiner, _flow: None
-    probe: Callable[[Flow], Segment] | None = None
+    probe: int | None = None
     refresh: Callable[[Examiner, Flow], None] | None = None
     plain: str = ""
     remote_port: int | None = None
@@ -108,16 +108,19 @@ class TimerSeen:
         return f"gone between {self.alive:.1f} and {self.dead:.1f} s"
 
 
+def _must(passed: object, what: str) -> None:
+    if not passed:
+        raise NotSeenError(f"{what} did not pass")
+
+
 def _answer(examiner: Examiner, flow: Flow) -> None:
-    if not examiner.passes(flow, up=False):
-        raise NotSeenError("an answer did not arrive inside")
+    _must(examiner.passes(flow, up=False), "an answer")
 
 
 def _stream(examiner: Examiner, flow: Flow) -> None:
     for _ in range(3):
         _answer(examiner, flow)
-        if not examiner.passes(flow, up=True):
-            raise NotSeenError("a frame of a stream did not arrive outside")
+        _must(examiner.passes(flow, up=True), "a frame of a stream")
 
 
 def _establish(examiner: Examiner, flow: Flow) -> None:
@@ -128,22 +131,12 @@ def _establish(examiner: Examiner, flow: Flow) -> None:
 def _close(examiner: Examiner, flow: Flow) -> None:
     _establish(examiner, flow)
     for up, flags in ((True, FIN | ACK), (False, FIN | ACK), (True, ACK)):
-        if not examiner.sends(flow, flags, up=up):
-            raise NotSeenError("a segment that closes a connection did not pass")
+        _must(examiner.sends(flow, flags, up=up), "a segment that closes a connection")
 
 
 def _reset(examiner: Examiner, flow: Flow) -> None:
     _establish(examiner, flow)
-    if not examiner.sends(flow, RST | ACK, up=True):
-        raise NotSeenError("a reset did not arrive outside")
-
-
-def _syn_ack(flow: Flow) -> Segment:
-    return numbered(flow, SYN | ACK, up=False, back=1)
-
-
-def _ack(flow: Flow) -> Segment:
-    return numbered(flow, ACK, up=False)
+    _must(examiner.sends(flow, RST | ACK, up=True), "a reset")
 
 
 def _send_up(examiner: Examiner, flow: Flow) -> None:
@@ -183,11 +176,11 @@ TIMERS: Final = (
     TimerKind(UDP_ERROR, "udp", UDP_RECOMMENDED, _answer, refresh=_send_error_up, plain=UDP_BOTH),
     TimerKind(ICMP_QUERY, "icmp", ICMP_LEAST, _answer),
     TimerKind(ICMP_ERROR, "icmp", ICMP_LEAST, _answer, refresh=_send_error, plain=ICMP_QUERY),
-    TimerKind("TCP, SYN", "tcp", TRANSITORY_LEAST, probe=_syn_ack),
-    TimerKind(HALF_OPEN, "tcp", TRANSITORY_LEAST, lambda one, flow: one.accept(flow), probe=_syn_ack),
+    TimerKind("TCP, SYN", "tcp", TRANSITORY_LEAST, probe=SYN | ACK),
+    TimerKind(HALF_OPEN, "tcp", TRANSITORY_LEAST, lambda one, flow: one.accept(flow), probe=SYN | ACK),
     TimerKind(ESTABLISHED, "tcp", ESTABLISHED_LEAST, _establish),
-    TimerKind(CLOSED, "tcp", TRANSITORY_LEAST, _close, probe=_ack),
-    TimerKind(RESET, "tcp", TRANSITORY_LEAST, _reset, probe=_ack),
+    TimerKind(CLOSED, "tcp", TRANSITORY_LEAST, _close, probe=ACK),
+    TimerKind(RESET, "tcp", TRANSITORY_LEAST, _reset, probe=ACK),
 )
 
 
@@ -315,8 +308,9 @@ def _probe(examiner: Examiner, event: _Watched) -> None:
     first = len(examiner.network.frames)
 
     def send(tag: bytes) -> None:
-        segment = along(flow, tag, up=False) if seen.kind.probe is None else seen.kind.probe(flow)
-        examiner.send(flow, segment, up=False)
+        flags = seen.kind.probe
+        data = along(flow, tag, up=False) if flags is None else None
+        examiner.send(flow, data or numbered(flow, flags or 0, up=False, back=int(flags != ACK)), up=False)
 
     def wanted(packet: Packet, tag: bytes) -> bool:
         if packet.destination != flow.inside.address:

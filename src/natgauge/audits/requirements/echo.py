@@ -29,10 +29,13 @@ def _examine_ttl(examiner: Examiner, transport: Transport) -> RequirementFinding
         error = quoting(seen, [flow.inside])
         return error is not None and error.kind == _TIME_EXCEEDED[seen.source.version]
 
-    def send(_tag: bytes) -> None:
-        examiner.network.send("initiator", packet, "I1 sends a packet that may not be forwarded: its TTL is 1")
-
-    arrival = examiner.delivered(send, "initiator", wanted, "the gateway answers with Time Exceeded")
+    words = "I1 sends a packet that may not be forwarded: its TTL is 1"
+    arrival = examiner.delivered(
+        lambda _: examiner.network.send("initiator", packet, words),
+        "initiator",
+        wanted,
+        "the gateway answers with Time Exceeded",
+    )
     if arrival is None:
         return fails("no Time Exceeded for a packet with TTL 1")
     return meets(f"Time Exceeded from {arrival.packet.source} for a packet with TTL 1")

@@ -24,7 +24,7 @@ _HEADER_OCTETS: Final = 8
 
 def _delivered(examiner: Examiner, flow: Flow, *, up: bool, order: Sequence[int]) -> bool:
     """Whether a datagram arrives whole whose fragments are sent in this order; it may arrive in fragments, too."""
-    source, destination = (flow.inside, flow.remote.written) if up else (flow.remote.own, flow.mapped)
+    source, destination = flow.ends(up=up)
     sending: Side = "initiator" if up else "responder"
     receiving: Side = "responder" if up else "initiator"
     target = flow.remote.own.address if up else flow.inside.address
@@ -32,7 +32,7 @@ def _delivered(examiner: Examiner, flow: Flow, *, up: bool, order: Sequence[int]
         data, since = secrets.token_bytes(_DATA_OCTETS), examiner.mark
         segment = UdpSegment(source.port, destination.port, data)
         packet = make_packet(source.address, destination.address, segment)
-        parts = replace(packet, identification=secrets.randbelow(65535) + 1).cut(_FRAGMENT_OCTETS)
+        parts = replace(packet, identification=secrets.randbelow(65535 - _LONE) + _LONE + 1).cut(_FRAGMENT_OCTETS)
         for index in order:
             place = f"octets {parts[index].offset} to {parts[index].offset + len(parts[index].payload) - 1}"
             examiner.network.send(sending, parts[index], f"a fragment from {source} to {destination}: {place}")

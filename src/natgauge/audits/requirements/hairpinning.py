@@ -32,14 +32,10 @@ def _examine_error(examiner: Examiner, transport: Transport) -> RequirementFindi
     seen = examiner.once(hairpinned, transport)
     if seen is None:
         raise NotApplicableError("the gateway does not hairpin")
-    packet = error_about(seen.arrival.packet, seen.arrival.packet.destination, "port unreachable")
-    source = seen.source.inside
-
-    def send(_tag: bytes) -> None:
-        examiner.network.send("initiator", packet, "the other inside host answers with an ICMP error")
-
+    source, packet = seen[0].inside, seen[1].packet
+    error = error_about(packet, packet.destination, "port unreachable")
     arrival = examiner.delivered(
-        send,
+        lambda _: examiner.network.send("initiator", error, "the other inside host answers with an ICMP error"),
         "initiator",
         lambda one, _tag: isinstance(read_segment(one), ErrorMessage) and one.destination == source.address,
         f"the gateway delivers it to {source.address}",

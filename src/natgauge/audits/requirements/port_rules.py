@@ -39,14 +39,10 @@ def _taken(examiner: Examiner, transport: Transport) -> list[tuple[int, int]]:
     return pairs
 
 
-def _taken_or_one_host(examiner: Examiner, transport: Transport) -> list[tuple[int, int]]:
-    return examiner.once(_taken, transport) if len(examiner.hosts("initiator")) > 1 else []
-
-
 def _examine_parity(examiner: Examiner, transport: Transport) -> RequirementFinding:
     """Look at ports that are free, and at ports that another inside host uses."""
     free = examiner.once(ports, transport).pairs
-    taken = _taken_or_one_host(examiner, transport)
+    taken = examiner.once(_taken, transport) if len(examiner.hosts("initiator")) > 1 else []
     kept, kept_taken = (sum(inside % 2 == outside % 2 for inside, outside in pairs) for pairs in (free, taken))
     words = f"{kept} of {len(free)} flows kept the parity of their port"
     if taken:

@@ -15,7 +15,7 @@ from natgauge.audits.kit.undecided import NotApplicableError
 def _examine_mapping(examiner: Examiner, transport: Transport) -> RequirementFinding:
     flow = examiner.flow(transport)
     entered = examiner.enters("tcp", flow.remote.own, flow.mapped, flow.inside, "S1, by TCP,")
-    return judged(not entered, f"a SYN to the outside endpoint of a UDP mapping was {_words(entered)}")
+    return judged(not entered, f"a SYN to the outside endpoint of a UDP mapping was {_WORDS[entered]}")
 
 
 def _examine_filter(examiner: Examiner, _transport: Transport) -> RequirementFinding:
@@ -26,13 +26,10 @@ def _examine_filter(examiner: Examiner, _transport: Transport) -> RequirementFin
     examiner.established("udp", inside, admitted, "I1, by UDP,")
     flow = examiner.established("tcp", inside, examiner.remote(1), "I1, by TCP,")
     entered = examiner.enters("tcp", admitted.own, flow.mapped, inside, "S1, by TCP,")
-    return judged(not entered, f"a SYN from an outside endpoint that UDP had admitted was {_words(entered)}")
+    return judged(not entered, f"a SYN from an outside endpoint that UDP had admitted was {_WORDS[entered]}")
 
 
-def _words(entered: bool) -> str:  # noqa: FBT001 - the one thing that is said
-    return "delivered" if entered else "dropped"
-
-
+_WORDS: Final = {True: "delivered", False: "dropped"}
 REQUIREMENTS: Final = (
     Requirement(7857, "5", "SHOULD", "a mapping of UDP serves no TCP", ("udp",), _examine_mapping),
     Requirement(7857, "6", "SHOULD", "a filter opened by UDP admits no TCP", ("tcp",), _examine_filter),

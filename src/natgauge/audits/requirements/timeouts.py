@@ -16,6 +16,8 @@ from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
 
 _KINDS: Final = {kind.name: kind for kind in timers.TIMERS}
 _UDP: Final = (timers.UDP_OUT, timers.UDP_BOTH, timers.UDP_STREAM)
+#: Part of the name of the gateway's setting, for kinds that few wait for.
+_SETTINGS: Final = {timers.ESTABLISHED: "tcp_timeout_established"}
 _TRANSITORY: Final = ("TCP, SYN", timers.HALF_OPEN, timers.CLOSED)
 
 
@@ -39,7 +41,13 @@ def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner, _trans
         return fails(_words(*every))
     if None not in lives:
         return meets(_words(*every))
-    raise NotSeenError(f"needs a wait of {seconds:g} s, the allowed --wait was shorter ({_words(*every)})")
+    setting = _SETTINGS.get(names[0], "")
+    known = [
+        f"; {name} is set to {value} s" for name, value in examiner.configured.items() if setting and setting in name
+    ]
+    raise NotSeenError(
+        f"needs a wait of {seconds:g} s, the allowed --wait was shorter ({_words(*every)}{''.join(known)})"
+    )
 
 
 def _lives(rfc: int, name: str, level: Level, text: str, seconds: float, *names: str) -> Requirement:
