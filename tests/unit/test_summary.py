@@ -72,7 +72,13 @@ def test_below_a_hundred_values_the_outer_percentiles_are_the_extremes(values: l
 def test_from_a_hundred_values_on_the_99th_percentile_is_not_the_maximum() -> None:
     summary = summarize([float(number) for number in range(100)])
     assert summary.p99 == 98
-    assert not summary.notes
+    assert not any("minimum and the maximum" in note.text for note in summary.notes)
+
+
+@pytest.mark.parametrize(("number", "noted"), [(5, 0), (6, 1), (100, 1)])
+def test_an_interval_of_95_percent_says_that_it_assumes_independent_repetitions(number: int, noted: int) -> None:
+    summary = summarize([float(value) for value in range(number)])
+    assert sum("assumes independent repetitions" in note.text for note in summary.notes) == noted
 
 
 def test_a_single_value_has_no_spread() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
+from natgauge.statistics.autocorrelation import LEAST_AUTOCORRELATED
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.order_statistics import median_interval, percentile
 
@@ -84,6 +85,12 @@ def _notes(number: int, *, sampled: bool) -> list[Note]:
         notes.append(Note("repetitions", text))
     if number == 1 and not sampled:
         text = "a single repetition says nothing about spread; RFC 9693 section 6 requires several"
+        notes.append(Note("repetitions", text))
+    if number >= LEAST_AUTOCORRELATED:
+        text = (
+            "the confidence interval of the median assumes independent repetitions; on a host whose speed drifts it "
+            "contains the median less often than its coverage says, with few repetitions also where no doubt says so"
+        )
         notes.append(Note("repetitions", text))
     return notes
 
