@@ -81,6 +81,11 @@ def test_a_chain_on_two_machines_forwards_and_is_given_back(pair: FarPair) -> No
                 assert {one.payload for one in initiator.receive(FLOWS - 1)} == {one.payload for one in sent[1:]}
             assert chain.count() == FLOWS
             assert chain.strays() == {}
+        network = lab.counters().network or {}
+        assert {name: counters["IpInReceives"] >= FLOWS for name, counters in network.items()} == {
+            "ce": True,
+            "pe": True,
+        }
     assert pair.left() == []
 
 

@@ -14,7 +14,7 @@ from tests.unit.test_measurer import FakeLab, Recorder, measurer
 
 from natgauge.analysis.hops import CounterFacts, HopLoss, facts_of, hops_of
 from natgauge.cli import run
-from natgauge.labs.common import network_counters
+from natgauge.labs.common.network_counters import counters_of
 from natgauge.labs.contract import LabCounters
 from natgauge.measurer import TrialPlan
 from natgauge.records.store import Store
@@ -48,32 +48,29 @@ def losing(record: Mapping[str, Any]) -> tuple[str, str, int, list[str]]:
     return hop.hop, hop.device, hop.lost, [counter.name for counter in hop.counters]
 
 
-def test_each_counter_is_read_from_the_file_it_is_in() -> None:
-    snmp = "Ip: Forwarding InReceives\nIp: 1 466\nIcmp: InMsgs\nIcmp: 4\nTcp: MaxConn\nTcp: -1\n"
-    assert dict(network_counters.groups(snmp)) == {
+def test_each_counter_is_read_from_its_file_and_cpus_are_added_up() -> None:
+    texts = {
+        "snmp": ["Ip: Forwarding InReceives", "Ip: 1 466", "Icmp: InMsgs", "Icmp: 4", "Tcp: MaxConn", "Tcp: -1"],
+        "netstat": ["IpExt: InNoRoutes", "IpExt: 3"],
+        "snmp6": ["Ip6InReceives  \t7", "Udp6NoPorts 2"],
+        "softnet_stat": ["000000ff 00000010 00000000 00", "00000001 00000001 00000002 00"],
+        "stat/nf_conntrack": ["entries drop invalid", "00000009 0000000a 00000000", "00000009 00000001 00000001"],
+    }
+    assert counters_of(texts) == {
         "IpForwarding": 1,
         "IpInReceives": 466,
         "IcmpInMsgs": 4,
         "TcpMaxConn": -1,
-    }
-    assert dict(network_counters.pairs("Ip6InReceives  \t7\nUdp6NoPorts 2\n")) == {"Ip6InReceives": 7, "Udp6NoPorts": 2}
-
-
-def test_rows_of_cpus_are_hexadecimal_and_add_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "stat").mkdir()
-    (tmp_path / "softnet_stat").write_text("000000ff 00000010 00000000 00\n00000001 00000001 00000002 00\n")
-    (tmp_path / "stat/nf_conntrack").write_text(
-        "entries drop invalid\n00000009 0000000a 00000000\n00000009 00000001 00000001\n"
-    )
-    monkeypatch.setattr(network_counters, "Path", lambda *parts: tmp_path.joinpath(*parts[1:]))
-    monkeypatch.setattr(network_counters, "inside", lambda _netns, read: read())
-    assert network_counters.read_counters("ng-x-dut") == {
+        "IpExtInNoRoutes": 3,
+        "Ip6InReceives": 7,
+        "Udp6NoPorts": 2,
+        "conntrack drop": 11,
+        "conntrack invalid": 1,
         "softnet processed": 256,
         "softnet dropped": 17,
         "softnet time_squeeze": 2,
-        "conntrack drop": 11,
-        "conntrack invalid": 1,
     }
+    assert counters_of({"stat/nf_conntrack": [], "snmp": []}) == {}
 
 
 def test_a_trial_stores_the_counters_that_rose_during_it() -> None:
@@ -140,6 +137,9 @@ def test_an_event_that_two_counters_count_is_one_lost_frame() -> None:
         300, {**ALL, "softnet dropped": 300}, dropped={"dut inside received": 250, "dut outside received": 50}
     )
     assert losing(record) == ("softnet", "dut", 300, ["softnet dropped"])
+    far = {"dut backlog": 300, "dut inside received": 300}
+    assert losing(trial(300, {**ALL, "softnet dropped": 300}, dropped=far))[:3] == ("softnet", "dut", 300)
+    assert hops_of(trial(300, dropped=far)).without_counter == 0
     both = trial(300, {**ALL, "softnet dropped": 100}, dropped={"dut inside received": 250, "dut outside received": 50})
     assert losing(both) == ("ring", "dut", 200, ["received", "received"])
 
@@ -149,6 +149,7 @@ def test_the_device_of_a_chain_is_named() -> None:
         300, dropped={"ce inside card ring": 0, "pe inside card ring": 68}, device_faults={"ce drop": 0, "pe drop": 232}
     )
     assert losing(record) == ("conntrack", "pe", 232, ["conntrack drop"])
+    assert losing({**record, "dropped": {}})[:3] == ("conntrack", "pe", 232), "its machine did not answer"
     hops = hops_of({**record, "network_counters": {"ce": {**ALL, "IpOutTransmits": 998}, "pe": {}}})
     lost = {(hop.device, hop.hop): hop.lost for hop in hops.hops if hop.lost}
     assert lost == {("pe", "ring"): 68, ("pe", "conntrack"): 232}, "no more is explained than was lost"

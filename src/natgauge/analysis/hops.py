@@ -17,8 +17,8 @@ Hop = Literal["tester out", "ring", "softnet", "header", "conntrack", "routing",
 #: Hops between the receipt of a packet by IP and its sending.
 _INSIDE: Final = ("header", "conntrack", "routing")
 _NOT_SENT: Final = "received, but not sent"
-#: Ends of the names of a lab's places.
-_PLACES: Final = ("card ring", "received", "sent", "backlog")
+#: Ends of the names of a lab's places, and the counter of each.
+_PLACES: Final = {"card ring": "card ring", "received": "received", "sent": "sent", "backlog": "softnet dropped"}
 #: Fields of a trial's result: of a port, and of a stream.
 _PORT: Final = ("refused", "redirect_errors", "tx_dropped", "rx_dropped")
 _WRONG: Final = ("late", "damaged", "untranslated", "mistranslated")
@@ -123,7 +123,8 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     streams = [stream for stream in (result.get("phase1"), *(result.get("phase2") or {}).values()) if stream]
     sent = sum(stream["intended_frames"] - (stream.get("skipped") or 0) for stream in streams)
     lost = sent - sum(stream["received_frames"] for stream in streams)
-    names = (key.split()[0] for of_lab in (network or {}, trial.get("dropped") or {}) for key in of_lab)
+    names = [*(network or {}), *(place.split()[0] for place in trial.get("dropped") or {})]
+    names += [cause.split()[0] for cause in trial.get("device_faults") or {} if " " in cause]
     devices = list(dict.fromkeys(names)) or ["gateway"]
     read = dict([*_of_tester(trial, streams, devices), *_of_devices(trial, network or {}, devices[0])])
     events = {key: count for key, count in read.items() if count > 0}
@@ -132,7 +133,7 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
         counted = {key: count for key, count in events.items() if facts_of(key[2]).loses}
         inside = sum(count for key, count in counted.items() if key[0] == device and _is_inside(facts_of(key[2])))
         not_sent = _not_sent(counts, arrived=lost < sent) - inside
-        events[device, "", _NOT_SENT] = min(not_sent, lost - sum(counted.values()))
+        events[device, "", _NOT_SENT] = max(0, min(not_sent, lost - sum(counted.values())))
     found = [(device, HopCounter(name, place, count)) for (device, place, name), count in events.items() if count > 0]
     first, *between, last = get_args(Hop)
     way = [(first, ""), *((hop, device) for device in (*devices, "") for hop in between), (last, "")]
@@ -141,7 +142,7 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
         for hop, device in way
     ]
     known = [each for each in hops if each.counters or each.hop in (first, last) or each.device in (network or {})]
-    return TrialHops(sent, lost, tuple(known), network is not None)
+    return TrialHops(sent, lost, tuple(known), bool(network))
 
 
 def _of_tester(
@@ -170,8 +171,8 @@ def _of_devices(trial: Mapping[str, Any], network: _Network, first: str) -> Iter
         yield from (((device, "", name), n) for name, n in counts.items() if facts_of(name).hop != "gateway")
     for place, count in (trial.get("dropped") or {}).items():
         device, _, where = place.partition(" ")
-        name = next((each for each in _PLACES if where.endswith(each)), where)
-        yield (device, where.removesuffix(name).strip(), name), count
+        end = next((each for each in _PLACES if where.endswith(each)), where)
+        yield (device, where.removesuffix(end).strip(), _PLACES.get(end, end)), count
 
 
 def _make_disjoint(events: dict[_Key, int]) -> None:

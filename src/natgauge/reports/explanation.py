@@ -17,8 +17,8 @@ from natgauge.tables import aligned
 EXPLANATION_SCHEMA: Final = "natgauge-explanation-1"
 #: Said of a trial whose record has no counters of the devices' kernels.
 _NOT_READ: Final = (
-    "The record has no counters of the gateway's kernel (an earlier natgauge, or a lab that does not read them): the "
-    "hops softnet to rules are not known."
+    "The record has no counters of the gateway's kernel (an earlier natgauge, no Linux, or no access to it): the hops "
+    "softnet to rules are not known."
 )
 
 

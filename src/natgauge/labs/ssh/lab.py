@@ -287,18 +287,26 @@ class RemoteLab:
         Raises:
             HostError: a port is gone.
         """
-        figures = dict(self._ports.dropped())
-        for segment in self._segments:
-            figures |= segment.dropped()
-        return figures
+        return self._read().dropped
 
     def counters(self) -> LabCounters:
-        """Drops, and the work so far of each processor of Linux machines with several, numbered apart."""
-        dropped = self.dropped()
+        """Drops and network stacks, and the work so far of each processor of Linux machines with several.
+
+        The processors of several machines are numbered apart.
+        """
+        counters = self._read()
         try:
-            return LabCounters(dropped, self._core_work())
+            return replace(counters, core_work=self._core_work())
         except (BrokenError, HostError) as error:
-            return LabCounters(dropped, error=str(error))
+            return replace(counters, error=str(error))
+
+    def _read(self) -> LabCounters:
+        dropped = dict(self._ports.dropped())
+        network: dict[str, Mapping[str, int]] = {}
+        for counters in (segment.counters() for segment in self._segments):
+            dropped |= counters.dropped
+            network |= counters.network or {}
+        return LabCounters(dropped, network=network)
 
     def _core_work(self) -> WorkByCore:
         if len(self._segments) == 1:

@@ -13,9 +13,10 @@ from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.types import format_cores
 from natgauge.labs.common.links import VethCable, neighbour_limits, read_drops
-from natgauge.labs.contract import Device
+from natgauge.labs.common.network_counters import FILES, counters_of
+from natgauge.labs.contract import Device, LabCounters
 from natgauge.labs.ssh import bsd, facts, tuning, work
-from natgauge.labs.ssh.facts import SECTION, RemoteFacts, refuse_unfit
+from natgauge.labs.ssh.facts import SECTION, RemoteFacts, refuse_unfit, sections_of
 from natgauge.labs.ssh.layout import Layout, layout, private_directory
 from natgauge.labs.ssh.machine import Remember, RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import SshHost
@@ -57,7 +58,9 @@ class SystemWork:
 
 
 #: Counters of dropped frames, which BSD does not have.
-_COUNTERS: Final = f"cat /proc/net/dev; echo '{SECTION}'; cat /proc/net/softnet_stat"
+_COUNTERS: Final = "".join(
+    f"echo '{SECTION}{name}'; cat /proc/net/{name} 2> /dev/null || true\n" for name in ("dev", *FILES)
+)
 _LINUX: Final = SystemWork(facts.script, facts.read, Layout.make, Layout.undo)
 _BSD: Final = SystemWork(bsd.script, bsd.read, bsd.make, bsd.undo)
 
@@ -271,25 +274,26 @@ class Segment:
             if setting.available() and setting.read() < least:
                 setting.write(least)
 
-    def dropped(self) -> dict[str, int]:
-        """Return the frames dropped so far at the devices' interfaces and backlogs, while the machine answers.
+    def counters(self) -> LabCounters:
+        """Return the drops at the devices' interfaces and backlogs, and the network stacks' counters, as far as known.
 
         The backlogs are those of the machine's processors: of several devices on it, it is not known whose they are.
-        Only Linux reports them.
+        Only Linux reports counters, and a machine that is gone shows when its device is asked.
         """
         figures: dict[str, int] = {}
-        for home in self.homes:
-            # A machine that is gone shows when its device is asked.
+        network: dict[str, Mapping[str, int]] = {}
+        for home in self.homes if self.machine.system == "Linux" else ():
             with suppress(BrokenError, ValueError):
-                interfaces, _, backlogs = home.run(_COUNTERS, timeout=20.0).stdout.partition(f"{SECTION}\n")
-                drops = read_drops(interfaces)
-                if len(self.homes) == 1 and self.machine.system == "Linux":
-                    figures[f"{home.name} backlog"] = work.backlog_drops(backlogs)
+                texts = sections_of(home.run(_COUNTERS, timeout=20.0).stdout)
+                drops = read_drops("\n".join(texts.pop("dev", ())))
+                network[home.name] = counters = counters_of(texts)
+                if len(self.homes) == 1:
+                    figures[f"{home.name} backlog"] = counters["softnet dropped"]
                 for interface, side in ((home.inside, "inside"), (home.outside, "outside")):
                     if interface in drops:
                         figures[f"{home.name} {side} received"] = drops[interface].received
                         figures[f"{home.name} {side} sent"] = drops[interface].sent
-        return figures
+        return LabCounters(figures, network=network)
 
     def core_work(self) -> WorkByCore:
         """Work so far of each processor of a Linux machine with several; empty for others.

@@ -12,8 +12,6 @@ from natgauge.labs.ssh.facts import SECTION, sections_of
 SCRIPT: Final = f"""echo '{SECTION}softnet'; cat /proc/net/softnet_stat
 echo '{SECTION}stat'; grep '^cpu[0-9]' /proc/stat
 """
-#: Column of the frames that found the backlog of the processor full, in the same file.
-_DROPPED: Final = 1
 #: Column of the processor's number in /proc/net/softnet_stat (net/core/net-procfs.c), since Linux 5.10.
 _NUMBER: Final = 12
 #: Units of /proc/stat per second: USER_HZ, which is 100 on every architecture (proc(5)).
@@ -21,22 +19,6 @@ _TICKS: Final = 100
 #: Columns of idle time in /proc/stat after the name: idle, iowait; the time of guests is part of the user time.
 _IDLE: Final = (3, 4)
 _COLUMNS: Final = 8
-
-
-def backlog_drops(text: str) -> int:
-    """Return the frames that all processors dropped because their backlog was full, of a text as softnet_stat has it.
-
-    Raises:
-        ValueError: it has another format.
-    """
-    return sum(_row(line)[_DROPPED] for line in text.splitlines())
-
-
-def _row(line: str) -> list[int]:
-    row = [int(word, 16) for word in line.split()]
-    if len(row) <= _DROPPED:
-        raise ValueError(repr(line))
-    return row
 
 
 def read(text: str, online: Sequence[int]) -> dict[int, CoreWork]:
@@ -52,7 +34,7 @@ def read(text: str, online: Sequence[int]) -> dict[int, CoreWork]:
         ValueError: the output has another format.
     """
     sections = sections_of(text)
-    rows = [_row(line) for line in sections.get("softnet", ())]
+    rows = [[int(word, 16) for word in line.split()] for line in sections.get("softnet", ())]
     numbered = rows and all(len(row) > _NUMBER for row in rows)
     numbers = [row[_NUMBER] for row in rows] if numbered else list(online)
     seconds = dict(_busy(sections.get("stat", ())))
