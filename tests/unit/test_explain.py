@@ -193,11 +193,11 @@ def stored(folder: Path, *trials: Mapping[str, Any]) -> str:
 
 
 def test_the_last_trial_that_failed_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ring = {**trial(300, ALL), "dropped": {"dut inside card ring": 300}}
+    ring = {**trial(300, ALL), "dropped": {"dut inside card ring": 300}, "gateway": "mine"}
     folder = stored(tmp_path, trial(0, ALL), ring, trial(0, ALL))
     assert run(["explain", folder]) == 0
     first, verdict, _, *table = capsys.readouterr().out.splitlines()
-    assert first == "Trial 2: 300 of 1,000 frames were lost, 300 of them at the hop ring of dut (card ring)."
+    assert first == "Trial 2 of mine: 300 of 1,000 frames were lost, 300 of them at the hop ring of dut (card ring)."
     assert verdict == "Verdict: FAIL; 300 lost."
     assert [line.split() for line in table if line.startswith(("ring", "softnet"))] == [
         ["ring", "dut", "300", "inside", "card", "ring", "300"],

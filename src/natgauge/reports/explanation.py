@@ -97,10 +97,11 @@ def text(explanation: TrialExplanation) -> str:
 
 
 def _answer(explanation: TrialExplanation) -> str:
-    hops, number = explanation.hops, explanation.trial["trial"]
+    hops, trial = explanation.hops, explanation.trial
+    head = f"Trial {trial['trial']}{f' of {gateway}' if (gateway := trial.get('gateway')) else ''}:"
     if not hops.lost:
-        return f"Trial {number}: none of {hops.sent:,} frames was lost."
-    head = f"Trial {number}: {hops.lost:,} of {hops.sent:,} frames were lost"
+        return f"{head} none of {hops.sent:,} frames was lost."
+    head = f"{head} {hops.lost:,} of {hops.sent:,} frames were lost"
     losing = hops.losing
     if losing is None:
         return f"{head}, most of them in no counter."
@@ -115,7 +116,7 @@ def document(explanation: TrialExplanation) -> dict[str, Any]:
     return {
         "schema": EXPLANATION_SCHEMA,
         "results": str(explanation.folder),
-        **{name: trial.get(name) for name in ("trial", "verdict", "reason")},
+        **{name: trial.get(name) for name in ("trial", "gateway", "verdict", "reason")},
         "failure": explanation.failure or None,
         **{name: getattr(hops, name) for name in ("sent", "lost", "without_counter", "has_kernel_counters")},
         "losing": None if hops.losing is None else _document(hops.losing),
