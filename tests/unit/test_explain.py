@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import FakeLab, Recorder, measurer
+from tests.unit.test_mutated_files import mutants
 
 from natgauge.analysis.hops import CounterFacts, HopLoss, facts_of, hops_of
 from natgauge.cli import run
+from natgauge.errors import UsageError
 from natgauge.labs.common.network_counters import counters_of
 from natgauge.labs.contract import LabCounters
 from natgauge.measurer import TrialPlan
-from natgauge.records.store import Store
+from natgauge.records.store import TRIAL_SCHEMA, Store
+from natgauge.reports import explanation
 
 PORTS = {
     side: {"refused": 0, "redirect_errors": 0, "rx_dropped": 0, "tx_dropped": 0} for side in ("initiator", "responder")
@@ -261,3 +265,31 @@ def test_a_folder_whose_trials_are_empty_is_refused(tmp_path: Path, capsys: pyte
     (tmp_path / "trials.jsonl").write_text("")
     assert run(["explain", str(tmp_path)]) == 2
     assert "holds no trial: its measurement ended before the first" in capsys.readouterr().err
+
+
+def test_a_record_with_one_odd_value_is_explained_or_refused(tmp_path: Path) -> None:
+    faults = {"drop": 1, "out_of_ports": 2}
+    record = trial(
+        300, {"IpInReceives": 9, "softnet dropped": 2}, device_faults=faults, taps=True, ports={"x": {"refused": 1}}
+    )
+    refused = 0
+    for mutant in islice(mutants(record), 0, None, 3):
+        if 16**5000 not in mutant.values():
+            refused += is_refused(tmp_path, mutant)
+    assert refused > 50
+
+
+def is_refused(folder: Path, record: Mapping[str, Any]) -> bool:
+    """Whether the trial of this record is refused; if it is explained, each form is made of it."""
+    try:
+        line = json.dumps({"schema": TRIAL_SCHEMA, **record})
+    except ValueError:
+        return False
+    (folder / "trials.jsonl").write_text(f"{line}\n")
+    try:
+        explained = explanation.explain(folder)
+    except UsageError:
+        return True
+    assert explanation.text(explained)
+    assert explanation.document(explained)
+    return False

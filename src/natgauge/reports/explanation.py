@@ -60,9 +60,11 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
         raise UsageError(f"explain: trial {number}: {folder} holds the trials 1 to {len(trials)}; choose one of them")
     if not chosen.get("result"):
         raise UsageError(f"explain: trial {chosen.get('trial')} of {folder} did not run: {chosen.get('reason')}")
-    failure = read_document(folder / FAILURE, FAILURE_SCHEMA)["error"] if (folder / FAILURE).is_file() else ""
+    failed_with = read_document(folder / FAILURE, FAILURE_SCHEMA) if (folder / FAILURE).is_file() else {}
     try:
-        return TrialExplanation(folder, chosen, hops_of(chosen), failure)
+        verdict = Verdict(chosen["verdict"])
+        trial = {**chosen, "trial": int(chosen["trial"]), "verdict": verdict.value}
+        return TrialExplanation(folder, trial, hops_of(trial), failed_with.get("error", ""))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
             f"explain: trial {chosen.get('trial')} of {folder} is no trial as natgauge writes them "
