@@ -60,6 +60,14 @@ def lab(request: pytest.FixtureRequest) -> Iterator[NetnsLab]:
         yield made
 
 
+def of_family(family: Family) -> pytest.MarkDecorator:
+    """For this family; `make soak` has the other one, whose frames are judged and timed in the same way."""
+    (other,) = {"ipv4", "ipv6"} - {family}
+    return pytest.mark.parametrize(
+        "lab", [family, pytest.param(other, marks=pytest.mark.soak)], indirect=True, scope="module"
+    )
+
+
 def device_of(lab: NetnsLab) -> NamespaceDevice:
     (device,) = lab.devices
     assert isinstance(device, NamespaceDevice)
@@ -233,6 +241,7 @@ def test_what_the_device_did_is_found_to_the_frame(lab: NetnsLab, mode: Mode, wh
         assert all_streams(result) == UNTOUCHED | {where: expected}
 
 
+@of_family("ipv4")
 @pytest.mark.parametrize(
     ("octet", "bits"),
     [
@@ -262,6 +271,7 @@ def test_damage_is_found_wherever_it_is(lab: NetnsLab, octet: int, bits: int) ->
     assert found == UNTOUCHED | {"initiator": Counted(FRAMES - done.acted + valid, damaged=done.acted - valid)}
 
 
+@of_family("ipv6")
 @pytest.mark.parametrize("every", [2, 3, 100, FRAMES])
 def test_loss_is_found_whether_frequent_or_a_single_frame(lab: NetnsLab, every: int) -> None:
     device = device_of(lab)
@@ -345,14 +355,6 @@ def held_and_measured(lab: NetnsLab, delay_us: int, **choices: Any) -> tuple[Hel
 def is_calm(held: Held) -> bool:
     """Whether the forwarder had its CPU for itself: else its median says little of single frames."""
     return held.timer_error is not None and held.timer_error.p99 < CALM
-
-
-def of_family(family: Family) -> pytest.MarkDecorator:
-    """For this family; `make soak` has the other one, whose frames are timed in the same way."""
-    (other,) = {"ipv4", "ipv6"} - {family}
-    return pytest.mark.parametrize(
-        "lab", [family, pytest.param(other, marks=pytest.mark.soak)], indirect=True, scope="module"
-    )
 
 
 #: `make soak` looks at these, too.
