@@ -18,6 +18,7 @@ from natgauge.bench.question import cell_of
 from natgauge.duts.limits import DeviceDemand
 from natgauge.labs.common import namespaces
 
+pytestmark = pytest.mark.calm
 LAB: Final = "coturn"
 INSIDE, OUTSIDE = f"ng-{LAB}-tester", f"ng-{LAB}-far"
 SERVER, ALTERNATE = "198.19.0.2", "198.19.0.3"

@@ -25,6 +25,7 @@ from natgauge.labs.ssh import remote
 
 pytestmark = [
     TIMEOUT,
+    pytest.mark.calm,
     pytest.mark.slow("plays gateways over ssh with a Python process for each of their commands"),
     pytest.mark.skipif(absent(SSHD), reason="openssh-server is not installed: make test installs it"),
 ]

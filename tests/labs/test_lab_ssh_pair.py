@@ -26,6 +26,7 @@ from natgauge.labs.contract import Lab, LabNeeds
 
 pytestmark = [
     TIMEOUT,
+    pytest.mark.calm,
     pytest.mark.slow("starts two sshd, and makes and undoes a chain on two machines over ssh"),
     pytest.mark.skipif(absent(SSHD), reason="openssh-server is not installed: make test installs it"),
 ]
