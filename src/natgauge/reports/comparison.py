@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -12,6 +10,7 @@ from natgauge.analysis.halves import kinds_of_halves
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
 from natgauge.reports.answers import of_comparison
+from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
@@ -119,24 +118,18 @@ def _halves(record: ComparisonRecord) -> Iterator[str]:
 
 def csv_table(every: Sequence[ComparisonRecord]) -> str:
     """Return comparisons as CSV (RFC 4180): a line for each estimate, figures in full, unknown ones empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_COLUMNS)
+    rows: list[Sequence[object]] = [_COLUMNS]
     for record in every:
+        of_record = {
+            "baseline": record.baseline.label,
+            "by": record.by,
+            "rounds": record.rounds,
+            "seconds": record.seconds,
+        }
         for estimate in (*record.estimates, *record.control):
-            cells = {**estimate.model_dump(), **_of_comparison(record, estimate)}
-            writer.writerow([cells[name] for name in _COLUMNS])
-    return out.getvalue().rstrip("\n")
-
-
-def _of_comparison(record: ComparisonRecord, estimate: RatioEstimate) -> dict[str, object]:
-    return {
-        "baseline": record.baseline.label,
-        "by": record.by,
-        "role": record.gateway(estimate.gateway).role,
-        "rounds": record.rounds,
-        "seconds": record.seconds,
-    }
+            cells = {**estimate.model_dump(), **of_record, "role": record.gateway(estimate.gateway).role}
+            rows.append([cells[name] for name in _COLUMNS])
+    return written(rows)
 
 
 def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from natgauge.records.measurement import Result
@@ -20,19 +20,19 @@ def table(results: Sequence[Result]) -> str:
         UsageError: there are no results.
     """
     shown = [column for row in rows(results) for column in _columns(row)]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([row.heading for row in shown])
-    writer.writerows(zip(*(row.cells for row in shown), strict=True))
-    return text.getvalue().rstrip("\n")
+    return written([[row.heading for row in shown], *zip(*(row.cells for row in shown), strict=True)])
 
 
 def render(shown: Sheet) -> str:
     """Return a sheet as CSV: its rows with their labels, then a line for each sentence below."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     rows = [*((line.heading, *line.cells) for line in shown.lines), *(("note", note) for note in shown.below)]
-    writer.writerows((*row, *[""] * (1 + shown.columns - len(row))) for row in rows)
+    return written([(*row, *[""] * (1 + shown.columns - len(row))) for row in rows])
+
+
+def written(rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as CSV; None is an empty cell."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().rstrip("\n")
 
 
