@@ -211,6 +211,18 @@ def test_a_border_relay_alone_has_the_customer_edges_of_its_rule_also_on_a_wire(
         assert (plan.sources, str(plan.source_addresses)) == (60_000, "2001:2::2")
 
 
+def test_customer_edges_on_a_wire_are_those_of_the_recipes_rule() -> None:
+    wire = {**WIRE, "initiator_gateway": "10.0.0.1", "responder_gateway": "2001:2:0:8000::1"}
+    asked = {**wire, "nat64_prefix": "64:ff9b::/96", "subscribers": 10}
+    for dut in ("map-t-ce", "map-e-ce", "lwb4", "b4"):
+        traffic = Bench(ask("throughput", dut, asked).cell).traffic
+        assert (traffic.tested_edges, traffic.sources) == (load(dut).port_sets, 10)
+        assert (str(traffic.destination_addresses), str(traffic.responder_addresses)) == (
+            "198.19.0.2",
+            "64:ff9b::c613:2",
+        )
+
+
 def test_what_a_foreign_translator_maps_to_is_not_known_so_any_source_is_right() -> None:
     found = around("tayga-siit", **WIRE)
     assert (found.translated, found.pool, found.mapped) == (True, None, None)
