@@ -21,7 +21,7 @@ pytestmark = pytest.mark.alone
 #: Four repetitions on both sides are the fewest that an interval of 95 % can be made of.
 ASKED: dict[str, Any] = {
     "profile": "quick", "repeat": 4, "connections": 2_000, "connection_rate": 50_000.0, "trial_seconds": 0.1,
-    "error": "20%", "confirm": False, "placement": "shared", "lab_name": "e2e-diff",
+    "error": "10%", "placement": "shared", "lab_name": "e2e-diff",
 }  # fmt: skip
 PLAIN = "nftables-nat44"
 
