@@ -24,17 +24,6 @@ _LEAST_LISTED: Final = 5
 _FLEETING: Final = frozenset({"load_average", "memory_available_octets"})
 
 
-@dataclass(frozen=True, slots=True)
-class Oddity:
-    """One trial that was disturbed or did not count."""
-
-    trial: int
-    load: str
-    verdict: str
-    disturbed: bool
-    reason: str
-
-
 @dataclass(slots=True)
 class Trials:
     """All trials of one result.
@@ -42,7 +31,8 @@ class Trials:
     Attributes:
         verdicts: number of trials by verdict.
         disturbed: number of disturbed trials, whatever their verdict.
-        odd: the first trials that were disturbed or did not count.
+        odd: number, load, verdict, "yes" if disturbed, and reason of the first trials that were disturbed or did not
+            count.
         more: number of odd trials that are not listed.
         delays: recorded delays.
         stored: False where the folder has no trials.
@@ -50,7 +40,7 @@ class Trials:
 
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     disturbed: int = 0
-    odd: list[Oddity] = field(default_factory=list)
+    odd: list[tuple[str, ...]] = field(default_factory=list)
     more: int = 0
     delays: LoadDelays = field(default_factory=LoadDelays)
     stored: bool = True
@@ -84,7 +74,7 @@ def _add(trials: Trials, trial: Mapping[str, Any], most: int, *, timed: bool) ->
         return
     if len(trials.odd) < most:
         reason = str(trial.get("reason") or "; ".join(map(str, trial.get("remarks") or ())) or "-")
-        trials.odd.append(Oddity(int(trial["trial"]), _load(trial), verdict, disturbed, reason))
+        trials.odd.append((str(int(trial["trial"])), _load(trial), verdict, "yes" if disturbed else "no", reason))
     else:
         trials.more += 1
 

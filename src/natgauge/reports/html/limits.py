@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.records.measurement import Result
-from natgauge.reports.rows import number, unit_of
 
 #: Phase whose rate a metric finds, by the unit of its values.
 _PHASE: Final = {"connections/s": 1, "frames/s": 2}
@@ -61,14 +60,3 @@ def _own_delay(result: Result) -> Limit | None:
     """Return the tester's own delay from a note of the result; it is never subtracted."""
     own_delay = next((note.value for note in result.notes if note.word == "own delay"), None)
     return None if own_delay is None else Limit(own_delay, known=True)
-
-
-def limit_sentence(result: Result, limit: Limit | None) -> str:
-    """Return the caption's sentence on the limit, with its value and unit."""
-    if limit is None:
-        return "the tester's own limit is not known here, or is none of this metric"
-    what = "part" if result.unit == "us" else "limit"
-    if limit.known:
-        return f"the tester's own {what} is {number(limit.value)} {unit_of(result)}"
-    tried = f"{number(limit.value)} {unit_of(result)}"
-    return f"the tester's own limit on these ports is not known; {tried} was the most tried"
