@@ -223,17 +223,6 @@ class Examiner:
             return Flow(transport, inside, remote, mapped, up_next=number, up_seen=up_seen)
         raise NotSeenError(f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside")
 
-    def connect(self, inside: Endpoint, remote: RemoteEndpoint, name: str = "") -> Flow:
-        """Open a TCP connection with its three segments.
-
-        Raises:
-            NotSeenError: one of them does not arrive.
-        """
-        flow = self.open("tcp", inside, remote, name)
-        self.accept(flow, name)
-        self.finish_handshake(flow, name)
-        return flow
-
     def accept(self, flow: Flow, name: str = "") -> None:
         """Send the SYN and ACK of the outside host until the inside sees it.
 
@@ -304,10 +293,11 @@ class Examiner:
         Raises:
             NotSeenError: a frame does not arrive.
         """
-        if transport == "tcp":
-            return self.connect(inside, remote, name)
         flow = self.open(transport, inside, remote, name)
-        if not self.passes(flow, up=False, name=name):
+        if transport == "tcp":
+            self.accept(flow, name)
+            self.finish_handshake(flow, name)
+        elif not self.passes(flow, up=False, name=name):
             raise NotSeenError(f"the answer from {remote} to {flow.mapped} did not arrive inside")
         return flow
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from natgauge.audits.kit.packets import (
@@ -19,6 +20,7 @@ from natgauge.audits.kit.packets import (
     Segment,
     TcpSegment,
     UdpSegment,
+    make_packet,
     read_segment,
 )
 from natgauge.words import Address
@@ -129,6 +131,14 @@ def numbered(flow: Flow, flags: int, *, up: bool, back: int = 0, data: bytes = b
     source, destination = flow.ends(up=up)
     sequence, acknowledgement = (flow.up_next, flow.down_seen) if up else (flow.down_next, flow.up_seen)
     return TcpSegment(source.port, destination.port, flags, sequence - back, acknowledgement, data)
+
+
+def datagram(flow: Flow, data: bytes, *, up: bool, dont_fragment: bool = False) -> Packet:
+    """Return a UDP datagram over a flow, with an identification from 1024 on that changes from call to call."""
+    source, destination = flow.ends(up=up)
+    packet = make_packet(source.address, destination.address, UdpSegment(source.port, destination.port, data))
+    number = 1024 + secrets.randbelow(65536 - 1024)
+    return replace(packet, dont_fragment=dont_fragment, identification=number)
 
 
 def source_of(packet: Packet) -> Endpoint | None:

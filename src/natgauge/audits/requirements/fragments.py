@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, Transport
-from natgauge.audits.kit.packets import UDP, Packet, UdpSegment, make_packet
+from natgauge.audits.kit.flows import Flow, Transport, datagram
+from natgauge.audits.kit.packets import UDP, Packet
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding, judged
 from natgauge.audits.kit.undecided import NotSeenError
 from natgauge.words import Side
@@ -30,9 +30,7 @@ def _delivered(examiner: Examiner, flow: Flow, *, up: bool, order: Sequence[int]
     target = flow.remote.own.address if up else flow.inside.address
     for _ in range(2):
         data, since = secrets.token_bytes(_DATA_OCTETS), examiner.mark
-        segment = UdpSegment(source.port, destination.port, data)
-        packet = make_packet(source.address, destination.address, segment)
-        parts = replace(packet, identification=secrets.randbelow(65535 - _LONE) + _LONE + 1).cut(_FRAGMENT_OCTETS)
+        parts = datagram(flow, data, up=up).cut(_FRAGMENT_OCTETS)
         for index in order:
             place = f"octets {parts[index].offset} to {parts[index].offset + len(parts[index].payload) - 1}"
             examiner.network.send(sending, parts[index], f"a fragment from {source} to {destination}: {place}")
@@ -75,9 +73,7 @@ def _examine_attack(examiner: Examiner, transport: Transport) -> RequirementFind
     if not examiner.once(_orders, transport)["from outside, in order"]:
         raise NotSeenError("the gateway delivers no fragments from outside at all")
     flow = examiner.flow(transport)
-    source, target = flow.remote.own, flow.mapped
-    segment = UdpSegment(source.port, target.port, bytes(_DATA_OCTETS))
-    packet = make_packet(source.address, target.address, segment)
+    packet = datagram(flow, bytes(_DATA_OCTETS), up=False)
     for number in range(_LONE):
         lone = replace(packet, identification=number + 1).cut(_FRAGMENT_OCTETS)[1]
         examiner.network.send("responder", lone, "" if number else f"the first of {_LONE} lone fragments")

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
 from typing import Final
 
 from natgauge.audits.kit.errors import MTU_IN_ERRORS, error_down
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, Transport, along, carries
-from natgauge.audits.kit.packets import UDP, Packet, UdpSegment, is_right, make_packet
+from natgauge.audits.kit.flows import Flow, Transport, along, carries, datagram
+from natgauge.audits.kit.packets import UDP, Packet, UdpSegment, is_right
 from natgauge.audits.kit.requirement import NAT64, Requirement, RequirementFinding, fails, judged
 from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
 
@@ -81,9 +80,7 @@ def _examine_cut(examiner: Examiner, transport: Transport) -> RequirementFinding
     flow = _flow(examiner, transport)
     for _ in range(2):
         since = examiner.mark
-        segment = UdpSegment(flow.remote.own.port, flow.mapped.port, secrets.token_bytes(_LARGE - _HEADERS4))
-        packet = make_packet(flow.remote.own.address, flow.mapped.address, segment)
-        packet = replace(packet, identification=secrets.randbelow(65535) + 1)
+        packet = datagram(flow, secrets.token_bytes(_LARGE - _HEADERS4), up=False)
         examiner.network.send("responder", packet, f"{flow.remote} sends {_LARGE} octets that may be fragmented")
         parts = examiner.parts(
             "initiator",

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import secrets
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Final
 
 from natgauge.audits.kit.errors import TOO_BIG, quoting
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, Transport
-from natgauge.audits.kit.packets import UDP, ErrorMessage, Packet, UdpSegment, make_packet, read_segment
+from natgauge.audits.kit.flows import Flow, Transport, datagram
+from natgauge.audits.kit.packets import UDP, ErrorMessage, Packet, read_segment
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged, meets
 from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
 
@@ -28,10 +27,7 @@ def _narrowed(examiner: Examiner) -> AbstractContextManager[None]:
 
 
 def _big(flow: Flow, *, dont_fragment: bool) -> Packet:
-    data = secrets.token_bytes(_DATA_OCTETS)
-    segment = UdpSegment(flow.inside.port, flow.remote.written.port, data)
-    packet = make_packet(flow.inside.address, flow.remote.written.address, segment)
-    return replace(packet, dont_fragment=dont_fragment, identification=secrets.randbelow(65535) + 1)
+    return datagram(flow, secrets.token_bytes(_DATA_OCTETS), up=True, dont_fragment=dont_fragment)
 
 
 def _examine_refused(examiner: Examiner, transport: Transport) -> RequirementFinding:

@@ -16,8 +16,7 @@ _SILENT_SECONDS: Final = 6.0
 
 
 def _examine_sequences(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    del transport
-    flow = examiner.connect(examiner.endpoint(), examiner.remote(), "I1")
+    flow = examiner.flow(transport)
     if not examiner.passes(flow, up=True, name="I1") or not examiner.passes(flow, up=False, name="S1"):
         return fails("data over an open connection did not pass")
     steps = (
@@ -42,8 +41,7 @@ def _examine_reset(examiner: Examiner, transport: Transport) -> RequirementFindi
 
 def _examine_simultaneous(examiner: Examiner, transport: Transport) -> RequirementFinding:
     """Both ends send SYN, then both send SYN and ACK (RFC 9293 figure 7)."""
-    del transport
-    flow = examiner.open("tcp", examiner.endpoint(), examiner.remote(), "I1")
+    flow = examiner.open(transport, examiner.endpoint(), examiner.remote(), "I1")
     number = int.from_bytes(examiner.tag()[-4:], "big") % 2**31
     segment = TcpSegment(flow.remote.own.port, flow.mapped.port, SYN, number)
 
@@ -67,8 +65,7 @@ def _examine_simultaneous(examiner: Examiner, transport: Transport) -> Requireme
 
 
 def _examine_unsolicited(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    del transport
-    known = examiner.connect(examiner.endpoint(), examiner.remote(), "I1")
+    known = examiner.flow(transport)
     source = examiner.remote(1).own
     target = Endpoint(known.mapped.address, known.mapped.port ^ 1)
     since, began = examiner.mark, examiner.network.now()
