@@ -228,6 +228,18 @@ def test_of_several_results_each_doubt_is_named_once_with_its_number() -> None:
     ]
 
 
+def test_below_a_table_a_doubt_has_its_own_text_for_each_column_and_equal_ones_are_one_line() -> None:
+    undecided = [[{"word": "undecided", "text": text}] for text in ("between 1 and 2", "between 3 and 4")]
+    every = [*undecided, undecided[0], [{"word": "queues", "text": "by 2%"}], []]
+    found = sheet([made([1.0], parameters={"dut": f"nat-{at}"}, doubts=each) for at, each in enumerate(every)]).doubts
+    remedy = "Measure again on a quieter machine, or with more time (--most-seconds)."
+    assert found == (
+        f"Could change the answer: undecided (columns 1, 3): between 1 and 2. {remedy}",
+        f"Could change the answer: undecided (column 2): between 3 and 4. {remedy}",
+        "Widen the interval: queues (column 4).",
+    )
+
+
 def widest(text: str) -> int:
     return max(map(len, text.splitlines()))
 

@@ -139,7 +139,7 @@ def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
         for gateway in record.gateways
         for quantity, every in gateway.doubts.items()
     )
-    return graded(named, lambda names: f" ({'; '.join(names)})", brief=brief)
+    return graded(named, lambda names: f" ({'; '.join(names)})", brief=brief, each=True)
 
 
 def interval(estimate: RatioEstimate) -> str:

@@ -17,6 +17,8 @@ WIDTH: Final = 72
 #: Greatest width of labels and cells; longer texts are broken into several lines.
 _LABEL: Final = 24
 _CELL: Final = 20
+#: A last column with wider cells contains sentences, which get the rest of the line where there are no frames.
+_SENTENCE: Final = 2 * _CELL
 #: The text of a draft is indented; columns have gaps; narrower labels would be hard to read.
 _INDENT: Final = 3
 _APART: Final = 2
@@ -47,8 +49,8 @@ def plain(shown: Sheet, width: int = WIDTH, indent: int = _INDENT) -> str:
     if room >= min(label, _LEAST_LABEL):
         label = min(label, room)
         parts = [(0, len(widths))]
-        # Sentences are in the last column; the others do not need the rest of the room.
-        widths[-1] = min(natural[-1], widths[-1] + room - label)
+        if natural[-1] > _SENTENCE:
+            widths[-1] = min(natural[-1], widths[-1] + room - label)
     else:
         label = min(label, width // 3)
         parts = _parts(widths, width - indent - label, _APART)

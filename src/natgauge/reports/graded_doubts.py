@@ -60,41 +60,54 @@ class Doubted(Generic[NameT]):
         return REMEDIES.get(self.doubt.word, "") if self.doubt.grade == "answer" else ""
 
 
-def doubted(every: Iterable[tuple[NameT, Iterable[Note]]]) -> Mapping[Grade, Sequence[Doubted[NameT]]]:
+def doubted(
+    every: Iterable[tuple[NameT, Iterable[Note]]], in_full: Callable[[Note], bool] = lambda _: False
+) -> Mapping[Grade, Sequence[Doubted[NameT]]]:
     """Return doubts by grade, each word once.
 
     Args:
         every: name and doubts of each result.
+        in_full: whether a doubt is separate from doubts of its word with other texts.
     """
-    having: dict[tuple[Grade, str], list[tuple[Note, NameT]]] = {}
+    having: dict[tuple[Grade, str, str], list[tuple[Note, NameT]]] = {}
     for name, doubts in every:
         for doubt in doubts:
-            having.setdefault((doubt.grade or "information", doubt.word), []).append((doubt, name))
+            key = (doubt.grade or "information", doubt.word, doubt.text if in_full(doubt) else "")
+            having.setdefault(key, []).append((doubt, name))
     found: dict[Grade, list[Doubted[NameT]]] = {grade: [] for grade in GRADES}
-    for (grade, _), pairs in having.items():
+    for (grade, _, _), pairs in having.items():
         found[grade].append(Doubted(pairs[0][0], tuple(dict.fromkeys(name for _, name in pairs))))
     return found
 
 
 def graded(
-    named: Iterable[tuple[NameT, Sequence[Note]]], having: Callable[[Sequence[NameT]], str], *, brief: bool = False
+    named: Iterable[tuple[NameT, Sequence[Note]]],
+    having: Callable[[Sequence[NameT]], str],
+    *,
+    brief: bool = False,
+    each: bool = False,
 ) -> list[str]:
-    """Return doubts as lines, a word of a grade once; doubts that could change the answer come first.
+    """Return doubts as lines; doubts that could change the answer come first.
 
     Args:
         named: names, each with the doubts that it has.
         having: returns the text that follows the word of a doubt: the names that have the doubt.
         brief: whether only doubts that could change the answer have their text, and others only their word.
+        each: whether doubts of a word with different texts have a line each, and facts on the device have their text;
+            otherwise the text is that of the first.
     """
+
+    def in_full(doubt: Note) -> bool:
+        return not brief or doubt.grade == "answer" or (each and doubt.word in _FINDINGS)
+
     lines = []
-    for grade, every in doubted(named).items():
+    for grade, every in (doubted(named, in_full) if each else doubted(named)).items():
         title = GRADE_TITLES[grade]
-        if brief and grade != "answer":
-            words = ", ".join(f"{each.doubt.word}{having(each.names)}" for each in every)
-            lines += [f"{title}: {words}."] if words else []
-        else:
-            texts = (f"{each.doubt.word}{having(each.names)}: {each.doubt.text}. {each.remedy}" for each in every)
-            lines += [f"{title}: {text.rstrip()}" for text in texts]
+        named_doubts = [(one, f"{one.doubt.word}{having(one.names)}") for one in every]
+        texts = (f"{name}: {one.doubt.text}. {one.remedy}" for one, name in named_doubts if in_full(one.doubt))
+        lines += [f"{title}: {text.rstrip()}" for text in texts]
+        words = ", ".join(name for one, name in named_doubts if not in_full(one.doubt))
+        lines += [f"{title}: {words}."] if words else []
     return lines
 
 
@@ -105,20 +118,11 @@ def of_columns(every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "")
         every: block and heading of each column, and its doubts; the block is empty in a table of one block.
         noun: precedes the headings of columns, such as "column".
     """
-    places = [(block, heading) for block, heading, _ in every]
 
     def having(found: Sequence[tuple[str, str]]) -> str:
-        return f" ({columns(found, noun)})" if len(found) < len(places) else " (all)" if len(places) > 1 else ""
+        return f" ({columns(found, noun)})" if len(found) < len(every) else " (all)" if len(every) > 1 else ""
 
-    findings: dict[Note, list[tuple[str, str]]] = {}
-    named = []
-    for block, heading, doubts in every:
-        found = [doubt for doubt in doubts if doubt.word in _FINDINGS]
-        for doubt in found:
-            findings.setdefault(doubt, []).append((block, heading))
-        named.append(((block, heading), [doubt for doubt in doubts if doubt not in found]))
-    texts = (f"{doubt.word}{having(at)}: {doubt.text}." for doubt, at in findings.items())
-    return [*graded(named, having, brief=True), *(f"{GRADE_TITLES['interval']}: {text}" for text in texts)]
+    return graded((((block, heading), doubts) for block, heading, doubts in every), having, brief=True, each=True)
 
 
 def columns(places: Sequence[tuple[str, str]], noun: str = "") -> str:
