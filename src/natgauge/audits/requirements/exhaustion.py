@@ -40,7 +40,9 @@ def _is_fair(seen: Crowd) -> RequirementFinding:
 
 
 def _is_dropped(seen: Crowd) -> RequirementFinding:
-    return judged(not seen.leaked, f"{seen.words}; it was {'sent on untranslated' if seen.leaked else 'dropped'}")
+    return judged(
+        not seen.leaked, f"{seen.words}; refused frames were {'sent on untranslated' if seen.leaked else 'dropped'}"
+    )
 
 
 def _is_kept(seen: Crowd) -> RequirementFinding:
@@ -48,8 +50,8 @@ def _is_kept(seen: Crowd) -> RequirementFinding:
 
 
 def _is_answered(wanted: frozenset[tuple[int, int]], seen: Crowd) -> RequirementFinding:
-    errors = ", ".join(f"type {kind} code {code}" for kind, code in sorted(seen.errors))
-    return judged(bool(seen.errors & wanted), f"a host that was refused got {errors or 'no'} ICMP error")
+    errors = ", ".join(f"a type {kind} code {code}" for kind, code in sorted(seen.errors))
+    return judged(bool(seen.errors & wanted), f"a host that was refused received {errors or 'no'} ICMP error")
 
 
 def _examine_sessions(examiner: Examiner, transport: Transport) -> RequirementFinding:
