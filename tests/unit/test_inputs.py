@@ -236,7 +236,7 @@ def asked_by(line: str) -> Question:
 
 @pytest.mark.parametrize("lab", kinds())
 @given(data=st.data())
-@WITHOUT_SHRINKING
+@settings(WITHOUT_SHRINKING, max_examples=8)  # each has every option
 def test_the_command_line_of_a_question_with_every_option_asks_the_same(lab: str, data: st.DataObject) -> None:
     metric = data.draw(st.sampled_from(sorted(procedures.procedures())))
     inputs = {one.name: one for part in ("traffic", "lab", "device") for one in inputs_of_part(part)}
