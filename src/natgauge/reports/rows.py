@@ -435,8 +435,8 @@ def uncompared(
         if not comparison.doubt:
             continue
         other = comparison.other
-        beside = "" if other is None else f" with {called(other + 1, results[other])}"
-        names.setdefault(f"not compared{beside}: {comparison.doubt}", []).append(row.name)
+        partner = "" if other is None else f" with {called(other + 1, results[other])}"
+        names.setdefault(f"not compared{partner}: {comparison.doubt}", []).append(row.name)
     return [f"{', '.join(named)} {doubt}" for doubt, named in names.items()]
 
 

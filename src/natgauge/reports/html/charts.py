@@ -24,7 +24,7 @@ _VERSION: Final = "6.4"
 _BESIDE: Final = 1.3
 #: A limit farther above all values than this factor is not drawn: the values would be squeezed.
 _FAR: Final = 1.5
-#: More lines in one chart could not be told apart, and more rows would not fit on a screen.
+#: More lines in one chart could not be distinguished, and more rows would not fit on a screen.
 MOST_LINES: Final = 6
 MOST_ROWS: Final = 20
 
