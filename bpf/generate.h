@@ -319,16 +319,14 @@ static __always_inline int send_message(const enum frame_kind kind, struct xdp_m
 static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, const int side, __u32 stream, __u64 now,
 				struct flow *flow)
 {
-	const enum transport_kind transport = plan.transport;
-
-	if (transport == TRANSPORT_TCP) {
+	if (plan.transport == TRANSPORT_TCP) {
 		flow->stamps[0] = tcp_stamp(side, now);
 		if (stream == PHASE1)
 			return send_message(FRAME_SYN, ctx, schedule, side, flow);
 		flow->stamps[1] = tcp_stamp(!side, now);
 		return send_message(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, flow);
 	}
-	if (transport == TRANSPORT_ICMP)
+	if (plan.transport == TRANSPORT_ICMP)
 		return send_message(FRAME_ECHO, ctx, schedule, side, flow);
 	return send_message(FRAME_UDP, ctx, schedule, side, flow);
 }

@@ -51,8 +51,11 @@ def opening(dut: str, connections: int = N) -> Iterator[tuple[Bench, LabMeasurer
 
 SOAK = [
     pytest.param(name, marks=pytest.mark.soak)
-    for name in ("iptables-nat44", "iptables-nat66", "nftables-nat66", "nftables-nptv6", "linux-ipv6", "tayga-siit")
-]
+    for name in (
+        "iptables-nat44", "iptables-nat66", "nftables-nat66", "nftables-nptv6",
+        "linux-ipv6", "tayga-siit", "tayga-iptables-nat64", "464xlat-tayga",
+    )
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", "linux-ipv4", *SOAK])
@@ -71,6 +74,38 @@ def test_every_handshake_and_segment_passes_and_each_connection_is_established(d
             assert counts.offered == (N if plan is ONCE else FRAMES), direction
             assert counts.messages == (Arrivals("segment", counts.offered),)
     assert set(outcomes[-1].phase2) == {Direction.INITIATOR, Direction.RESPONDER}
+
+
+def losing(flags: str) -> str:
+    """A rule that drops each fifth segment with exactly these flags."""
+    wanted = " | ".join(flags.split())
+    rule = f"tcp flags & (fin | syn | rst | psh | ack) == ({wanted}) numgen inc mod 5 0 drop"
+    return f"""
+nft -f - <<RULES
+table ip losing
+delete table ip losing
+table ip losing {{ chain losing {{ type filter hook prerouting priority raw; {rule}; }}; }}
+RULES
+"""
+
+
+def test_a_device_that_loses_one_message_of_the_handshake_is_found_by_that_message() -> None:
+    fifth = N // 5
+    expected = {
+        "syn": (N - fifth, N - fifth, N - fifth, N - fifth),
+        "syn ack": (N, N - fifth, N - fifth, N - fifth),
+        "ack": (N, N, N - fifth, N - fifth),
+    }
+    with opening("nftables-nat44") as (bench, measurer):
+        for flags, arrived in expected.items():
+            made = bench.lab.devices[0].run(losing(flags))
+            assert made.status == 0, made
+            outcome = decided(measurer, OPEN)
+            assert outcome.verdict is Verdict.FAIL
+            received = [message.received for message in outcome.phase1.messages]
+            assert (*received, outcome.established) == arrived, flags
+            assert outcome.phase1.received == outcome.stored == N - fifth
+            assert any(f"ack: {N - fifth} received" in remark for remark in outcome.remarks)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from natgauge.bench.raw_trial import SOCKET, RawTrial
@@ -100,7 +100,7 @@ def judged(
             *_fault_remarks("device", raw.faults),
             *_fault_remarks("server", raw.server_refused),
             *_background_remarks(phase2),
-            *_message_remarks(phase2),
+            *_message_remarks([phase1, *phase2.values()]),
         ),
     )
 
@@ -175,12 +175,12 @@ def _background_remarks(phase2: Mapping[Direction, Counts]) -> list[str]:
     ]
 
 
-def _message_remarks(phase2: Mapping[Direction, Counts]) -> list[str]:
+def _message_remarks(streams: Iterable[Counts]) -> list[str]:
     """Remarks on the messages that were lost, where frames are followed by reactions."""
     return [
         f"{counts.lost} of {counts.offered} exchanges of messages were not completed right and in time "
         f"({'; '.join(map(_arrived, counts.messages))}; {counts.late} late)"
-        for counts in phase2.values()
+        for counts in streams
         if len(counts.messages) > 1 and counts.lost
     ]
 

@@ -257,11 +257,12 @@ class Gateway:
         Raises:
             BrokenError: the device does not answer.
         """
-        return self._counted("count_established")
+        # Walking a table takes at most as long as emptying it.
+        return self._counted("count_established", self._empty_seconds())
 
-    def _counted(self, verb: str) -> int | None:
+    def _counted(self, verb: str, seconds: float = _VERB_SECONDS) -> int | None:
         pieces = self.recipe.verbs.pieces(verb)
-        return self._number(verb, self._run(verb, pieces[0], how="ask").stdout) if pieces else None
+        return self._number(verb, self._run(verb, pieces[0], seconds, how="ask").stdout) if pieces else None
 
     def faults(self) -> dict[str, int]:
         """Return the frames that the gateway has refused since its start, by its names of causes; empty if unknown.
