@@ -304,6 +304,6 @@ def test_the_result_says_that_the_testers_rate_is_not_known_and_whether_it_came_
     settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
     found = throughput.PROCEDURE.measure(Gateway(forwards=800_000.0, placement="shared"), settings)
     doubts = {doubt.word: doubt.text for doubt in make(found, grouped({"search_top_phase2_rate": top})).doubts}
-    assert f"no more than {top:,.0f} frames/s were tried" in doubts["tester unknown"]
+    assert f"at most {top:,.0f} frames/s were tried" in doubts["tester unknown"]
     assert ("may be the tester's" in doubts["tester unknown"]) is near
     assert "tester unknown" not in {doubt.word for doubt in make(found, grouped({})).doubts}

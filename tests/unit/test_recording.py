@@ -168,7 +168,14 @@ LAB_OPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 #: What is chosen of traffic and device, because it is recorded only where it is chosen.
-CHOSEN = {"subscribers": 10, "table_size": 1 << 20, "hash_size": 1 << 18, "udp_timeout": 300, "emptying": "restart"}
+CHOSEN = {
+    "subscribers": 10,
+    "table_size": 1 << 20,
+    "hash_size": 1 << 18,
+    "timeouts": 200,
+    "udp_timeout": 300,
+    "emptying": "restart",
+}
 
 
 def moving(inputs: Iterable[Input]) -> set[str]:
@@ -203,7 +210,7 @@ def test_every_input_of_traffic_and_device_that_moves_figures_is_recorded() -> N
     # Nobody chooses the others of a device that is not ours.
     wire = {"lab": "wire", **LAB_OPTIONS["wire"], "table_size": 1 << 20}
     assert moving(inputs) - recorded(RECIPE.name, wire) == {
-        "subscribers", "hash_size", "udp_timeout", "emptying", "psid_length", "psid_offset",
+        "subscribers", "hash_size", "timeouts", "udp_timeout", "emptying", "psid_length", "psid_offset",
     }  # fmt: skip
 
 
