@@ -97,7 +97,7 @@ def test_a_kept_lab_is_measured_in_again_and_again_and_stays_as_it_was(
 ) -> None:
     assert run(["lab", "up", NAME, "--dut", "nftables-nat44"]) == 0
     found = LIMIT.read_text()
-    question = {**QUICK, "lab_name": NAME, "results": tmp_path}
+    question = {**QUICK, "lab_name": NAME, "results": tmp_path, "grace_seconds": 0.1}
     # Of the second gateway few: the limit had to be raised, and to go back, once.
     many = {"connections": int(found) + 1, "destination_ports": "1-9"}
     lab = namespaces.names()
