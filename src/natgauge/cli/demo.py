@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +30,8 @@ def command(results: Path, verbose: bool) -> None:
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.measurements.measure import Answer, measure
     from natgauge.records.measurement import Result
-    from natgauge.reports.text import table
+    from natgauge.reports.sheet import sheet
+    from natgauge.reports.text import render
     from natgauge.tables import columns
 
     common: dict[str, Any] = {
@@ -51,4 +53,6 @@ def command(results: Path, verbose: bool) -> None:
     for each in answers:
         show(each, verbose=verbose)
         click.echo()
-    click.echo(table([Result.from_document(each.document) for each in answers], columns()))
+    # Each result has its doubts already.
+    shown = replace(sheet([Result.from_document(each.document) for each in answers]), doubts=())
+    click.echo(render(shown, columns()))
