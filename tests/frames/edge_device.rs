@@ -275,3 +275,19 @@ fn frames_of_b4s_stay_as_they_are_in_the_tunnels_of_their_hosts() {
         assert_eq!(loaded.programs.received().tally[PHASE2_RESPONDER].received, 500);
     }
 }
+
+#[test]
+fn plans_of_customer_edges_are_verified_with_room_to_spare() {
+    let records: &[(&str, &str)] =
+        &[("/record_delays", "true"), ("/record_variation", "true"), ("/record_loss_times", "true")];
+    for (to, order) in
+        [(Some(RELAY), r#""permutation""#), (Some(RELAY), r#""with-replacement""#), (None, r#""permutation""#)]
+    {
+        let mut place = MaybeUninit::uninit();
+        let more = [records, &[("/order", order)]].concat();
+        let loaded = load(&mut place, &edges(OF_THE_STANDARD, HOSTS, to), &more);
+        let verified = loaded.programs.verified_instructions();
+        println!("{to:?} {order}: {verified:?}");
+        assert!(verified.iter().all(|&followed| followed < 200_000), "{verified:?} {to:?} {order}");
+    }
+}
