@@ -131,11 +131,18 @@ pub fn resolve(port: &str, ifindex: u32, mac: Mac, source: IpAddr, target: IpAdd
     )))
 }
 
-/// Send one request without waiting. The device learns the sender's address, and its reply shows that frames arrive.
-pub fn ask(port: &str, ifindex: u32, mac: Mac, source: IpAddr, target: IpAddr) -> Outcome<()> {
-    // Protocol 0: this socket receives nothing.
+/// Send one request from each source without waiting. The device learns the senders' addresses, and its replies show that
+/// frames arrive.
+pub fn ask(
+    port: &str,
+    ifindex: u32,
+    mac: Mac,
+    mut sources: impl Iterator<Item = IpAddr>,
+    target: IpAddr,
+) -> Outcome<()> {
+    // Protocol 0: this socket receives nothing. One socket for all: closing one takes the kernel ten milliseconds.
     Socket::open(ifindex, 0)
-        .and_then(|socket| socket.send(&request(mac, source, target)))
+        .and_then(|socket| sources.try_for_each(|source| socket.send(&request(mac, source, target))))
         .map_err(|error| Failure::Host(format!("{port}: packet socket: {error}")))
 }
 

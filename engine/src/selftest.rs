@@ -65,10 +65,8 @@ fn check_receiving(programs: &Programs, side: usize, port: &Port) -> Outcome<()>
     for _ in 0..ATTEMPTS {
         let before = programs.received().foreign[side];
         netns::within(port.netns.as_deref(), || {
-            for position in 0..port.own.count().min(MOST_ANNOUNCED) {
-                neighbour::ask(port.name, port.ifindex as u32, port.mac, port.own.at(position), gateway)?;
-            }
-            Ok(())
+            let announced = (0..port.own.count().min(MOST_ANNOUNCED)).map(|position| port.own.at(position));
+            neighbour::ask(port.name, port.ifindex as u32, port.mac, announced, gateway)
         })?;
         let until = Instant::now() + REPLY_TIMEOUT;
         while Instant::now() < until {
