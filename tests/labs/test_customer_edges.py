@@ -52,6 +52,7 @@ def run(device: Device, snippet: str) -> None:
     assert answer.status == 0, answer.stderr
 
 
+@pytest.mark.slow("a subscriber is named only after several more tries, each a trial")
 @pytest.mark.parametrize(
     ("dut", "fault", "kind"),
     [
