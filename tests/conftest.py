@@ -23,9 +23,14 @@ PRIVILEGED = {"frames": "loads BPF programs", "labs": "makes network namespaces"
 
 
 def pytest_configure() -> None:
-    """A shell starts what it sends to the background deaf to Ctrl-C; tests that press it must be heard all the same."""
+    """Make tests independent of the shell that starts them.
+
+    A shell starts background processes deaf to Ctrl-C; tests that press it must be heard all the same.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The width of the terminal that starts the tests decides no test.
+    os.environ["COLUMNS"] = "100"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -27,11 +27,11 @@ from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.knobs.queues import Queues
 
-tell = TunedMachine.tell
+set_ethtool = TunedMachine.set_ethtool
 def killed(self, *words):
-    tell(self, *words)
+    set_ethtool(self, *words)
     os.kill(os.getpid(), signal.SIGKILL)
-TunedMachine.tell = killed
+TunedMachine.set_ethtool = killed
 tuner.KNOBS = (Queues(),)
 tuner.tune([sys.argv[1]], path=Path(sys.argv[2]))
 """
