@@ -107,8 +107,6 @@ def test_a_full_connection_tracking_table_is_named(
     assert document["without_counter"] == 0
 
 
-# Another load on the device's core fills the ring behind it, too.
-@pytest.mark.alone
 @pytest.mark.skipif(len(usable_cpus()) < 2, reason="an isolated device needs a core of its own")
 def test_a_ring_that_is_too_short_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bench = bench_of(placement="isolated", ring=1, connections=20_000)
@@ -117,4 +115,7 @@ def test_a_ring_that_is_too_short_is_named(tmp_path: Path, capsys: pytest.Captur
         measurer.measure(TrialPlan(20_000, 1_500_000.0))
     document = explained(tmp_path, 1, capsys)
     assert document["losing"]["hop"] == "ring", document
-    assert [(each["name"], each["place"]) for each in document["losing"]["counters"]] == [("card ring", "inside")]
+    counters = [(each["name"], each["place"]) for each in document["losing"]["counters"]]
+    # Both cards have the short ring. The one on the way in always overflows, the one on the way out on some hosts.
+    assert ("card ring", "inside") in counters
+    assert {name for name, _place in counters} == {"card ring"}
