@@ -182,17 +182,26 @@ def test_with_v_all_notes_are_printed_and_without_it_none_that_every_run_repeats
     assert len(questions) == 2
 
 
-def test_of_many_periods_those_with_another_verdict_than_the_one_before_are_lines_with_their_numbers() -> None:
+def _lines_of_periods(periods: int, loses_in: frozenset[int] = frozenset()) -> list[str]:
     console = Console(width=400)
-    gateway = Gateway(abilities=frozenset({Ability.PERIODS}), loses_in=frozenset({2, 3}))
+    gateway = Gateway(abilities=frozenset({Ability.PERIODS}), loses_in=loses_in)
     settings = stability.StabilitySettings(
-        connections=1000, placement="isolated", connection_rate=1e6, throughput_rate=1e6, hours=6 / 3600
+        connections=1000, placement="isolated", connection_rate=1e6, throughput_rate=1e6, hours=periods / 3600
     )
     with console.capture() as shown, ProgressDisplay(console) as display:
         stability.PROCEDURE.measure(gateway, settings, display.event)
-    failed, passed = shown.get().splitlines()
+    return shown.get().splitlines()
+
+
+def test_of_many_periods_those_with_another_verdict_than_the_one_before_are_lines_with_their_numbers() -> None:
+    failed, passed = _lines_of_periods(6, loses_in=frozenset({2, 3}))
     assert failed.startswith("stability 1/1 trial 3, period 3 of 6: FAIL      500,000 frames/s each way for 1 s")
     assert passed.startswith("stability 1/1 trial 5, period 5 of 6: PASS")
+
+
+def test_every_hundredth_period_is_a_line_so_that_hours_without_a_failure_are_not_silent() -> None:
+    lines = _lines_of_periods(250)
+    assert [line.partition(":")[0].partition(", ")[2] for line in lines] == ["period 100 of 250", "period 200 of 250"]
 
 
 @pytest.mark.parametrize(("error", "status"), [(HostError("no XDP"), 3), (BrokenError("gone"), 4)])

@@ -21,6 +21,7 @@ _COLOURS: Final = {
     Verdict.COLLAPSED: "bold red",
 }
 _REFRESHES_PER_SECOND: Final = 8
+_PERIODS_A_LINE: Final = 100
 
 
 class ProgressDisplay:
@@ -37,7 +38,7 @@ class ProgressDisplay:
         self._now: Event | None = None
         self._stage = ""
         self._stages: list[str] = []
-        # Verdict on the period before: of many periods only those with another one are lines.
+        # Verdict on the period before: of many periods, only those with another one are lines, and each 100th.
         self._period = Verdict.PASS
 
     def __enter__(self) -> Self:
@@ -91,7 +92,7 @@ class ProgressDisplay:
         if event.outcome is None:
             self._period = Verdict.PASS
             self._show("")
-        elif (event.period and event.outcome.verdict is self._period) or not self._lines:
+        elif (event.period % _PERIODS_A_LINE and event.outcome.verdict is self._period) or not self._lines:
             self._show(event.outcome.verdict)
         else:
             self._period = event.outcome.verdict
