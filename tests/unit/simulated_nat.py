@@ -62,6 +62,7 @@ class Behaviour:
     hairpinning: Literal["external source", "internal source", "none"] = "external source"
     addresses: int = 1
     paired: bool = True
+    paired_by_transport: bool = False
     udp_seconds: float = 300.0
     udp_answered_seconds: float | None = None
     icmp_seconds: float = 60.0
@@ -82,6 +83,7 @@ class Behaviour:
     unsolicited_syn: Literal["silent", "late error", "reset", "error"] = "silent"
     fragments_too_big: bool = True
     frag_needed: bool = True
+    separate_mappings: bool = True
     separate_protocols: bool = True
     separate_filters: bool = True
     new_identification: bool = True
@@ -459,7 +461,8 @@ class SimulatedNat:
         if not self._has_room(inside, remote, found):
             return None
         if found is None:
-            outside = self._outside(protocol, inside, remote)
+            other = self.mappings.get((UDP, inside, part)) if not rule.separate_mappings else None
+            outside = self._outside(protocol, inside, remote) if other is None else other.outside
             found = self.mappings[key] = _Mapping(protocol, inside, outside, set(), 0.0)
         return found
 
@@ -481,6 +484,7 @@ class SimulatedNat:
     def _outside(self, protocol: int, inside: Endpoint, remote: Endpoint) -> Endpoint:
         rule = self.behaviour
         index = int(inside.address) if rule.paired else self._random.randrange(rule.addresses)
+        index += protocol if rule.paired_by_transport else 0
         address = OUTSIDE + 256 * (index % rule.addresses)
         used = [one for one in self.mappings.values() if one.protocol == protocol and one.outside.address == address]
         taken = {one.outside.port for one in used}

@@ -10,13 +10,17 @@ from natgauge.audits.kit.requirement import CGN, EVERY_PROFILE, Level, Requireme
 #: RFC, name, level, text, reason.
 _TABLE: Final[tuple[tuple[int, str, Level, str, str], ...]] = (
     (4787, "REQ-7", "MUST", "inside and outside may have the same addresses", "needs a network with such addresses"),
-    (6888, "REQ-3", "SHOULD", "the outside addresses need not be contiguous", "needs a gateway with such addresses"),
+    (6888, "REQ-1", "MUST", "each transport fulfils its own RFC", "see RFC 4787, RFC 5382 and RFC 5508"),
+    (6888, "REQ-3", "SHOULD", "outside addresses of any number, with gaps", "needs a gateway with such addresses"),
     (6888, "REQ-6", "MUST", "translation can be turned off for destinations", "needs a setting of the gateway"),
     (6888, "REQ-9", "MUST", "hosts can control their mappings", "the audit does not speak PCP"),
     (6888, "REQ-10", "SHOULD", "the gateway can be managed", "needs the gateway's management interface"),
+    (6888, "REQ-11c", "SHOULD", "the operator is notified of lacking room", "needs the gateway's management interface"),
     (6888, "REQ-12", "SHOULD", "destinations are not logged", "needs the gateway's log"),
     (6888, "REQ-13", "SHOULD", "ports are used as far as possible", "needs every port of all outside addresses in use"),
+    (7857, "2.1-separate", "SHOULD", "opening and closing have time-outs of their own", "needs two settings"),
     (7857, "7", "SHOULD", "refused frames from outside refresh no mapping", "needs a policy that refuses sessions"),
+    (7857, "8", "SHOULD", "hosts can ask for ports of the same parity", "the audit does not speak PCP"),
 )  # fmt: skip
 REQUIREMENTS: Final = tuple(
     Requirement(rfc, name, level, text, ("udp",), unseen(reason), CGN if rfc == 6888 else EVERY_PROFILE)

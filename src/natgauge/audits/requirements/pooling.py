@@ -27,7 +27,10 @@ def _addresses(examiner: Examiner, transport: Transport) -> dict[str, set[str]]:
 
 
 def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    """Compare the outside addresses of each host, which must be one for UDP and TCP together."""
     seen = examiner.once(_addresses, transport)
+    if transport == "tcp":
+        seen = {host: outside | examiner.once(_addresses, "udp")[host] for host, outside in seen.items()}
     if len(set().union(*seen.values())) == 1:
         raise NotApplicableError("all flows of all inside hosts had one outside address")
     words = "; ".join(f"{host} had {', '.join(sorted(outside))}" for host, outside in seen.items())
@@ -36,8 +39,8 @@ def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
 
 def _examine_full(examiner: Examiner, transport: Transport) -> RequirementFinding:
     """Give one host more flows than its outside address has ports."""
-    if len(set().union(*examiner.once(_addresses, transport).values())) == 1:
-        raise NotApplicableError("all flows of all inside hosts had one outside address")
+    if _examine(examiner, transport).verdict == "fails":
+        raise NotApplicableError("the gateway does not give each inside host one outside address")
     seen = examiner.once(exhausted)
     addresses = {end.address for end in seen.mapped.values()}
     return judged(
