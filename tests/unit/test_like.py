@@ -92,7 +92,7 @@ def gateway(cell: Cell) -> Gateway:
 def measured(name: str) -> tuple[Result, ...]:
     """The results of the small plan of a table."""
     with TemporaryDirectory() as folder:
-        campaign(Path(folder), ConditionedBenches(gateway), plan=plans.text(table(name), small=True))
+        campaign(Path(folder), ConditionedBenches(gateway), plan=plans.text(table(name), size="small"))
         return tuple(find([Path(folder, "out")]).results)
 
 
@@ -162,9 +162,9 @@ AGAINST = {
 def test_the_commands_of_a_small_plan_end_with_a_table_of_what_varies(name: str) -> None:
     """Each result of the plan is in that table, and each value of what varies is a column of it."""
     one = table(name)
-    varied = plans.against(one, small=True)
+    varied = plans.against(one, size="small")
     assert varied == (AGAINST[name] if one.axis == "none" else one.axis)
-    comments = [line for line in plans.text(one, small=True).splitlines() if line.startswith("#   natgauge report")]
+    comments = [line for line in plans.text(one, size="small").splitlines() if line.startswith("#   natgauge report")]
     assert comments[0] == f"#   natgauge report --like {name} --beside results/{name}-small"
     if varied is None:
         assert len(comments) == len(measured(name)) == 1
@@ -346,10 +346,17 @@ def test_a_missing_figure_is_not_taken_from_another_column() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in PLANNED if table(name).axis == "connections"])
-def test_no_number_of_connections_is_of_one_column_in_print_and_of_another_in_the_small_plan(name: str) -> None:
-    """A part of a small campaign must not be taken for a part of a full one."""
-    full, small = (plans.axis_values(table(name), small=small) for small in (False, True))
-    assert not {*full} & {*small}
+def test_no_number_of_connections_is_of_one_column_in_print_and_of_another_in_a_smaller_plan(name: str) -> None:
+    """A part of a small campaign must not be taken for a part of a full one, nor of one in a guest."""
+    every = [{*plans.axis_values(table(name), size=size)} for size in plans.SIZES]
+    assert sum(map(len, every)) == len(set().union(*every))
+
+
+def test_the_numbers_of_a_guest_plan_are_in_its_columns() -> None:
+    shown = like.sheet("nat64-paper-table-6", rates(200, 20_000))
+    assert lines(shown)["Number of connections"] == ("200", "2,000", "20,000")
+    assert lines(shown)["in the column of"] == ("400,000", "4,000,000", "40,000,000")
+    assert "The numbers of connections are those of the guest plan of this table." in shown.below
 
 
 def test_own_numbers_of_connections_are_in_the_columns_by_their_position() -> None:

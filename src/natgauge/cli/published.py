@@ -16,6 +16,7 @@ from natgauge.cli.names import PUBLISHED
 
 if TYPE_CHECKING:
     from natgauge.published.model import Table
+    from natgauge.published.plans import Size
 
 
 @cloup.command("published", short_help="Show results that other authors have published.")
@@ -26,9 +27,14 @@ if TYPE_CHECKING:
     "--small", is_flag=True, help="With --plan: the same series with smaller numbers, for two cores and 20 minutes."
 )
 @click.option(
+    "--lab",
+    type=click.Choice(["netns", "vm"]),
+    help="With --small: measure in namespaces (default), or in a guest, with much smaller numbers.",
+)
+@click.option(
     "--here",
     is_flag=True,
-    help="With --plan: leave out tables of which no device can run in namespaces of this machine.",
+    help="With --plan: leave out tables of which no device can run in namespaces of this machine, or in the guest.",
 )
 @click.option(
     "--into",
@@ -43,6 +49,7 @@ def command(
     check: bool,
     as_plan: bool,
     small: bool,
+    lab: str | None,
     here: bool,
     into: Path | None,
     as_json: bool,
@@ -53,18 +60,21 @@ def command(
     the others, --plan names the row and what it needs. The exit status is then 3 if only this host lacks it, and 2 if
     natgauge does.
     """
-    from natgauge.errors import BrokenError
+    from natgauge.errors import BrokenError, UsageError
     from natgauge.published import load
     from natgauge.reports import published
 
-    if as_plan or small or here or into:
-        only_with = "--small" if small else "--here" if here else "--into"
+    if as_plan or small or lab or here or into:
+        only_with = "--small" if small else "--lab" if lab else "--here" if here else "--into"
         _refuse(names, check=check, as_plan=as_plan, as_json=as_json, only_with=only_with, many=into is not None)
+    if lab == "vm" and not small:
+        raise UsageError("published: --lab vm: a guest is too slow for the numbers of the publication; add --small")
     tables = [load.table(name) for name in names or load.names()]
+    size: Size = "guest" if lab == "vm" else "small" if small else "full"
     if as_plan and into is not None:
-        _write(tables, into, small=small, here=here)
+        _write(tables, into, size=size, here=here)
     elif as_plan:
-        click.echo(_plan(tables[0], small=small, here=here), nl=False)
+        click.echo(_plan(tables[0], size=size, here=here), nl=False)
     elif check:
         checks = published.checked(tables)
         click.echo(json.dumps({"checks": list(map(asdict, checks))}) if as_json else published.check_lines(tables))
@@ -79,39 +89,39 @@ def command(
         click.echo("\n\n".join(map(published.view, tables)) if names else published.listing(tables))
 
 
-def _plan(table: Table, *, small: bool, here: bool) -> str:
+def _plan(table: Table, *, size: Size, here: bool) -> str:
     """Return the plan of a table.
 
     Raises:
         UsageError: natgauge cannot measure the table.
-        HostError: this host cannot measure the table; with `here`, no device of it runs in namespaces of this machine.
+        HostError: this host cannot measure the table; with `here`, no device of it runs in the lab of the plan.
     """
     from natgauge.errors import HostError
     from natgauge.published import plans
 
     plans.refuse(table)
-    if here and (needs := _needs_here(table)):
+    if here and (needs := _needs_here(table, size)):
         raise HostError(f"published: --here {table.name}: {needs}")
-    return plans.text(table, small=small)
+    return plans.text(table, size=size)
 
 
-def _needs_here(table: Table) -> str:
-    """The rows of a table whose devices do not run in namespaces of this machine; empty where one does."""
+def _needs_here(table: Table, size: Size) -> str:
+    """The rows of a table whose devices do not run in the lab of its plan; empty where one does."""
     from natgauge.duts.recipe import load
-    from natgauge.duts.support import lacking
+    from natgauge.duts.support import lacking, lacking_in_guest
     from natgauge.published.load import sources
 
     needs: dict[str, str] = {}
     for name, quantity in table.quantities.items():
         for recipe in sources().recipes.get(quantity.device, ()):
-            if not (lacks := lacking(load(recipe))):
+            if not (lacks := (lacking_in_guest if size == "guest" else lacking)(load(recipe))):
                 return ""
             label = next((row.label for row in table.rows if row.quantity == name and row.is_in_unit), name)
             needs.setdefault(recipe, f'row "{label}" needs {recipe}, which needs {" and ".join(lacks)}')
     return "; ".join(needs.values())
 
 
-def _write(tables: Sequence[Table], folder: Path, *, small: bool, here: bool) -> None:
+def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> None:
     """Write a file for each table that has a plan, and print its name; name the other tables on standard error.
 
     Raises:
@@ -122,11 +132,11 @@ def _write(tables: Sequence[Table], folder: Path, *, small: bool, here: bool) ->
 
     for table in tables:
         try:
-            text = _plan(table, small=small, here=here)
+            text = _plan(table, size=size, here=here)
         except (HostError, UsageError) as error:
             click.echo(f"natgauge: {error}; left out", err=True)
             continue
-        path = folder / plans.file_name(table, small=small)
+        path = folder / plans.file_name(table, size=size)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")

@@ -56,14 +56,12 @@ def places(recipe: Recipe, has: Callable[[str], bool] = kernel.has) -> tuple[Pla
     if recipe.system != "Linux":
         return ("ssh",)
     played = recipe.of_devices(1)
-    packages = {need.package for recipe in played for need in recipe.needs}
-    modules = [module for recipe in played for module in recipe.modules]
     places: list[Place] = []
-    if all(has(module.name) for module in modules):
+    if all(has(module.name) for each in played for module in each.modules):
         places.append("here")
-    if packages <= {*PACKAGES, *_ALWAYS} and {module.name for module in modules} <= guest_modules():
+    if not lacking_in_guest(recipe):
         places.append("guest")
-    if OWN_PACKAGE not in packages:
+    if all(need.package != OWN_PACKAGE for each in played for need in each.needs):
         # natgauge itself is on this machine only.
         places.append("ssh")
     return tuple(places)
@@ -87,6 +85,20 @@ def lacking(
     modules = dict.fromkeys(module.name for each in played for module in each.modules if not has(module.name))
     names = dict.fromkeys(name for each in played for need in each.needs for name in need.programs if not find(name))
     return [*(f"the kernel module {name}" for name in modules), *(f"the program {name}" for name in names)]
+
+
+def lacking_in_guest(recipe: Recipe) -> list[str]:
+    """Return what the guest of `--lab vm` lacks to run the gateway, in words; empty where it lacks nothing."""
+    if recipe.system != "Linux":
+        return [f"a machine with {recipe.system}"]
+    played = recipe.of_devices(1)
+    modules = [
+        ("kernel module", module.name, module.name in guest_modules()) for each in played for module in each.modules
+    ]
+    needs = [(need, need.package in {*PACKAGES, *_ALWAYS}) for each in played for need in each.needs]
+    programs_of = [("program", name, has) for need, has in needs for name in need.programs]
+    lacks = (f"the {kind} {name} in the guest" for kind, name, has in (*modules, *programs_of) if not has)
+    return [*dict.fromkeys(lacks)]
 
 
 def last_run(recipe: Recipe, file: Path = RUNS) -> Run | None:

@@ -173,12 +173,12 @@ class UnmetRequirement(_Model):
 
 
 class SmallPlan(_Model):
-    """Differences of the plan for a laptop from the full one.
+    """Differences of the plan for a laptop from the full one, or of the plan for a guest from that for a laptop.
 
     Attributes:
         divide: divisors of the numbers of ports; sizes of tables shrink with the connections.
         differs: further differences from the publication, one sentence each.
-        settings: settings by metric that differ from those of the full plan; "-" leaves a setting out.
+        settings: settings by metric that differ from those of the larger plan; "-" leaves a setting out.
     """
 
     divide: dict[PortRange, Annotated[int, Field(ge=1)]] = {}
@@ -200,6 +200,7 @@ class TablePlan(_Model):
         settings: settings by metric.
         measure: measurements, instead of those that follow from the quantities.
         small: the plan for a laptop.
+        guest: further differences of the plan for a guest, whose emulated processors forward a few thousand frames/s.
     """
 
     missing: tuple[UnmetRequirement, ...] = ()
@@ -211,6 +212,7 @@ class TablePlan(_Model):
     settings: dict[str, dict[str, Any]] = {}
     measure: tuple[dict[str, Any], ...] = ()
     small: SmallPlan = SmallPlan()
+    guest: SmallPlan = SmallPlan(divide={"source-ports": 50})
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -298,7 +300,7 @@ class Table(_Model):
             if self.row(name) is not None:
                 raise ValueError(f"plan: parameters: {name}: the table has a row of it; leave it out")
         metrics = {quantity.metric for quantity in self.quantities.values()}
-        for metric in (*self.plan.settings, *self.plan.small.settings):
+        for metric in (*self.plan.settings, *self.plan.small.settings, *self.plan.guest.settings):
             if metric not in metrics:
                 raise ValueError(f"plan: settings: {metric}: no quantity has this metric; leave it out")
         return self

@@ -2,7 +2,8 @@
 """Plans that measure a published table again, made of the table's rows and its `[plan]` part.
 
 A full plan has the table's numbers and needs a machine of many cores. A small plan has the same series with smaller
-numbers: for two cores and at most 20 minutes.
+numbers: for two cores and at most 20 minutes. A guest plan has still smaller numbers, for a guest with a kernel of its
+own (`--lab vm`) whose processors may be emulated: it shows that the device works, not how fast it is.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from natgauge import toml_text
 from natgauge.errors import HostError, UsageError
@@ -19,7 +21,7 @@ from natgauge.procedures import procedures
 from natgauge.procedures.kit.measure.draws import DRAWN
 from natgauge.published.cells import NOTHING, read
 from natgauge.published.load import sources
-from natgauge.published.model import Parameter, Table
+from natgauge.published.model import Parameter, SmallPlan, Table
 
 #: Keys by their part of the plan; every other key is a setting of a metric.
 _PARTS: Final = {
@@ -30,11 +32,32 @@ _PARTS: Final = {
 _OF_CELL: Final = frozenset(key for keys in _PARTS.values() for key in keys)
 #: The metric whose printed experiments are deletions within one repetition.
 _TEAR_DOWN: Final = "tear-down-rate"
-#: Lab of a full plan: one core of the tester cannot make the millions of frames/s of the tables.
-_ISOLATED: Final = {"placement": "isolated", "sender_cores": "0-7"}
-#: Device cores in a small plan, and its repetitions or deletions.
+Size = Literal["full", "small", "guest"]
+SIZES: Final[tuple[Size, ...]] = get_args(Size)
+_LABS: Final[Mapping[Size, Mapping[str, str]]] = {
+    # One core of the tester cannot make the millions of frames/s of the tables.
+    "full": {"placement": "isolated", "sender_cores": "0-7"},
+    "small": {"placement": "shared"},
+    "guest": {"lab": "vm"},
+}
+_PLACES: Final[Mapping[Size, str]] = {
+    "full": "Tester and device have separate cores of one machine",
+    "small": "The device runs on the tester's core (shared placement)",
+    "guest": "The device runs in a guest on the tester's machine",
+}
+_IN_WORDS: Final[Mapping[Size, str]] = {
+    "full": "with the parameters of the publication",
+    "small": "for two cores: the same series with smaller numbers",
+    "guest": "for a guest with a kernel of its own: the same series with much smaller numbers",
+}
+_OPTIONS: Final[Mapping[Size, str]] = {"full": "", "small": " --small", "guest": " --small --lab vm"}
+#: Device cores in a plan that is not full, and its repetitions or deletions.
 _SMALL_CORES: Final = 2
 _SMALL_REPETITIONS: Final = 3
+#: The emulated processors of a guest stop for tens of milliseconds, and are too slow for many trials.
+_IN_GUEST: Final = {"error": "20%", "frame_timeout_seconds": 0.5}
+#: Our recipes of Linux gateways accept no smaller hash table.
+_LEAST_BUCKETS: Final = 1024
 _FIRST_SOURCE_PORT: Final = 1024
 _MILLION: Final = 1_000_000
 AxisOfTable = Literal["cores", "connections", "draws"]
@@ -42,54 +65,53 @@ AxisOfTable = Literal["cores", "connections", "draws"]
 _WIDTH: Final = 110
 
 
-def text(table: Table, *, small: bool) -> str:
+def text(table: Table, *, size: Size) -> str:
     """The plan of a table as TOML, with its commands in comments.
 
     Args:
         table: the table.
-        small: whether the plan is for a laptop.
+        size: of the plan.
 
     Raises:
         UsageError: natgauge cannot measure the table.
         HostError: this host cannot measure the table.
     """
     refuse(table)
-    file = file_name(table, small=small)
-    size = "for two cores: the same series with smaller numbers" if small else "with the parameters of the publication"
+    file = file_name(table, size=size)
     sentences = [
-        f"{table.title}: {sources().documents[table.source].title}, {table.place}, {size}.",
-        *(f"Differs from the publication: {sentence}" for sentence in differences(table, small=small)),
+        f"{table.title}: {sources().documents[table.source].title}, {table.place}, {_IN_WORDS[size]}.",
+        *(f"Differs from the publication: {sentence}" for sentence in differences(table, size=size)),
     ]
     commands = [
-        f"{command(table, small=small)} > {file}",
-        f"natgauge plan check --cores {cores(table, small=small)} {file}",
+        f"{command(table, size=size)} > {file}",
+        f"natgauge plan check --cores {cores(table, size=size)} {file}",
         f"sudo natgauge run {file}",
         f"natgauge report --like {table.name} --beside results/{Path(file).stem}",
     ]
-    varied = against(table, small=small)
+    varied = against(table, size=size)
     if varied is not None:
         commands.append(f"natgauge report --against {varied} results/{Path(file).stem}")
     lines = [line for each in sentences for line in textwrap.wrap(each, _WIDTH, break_on_hyphens=False)]
     comments = [f"# {line}".rstrip() for line in (*lines, "", *(f"  {each}" for each in commands))]
-    return "\n".join([*comments, toml_text.dump(document(table, small=small))])
+    return "\n".join([*comments, toml_text.dump(document(table, size=size))])
 
 
-def file_name(table: Table, *, small: bool) -> str:
+def file_name(table: Table, *, size: Size) -> str:
     """Return the name of the file of a table's plan."""
-    return f"{table.name}{'-small' if small else ''}.toml"
+    return f"{table.name}{'' if size == 'full' else f'-{size}'}.toml"
 
 
-def command(table: Table, *, small: bool) -> str:
+def command(table: Table, *, size: Size) -> str:
     """Return the command line that prints the table's plan."""
-    return f"natgauge published --plan{' --small' if small else ''} {table.name}"
+    return f"natgauge published --plan{_OPTIONS[size]} {table.name}"
 
 
-def against(table: Table, *, small: bool) -> str | None:
+def against(table: Table, *, size: Size) -> str | None:
     """Return what varies between the results of a plan, as `natgauge report --against` takes it.
 
     Args:
         table: a table that has a plan.
-        small: whether the plan is for a laptop.
+        size: of the plan.
 
     Returns:
         The table's axis; without an axis the first key that differs between cells or settings, "metrics" or "device";
@@ -97,7 +119,7 @@ def against(table: Table, *, small: bool) -> str | None:
     """
     if table.axis != "none":
         return table.axis
-    plan = document(table, small=small)
+    plan = document(table, size=size)
     varying: list[str] = [key for part in (plan.get("series", {}), *plan.get("point", [])[:1]) for key in part]
     if keys := [key for key in varying if key in _OF_CELL or key in table.plan.columns]:
         return keys[0].replace("_", "-")
@@ -124,20 +146,20 @@ def needs(table: Table) -> str:
     return "; ".join(f'row "{each.row}" needs {each.needs}' for each in table.plan.missing)
 
 
-def differences(table: Table, *, small: bool) -> list[str]:
+def differences(table: Table, *, size: Size) -> list[str]:
     """Differences of a plan from the publication, one sentence each."""
-    place = (
-        "The device runs on the tester's core (shared placement)"
-        if small
-        else "Tester and device have separate cores of one machine"
-    )
-    differs = (*table.plan.differs, *(table.plan.small.differs if small else ()))
-    return [*differs, f"{place}; the publication has a machine for each."]
+    smaller = (sentence for each in _smaller(table, size) for sentence in each.differs)
+    return [*table.plan.differs, *smaller, f"{_PLACES[size]}; the publication has a machine for each."]
 
 
-def cores(table: Table, *, small: bool) -> int:
+def _smaller(table: Table, size: Size) -> tuple[SmallPlan, ...]:
+    """Differences of a plan from the full one, in the order in which they apply."""
+    return {"full": (), "small": (table.plan.small,), "guest": (table.plan.small, table.plan.guest)}[size]
+
+
+def cores(table: Table, *, size: Size) -> int:
     """Cores that the machine of a plan needs."""
-    if small:
+    if size != "full":
         return _SMALL_CORES
     numbers = (_parameter(table, "cores", column) for column in range(table.width))
     return (1 + (table.plan.own_cores or 1)) * max([1, *(number for number in numbers if number is not None)])
@@ -150,32 +172,32 @@ def axis_of(table: Table) -> AxisOfTable | None:
     return "draws" if table.drawn else None
 
 
-def axis_values(table: Table, *, small: bool) -> list[int | None]:
+def axis_values(table: Table, *, size: Size) -> list[int | None]:
     """The value of a table's axis at each column of a plan; None where a column has none.
 
     Args:
         table: a table with an axis (`axis_of`); columns that a plan leaves out are included.
-        small: whether the plan is for a laptop.
+        size: of the plan.
     """
     axis, columns = axis_of(table), range(table.width)
     if axis == "cores":
         return [_parameter(table, "cores", column) for column in columns]
     if axis == "draws":
-        return [_draws(table, column, small=small) for column in columns]
-    ports = (_ports(table, column, small=small) for column in columns)
+        return [_draws(table, column, size=size) for column in columns]
+    ports = (_ports(table, column, size=size) for column in columns)
     return [
         _parameter(table, "connections", column) if each is None else math.prod(each)
         for column, each in zip(columns, ports, strict=True)
     ]
 
 
-def document(table: Table, *, small: bool) -> dict[str, Any]:
+def document(table: Table, *, size: Size) -> dict[str, Any]:
     """The plan of a table that has one, as a TOML document."""
     table = table.corrected(*table.slips)
-    columns = _kept(table, small=small)
-    cells = [_cell(table, column, small=small) for column in columns]
-    experiments = [_experiments(table, column, small=small) for column in columns]
-    measured = list(_measured(table, columns, small=small))
+    columns = _kept(table, size=size)
+    cells = [_cell(table, column, size=size) for column in columns]
+    experiments = [_experiments(table, column, size=size) for column in columns]
+    measured = list(_measured(table, columns, size=size))
     varying = [key for key in cells[0] if any(cell[key] != cells[0][key] for cell in cells)]
     # Columns are points where more than one key of a cell changes, or where repetitions or settings change, too.
     of_cell = [key for key in varying if key in _OF_CELL]
@@ -187,9 +209,9 @@ def document(table: Table, *, small: bool) -> dict[str, Any]:
     devices = list(dict.fromkeys(device for _, recipes, _ in measured for device in recipes))
     plan: dict[str, Any] = {
         "devices": devices,
-        "profile": "quick" if small else "rfc",
+        "profile": "rfc" if size == "full" else "quick",
         "repetitions": experiments[0],
-        "lab": {"placement": "shared"} if small else {**_ISOLATED},
+        "lab": {**_LABS[size]},
     }
     for part, keys in _PARTS.items():
         own = {key: cells[0][key] for key in keys if key in cells[0] and key not in varying}
@@ -219,12 +241,13 @@ def settings_of(table: Table, metric: str) -> dict[str, Any]:
 _Measured = tuple[str, tuple[str, ...], tuple[dict[str, Any], ...]]
 
 
-def _measured(table: Table, columns: Sequence[int], *, small: bool) -> Iterator[_Measured]:
+def _measured(table: Table, columns: Sequence[int], *, size: Size) -> Iterator[_Measured]:
     """The measurements of a plan."""
     for given in table.plan.measure:
         settings = {key: value for key, value in given.items() if key not in {"metric", "devices"}}
-        if small:
+        if size != "full":
             settings.pop("error", None)
+        settings |= _smaller_settings(table, given["metric"], size=size)
         yield given["metric"], given["devices"], (settings,) * len(columns)
     if table.plan.measure:
         return
@@ -232,21 +255,28 @@ def _measured(table: Table, columns: Sequence[int], *, small: bool) -> Iterator[
         metric = quantity.metric
         if metric not in procedures():
             continue
-        settings = {**table.plan.settings.get(metric, {})}
-        if small:
-            settings |= table.plan.small.settings.get(metric, {})
+        settings = {**table.plan.settings.get(metric, {}), **_smaller_settings(table, metric, size=size)}
         settings = {key: value for key, value in settings.items() if value != NOTHING}
         own = []
         for column in columns:
-            error = None if small else _error(table, name, column)
+            error = _error(table, name, column) if size == "full" else None
             added = {} if error is None else {"error": error}
-            if (draws := _draws(table, column, small=small)) is not None:
+            if (draws := _draws(table, column, size=size)) is not None:
                 added["draws"] = draws
-            experiments = _SMALL_REPETITIONS if small else _parameter(table, "experiments", column)
+            experiments = _parameter(table, "experiments", column) if size == "full" else _SMALL_REPETITIONS
             if metric == _TEAR_DOWN and experiments is not None:
                 added["sample"] = experiments
             own.append({**settings, **added})
         yield metric, sources().recipes[quantity.device], tuple(own)
+
+
+def _smaller_settings(table: Table, metric: str, *, size: Size) -> dict[str, Any]:
+    """The settings of a metric that differ from those of the full plan."""
+    known = {field.name for field in fields(procedures()[metric].settings)} if size == "guest" else {}
+    settings = {key: value for key, value in _IN_GUEST.items() if key in known}
+    for smaller in _smaller(table, size):
+        settings |= smaller.settings.get(metric, {})
+    return settings
 
 
 def _merged(
@@ -269,39 +299,43 @@ def _merged(
     ]
 
 
-def _kept(table: Table, *, small: bool) -> list[int]:
+def _kept(table: Table, *, size: Size) -> list[int]:
     """The columns of a plan, from 0."""
     left_out = {column for cells in table.plan.columns.values() for column, cell in enumerate(cells) if cell == NOTHING}
-    if small and table.axis == "cores":
+    if size != "full" and table.axis == "cores":
         left_out |= {
             column for column in range(table.width) if (_parameter(table, "cores", column) or 0) > _SMALL_CORES
         }
     return [column for column in range(table.width) if column not in left_out]
 
 
-def _cell(table: Table, column: int, *, small: bool) -> dict[str, Any]:
+def _cell(table: Table, column: int, *, size: Size) -> dict[str, Any]:
     """The keys of a plan that one column decides."""
-    traffic, share = _traffic(table, column, small=small)
-    sizes = {key: _power_of_two(size * share) if small else size for key, size in _sizes(table, column).items()}
+    traffic, share = _traffic(table, column, size=size)
+    sizes = _sizes(table, column)
+    if size != "full":
+        least = {"hash_size": _LEAST_BUCKETS}
+        sizes = {key: max(_power_of_two(entries * share), least.get(key, 1)) for key, entries in sizes.items()}
+    set_cores = size == "full" or table.axis == "cores"
     cell = {
         # A small plan without a series over cores takes one core, and natgauge chooses its time-outs.
-        _cores_key(table, small=small): None if small and table.axis != "cores" else _parameter(table, "cores", column),
+        _cores_key(table, size=size): _parameter(table, "cores", column) if set_cores else None,
         **traffic,
-        **{key: _shown(size) for key, size in sizes.items()},
-        "udp_timeout": None if small else _parameter(table, "timeout", column),
+        **{key: _shown(entries) for key, entries in sizes.items()},
+        "udp_timeout": _parameter(table, "timeout", column) if size == "full" else None,
         **{key: cells[column] for key, cells in table.plan.columns.items()},
     }
     return {key: value for key, value in cell.items() if value is not None}
 
 
-def _cores_key(table: Table, *, small: bool) -> str:
+def _cores_key(table: Table, *, size: Size) -> str:
     """The key with the number of cores."""
-    return "cores" if small or table.plan.own_cores is None else "cores_each"
+    return "cores_each" if size == "full" and table.plan.own_cores is not None else "cores"
 
 
-def _traffic(table: Table, column: int, *, small: bool) -> tuple[dict[str, Any], float]:
+def _traffic(table: Table, column: int, *, size: Size) -> tuple[dict[str, Any], float]:
     """Ranges of ports or a number of connections, and the share of the published connections."""
-    ports, full = _ports(table, column, small=small), _ports(table, column, small=False)
+    ports, full = _ports(table, column, size=size), _ports(table, column, size="full")
     if ports is None or full is None:
         return {"connections": _parameter(table, "connections", column)}, 1.0
     return {
@@ -310,21 +344,23 @@ def _traffic(table: Table, column: int, *, small: bool) -> tuple[dict[str, Any],
     }, math.prod(ports) / math.prod(full)
 
 
-def _ports(table: Table, column: int, *, small: bool) -> tuple[int, int] | None:
+def _ports(table: Table, column: int, *, size: Size) -> tuple[int, int] | None:
     """Numbers of source and destination ports; None where the publication does not give them."""
     inner, outer = _parameter(table, "source-ports", column), _parameter(table, "destination-ports", column)
     if inner is None or outer is None:
         return None
-    divide = table.plan.small.divide if small else {}
-    return inner // divide.get("source-ports", 1), outer // divide.get("destination-ports", 1)
+    for smaller in _smaller(table, size):
+        inner //= smaller.divide.get("source-ports", 1)
+        outer //= smaller.divide.get("destination-ports", 1)
+    return max(1, inner), outer
 
 
-def _draws(table: Table, column: int, *, small: bool) -> int | None:
+def _draws(table: Table, column: int, *, size: Size) -> int | None:
     """Draws of phase 1 at a column; None where it draws nothing, or the table does not print the number of frames."""
     orders, frames = table.plan.columns.get("order"), _parameter(table, "phase-1-frames", column)
     if orders is None or orders[column] != DRAWN or frames is None:
         return None
-    return round(frames * _traffic(table, column, small=small)[1])
+    return round(frames * _traffic(table, column, size=size)[1])
 
 
 def _sizes(table: Table, column: int) -> dict[str, int]:
@@ -376,11 +412,11 @@ def _error(table: Table, quantity: str, column: int) -> int | None:
     return _whole(row.cells[column]) // (2 if added else 1)
 
 
-def _experiments(table: Table, column: int, *, small: bool) -> int:
+def _experiments(table: Table, column: int, *, size: Size) -> int:
     """Repetitions at a column; those of a tear-down rate are deletions within one repetition."""
     if any(quantity.metric == _TEAR_DOWN for quantity in table.quantities.values()):
         return 1
-    return _SMALL_REPETITIONS if small else _parameter(table, "experiments", column) or 1
+    return _parameter(table, "experiments", column) or 1 if size == "full" else _SMALL_REPETITIONS
 
 
 def _name(cell: Mapping[str, Any], varying: Sequence[str]) -> str:

@@ -231,10 +231,10 @@ class _Shaped:
         printed = known.documents[published.source]
         place = f"{printed.authors}: {printed.title}, {printed.date}, {published.place}"
         yield f"Measured here, in the shape of {place}."
-        if columns.matched == "small":
-            yield f"The numbers of {columns.axis} are those of the small plan of this table."
-        elif columns.matched == "position":
+        if columns.matched == "position":
             yield f"The numbers of {columns.axis} are in the published columns by their position, the smallest first."
+        elif columns.matched != "full":
+            yield f"The numbers of {columns.axis} are those of the {columns.matched} plan of this table."
         yield from self._quantities()
         # Parameters that the publication gives outside of the table.
         kinds = [kind for kind in published.plan.parameters if kind in _PARAMETERS]

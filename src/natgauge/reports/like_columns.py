@@ -3,7 +3,7 @@
 
 A result belongs in a column by its metric, its device, and the parameter that varies from column to column. Directions,
 orders and the like are matched by value. Numbers of cores and connections are matched by value too, where all of them
-are those of the publication or those of its small plan; otherwise by their position in the series.
+are those of the publication or of one of its smaller plans; otherwise by their position in the series.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from natgauge.published.model import OwnFigure, Quantity, Table
 from natgauge.records.measurement import FigureSummary, Result
 from natgauge.records.parameters import shown
 
-#: "full": own values are those of the publication; "small": those of its small plan; "position": others, by rank.
-Matched = Literal["full", "small", "position"]
+#: The plan of the table that has the own values; "position": none has them, and they are in the columns by rank.
+Matched = plans.Size | Literal["position"]
 
 #: The parameter of a result that an axis varies.
 _PARAMETER: Final[Mapping[plans.AxisOfTable, str]] = {
@@ -114,7 +114,7 @@ class Columns:
             return Absent("the plan of the table leaves this column out")
         metric, device = self._metric(quantity, column), self._device(quantity, column)
         wanted: dict[str, object] = {**self._keys_at(column)}
-        if self.axis is not None and self._theirs(small=False)[column] is not None:
+        if self.axis is not None and self._theirs(size="full")[column] is not None:
             if self.values[column] is None:
                 return Absent(f"no result: the results have fewer numbers of {self.axis} than the table has columns")
             wanted[self.axis] = self.values[column]
@@ -178,20 +178,17 @@ class Columns:
         """Rule that matches own values of the axis with the published values."""
         return self._matching[0]
 
-    def _theirs(self, *, small: bool) -> list[int | None]:
+    def _theirs(self, *, size: plans.Size) -> list[int | None]:
         """The value of the axis at each column of a plan; None where a column has none."""
-        return [None] * self.table.width if self.axis is None else plans.axis_values(self.table, small=small)
+        return [None] * self.table.width if self.axis is None else plans.axis_values(self.table, size=size)
 
     @cached_property
     def _matching(self) -> tuple[Matched, list[int | None]]:
-        full = self._theirs(small=False)
-        places = [column for column, value in enumerate(full) if value is not None]
+        places = [column for column, value in enumerate(self._theirs(size="full")) if value is not None]
         own = sorted({self._position(result) for result in self.results if self._may_belong(result, places)})
-        if {*own} <= {*full}:
-            return "full", full
-        small = self._theirs(small=True)
-        if {*own} <= {*small}:
-            return "small", small
+        for size in plans.SIZES:
+            if {*own} <= {*(theirs := self._theirs(size=size))}:
+                return size, theirs
         if len(own) > len(places):
             raise UsageError(
                 f"report: --like {self.table.name}: has {len(places)} columns for numbers of {self.axis}, the results "

@@ -57,7 +57,7 @@ def document(table: Table) -> dict[str, Any]:
     return {
         "measured": "by its authors, on their hardware",
         **table.model_dump(mode="json", by_alias=True, exclude={"plan", "shape"}),
-        "plan": None if plans.needs(table) else plans.command(table, small=False),
+        "plan": None if plans.needs(table) else plans.command(table, size="full"),
         "plan_needs": [missing.model_dump(mode="json") for missing in table.plan.missing],
         "rows": [{**row.model_dump(mode="json", by_alias=True), "values": _values(table, row)} for row in table.rows],
         "document": known.documents[table.source].model_dump(mode="json"),
@@ -129,7 +129,8 @@ def conditions(table: Table) -> Iterator[tuple[str, str]]:
     if missing := plans.needs(table):
         yield "no plan", missing
     else:
-        yield "plan", f"{plans.command(table, small=False)}, or with --small for two cores"
+        others = "or with --small for two cores, or with --small --lab vm for a guest"
+        yield "plan", f"{plans.command(table, size='full')}, {others}"
 
 
 def computed_rows(table: Table) -> list[tuple[str, list[str]]]:
