@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 from tests.labs.external import external_nat
-from tests.labs.nat44 import with_rules
+from tests.labs.nat44 import variant, with_rules
 
 import natgauge
+from natgauge.audits import audit
 from natgauge.audits.audit import Audited
 from natgauge.audits.kit import examiner
 from natgauge.audits.kit.flows import Transport
 from natgauge.audits.kit.timers import TIMERS
 from natgauge.audits.requirements import requirements
+from natgauge.audits.requirements.leaks import REQUIREMENTS as LEAKS
 from natgauge.audits.requirements.out_of_sight import REQUIREMENTS as OUT_OF_SIGHT
 from natgauge.cli import run
 from natgauge.labs.common import namespaces
@@ -102,6 +104,26 @@ def test_nat64_is_audited_in_both_families(tmp_path: Path) -> None:
     assert found["RFC5508-REQ-4", "udp"] == found["RFC7915-4.2-MTU", "udp"] == found["RFC4787-REQ-14", "udp"] == "meets"
     # tayga.conf(5): "udp-cksum-mode drop" is the default.
     assert found["RFC6146-3.4-checksum", "udp"] == "fails"
+
+
+@pytest.mark.usefixtures("impatient")
+def test_linux_sends_invalid_segments_untranslated_unless_a_rule_drops_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "requirements", lambda: LEAKS)
+    monkeypatch.setattr(audit, "classes", lambda _examiner: {})
+    loose = "/proc/sys/net/netfilter/nf_conntrack_tcp_loose"
+    picky = variant(tmp_path, "picky-nat", f"[verbs]\nstart = 'echo 0 > {loose}'\n")
+    invalid = {"SYN-ACK", "FIN", "RST", "window", "RST-window"}
+    leaks: dict[str | Path, set[str]] = {
+        "nftables-nat44": invalid,
+        picky: {*invalid, "mid-stream", "ACK"},
+        "nftables-strict-nat44": set(),
+    }
+    for dut, names in leaks.items():
+        found = verdicts(audited(dut, tmp_path))
+        assert {key.removeprefix("RFC1918-3-") for (key, _), verdict in found.items() if verdict == "fails"} == names
+        assert set(found.values()) <= {"meets", "fails"}
 
 
 @pytest.mark.slow("time-outs of ten seconds, which must pass; the wait ends by itself")

@@ -100,6 +100,7 @@ class Behaviour:
     evicts: bool = False
     forwards: bool = True
     alg: bool = False
+    invalid_leaks: bool = False
     loses: Callable[[int], bool] = field(default=lambda _: False)
 
 
@@ -112,6 +113,7 @@ class _Mapping:
     last: float
     answered: bool = False
     up_flags: int = 0
+    sequences: dict[Endpoint, int] = field(default_factory=dict)
     down_flags: int = 0
     closed: bool = False
 
@@ -249,7 +251,7 @@ class SimulatedNat:
         if isinstance(segment, EchoMessage):
             remote = Endpoint(remote.address, 0)
         mapping = self._mapping(packet.protocol, inside, remote, segment)
-        if mapping is None:
+        if mapping is None or self._is_out_of_window(mapping, remote, segment):
             self._refuse(packet, segment)
             return
         mapping.remotes.add(remote)
@@ -267,6 +269,15 @@ class SimulatedNat:
         packet = _with_source(self._identified(packet), mapping.outside, alg=self.behaviour.alg)
         self._forward("responder", packet, cut)
 
+    def _is_out_of_window(self, mapping: _Mapping, remote: Endpoint, segment: object) -> bool:
+        if not isinstance(segment, TcpSegment) or not self.behaviour.invalid_leaks:
+            return False
+        before = mapping.sequences.setdefault(remote, segment.sequence)
+        if segment.flags & SYN or (segment.sequence - before) % 2**32 < 2**16:
+            mapping.sequences[remote] = segment.sequence
+            return False
+        return True
+
     def _identified(self, packet: Packet) -> Packet:
         """Give a packet that may be fragmented an identification that no other one has."""
         if packet.dont_fragment or not self.behaviour.new_identification:
@@ -277,6 +288,8 @@ class SimulatedNat:
     def _refuse(self, packet: Packet, segment: object) -> None:
         """Answer a packet for which there is no room."""
         if isinstance(segment, TcpSegment) and not segment.flags & SYN:
+            if self.behaviour.invalid_leaks:
+                self._forward("responder", packet, 0)
             return
         for code in self.behaviour.refusal_codes:
             self._error("initiator", packet, 3, code, 0)

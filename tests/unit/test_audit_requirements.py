@@ -116,6 +116,10 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "reset for an unsolicited SYN": (Behaviour(unsolicited_syn="reset"), {"RFC5382-REQ-4"}),
     "ICMP error for an unsolicited SYN": (Behaviour(unsolicited_syn="error"), {"RFC5382-REQ-4"}),
     "late ICMP error for an unsolicited SYN": (Behaviour(unsolicited_syn="late error"), set()),
+    "invalid segments untranslated": (
+        Behaviour(invalid_leaks=True),
+        {f"RFC1918-3-{name}" for name in ("mid-stream", "ACK", "FIN", "RST", "window", "RST-window")},
+    ),
     "application level gateway": (Behaviour(alg=True), {"RFC4787-REQ-10", "RFC5382-REQ-6"}),
 }
 

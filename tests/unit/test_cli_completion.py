@@ -36,7 +36,7 @@ def offered(*words: str) -> list[str]:
         (("measure", ""), sorted(procedures.procedures())),
         (
             ("measure", "throughput", "--dut", "nftables-"),
-            ["nftables-flowtable-nat44", "nftables-nat44", "nftables-nat66", "nftables-nptv6"],
+            ["nftables-flowtable-nat44", "nftables-nat44", "nftables-nat66", "nftables-nptv6", "nftables-strict-nat44"],
         ),
         (("measure", "throughput", "--placement", ""), ["shared", "isolated"]),
         (("duts", "show", "tayga-s"), ["tayga-siit"]),

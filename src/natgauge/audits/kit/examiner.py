@@ -382,7 +382,7 @@ class Examiner:
         arrived = self.delivered(
             send,
             "initiator",
-            lambda packet, tag: packet.destination == inside.address and carries(packet, transport, tag),
+            lambda packet, tag: _at(packet, inside) and carries(packet, transport, tag),
             f"the gateway delivers it to {inside}",
         )
         return arrived is not None
