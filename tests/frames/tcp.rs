@@ -60,7 +60,13 @@ impl Segment {
 
     fn build(&self) -> Vec<u8> {
         let options = self.options();
-        let window: u16 = if self.flags & SYN == 0 { 502 } else { 64240 };
+        let window: u16 = match (self.flags, self.addresses.0.contains(':')) {
+            (SYN, false) => 64240,                       // 44 segments of 1460 octets
+            (SYN, true) => 64800,                        // 45 segments of 1440 octets
+            (flags, false) if flags & SYN != 0 => 65160, // 45 segments of 1448 octets
+            (flags, true) if flags & SYN != 0 => 64260,  // 45 segments of 1428 octets
+            _ => 502,
+        };
         let mut tcp = [self.ports.0.to_be_bytes(), self.ports.1.to_be_bytes()].concat();
         tcp.extend([self.sequence.to_be_bytes(), self.acknowledgment.to_be_bytes()].concat());
         tcp.extend([((20 + options.len() as u8) / 4) << 4, self.flags]);

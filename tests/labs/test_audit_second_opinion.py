@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.labs.hosts import hosts
 
 import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import cell_of
 from natgauge.duts.limits import DeviceDemand
-from natgauge.labs.common import namespaces
 
 pytestmark = pytest.mark.calm
 LAB: Final = "coturn"
@@ -29,28 +29,6 @@ WORDS: Final = {
     "Address Dependent": "address-dependent",
     "Address and Port Dependent": "address and port-dependent",
 }
-
-
-def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True)
-
-
-@contextmanager
-def hosts() -> Iterator[None]:
-    """Give the tester's two ports addresses in namespaces of their own, so that ordinary programs use them."""
-    namespaces.create(OUTSIDE)
-    try:
-        ip("-n", INSIDE, "link", "set", "ng0r", "netns", OUTSIDE)
-        for address in (SERVER, ALTERNATE):
-            ip("-n", OUTSIDE, "address", "add", f"{address}/16", "dev", "ng0r")
-        ip("-n", INSIDE, "address", "add", "10.0.0.2/16", "dev", "ng0i")
-        for name, port in ((OUTSIDE, "ng0r"), (INSIDE, "ng0i")):
-            ip("-n", name, "link", "set", "lo", "up")
-            ip("-n", name, "link", "set", port, "up")
-        ip("-n", INSIDE, "route", "add", "default", "via", "10.0.0.1")
-        yield
-    finally:
-        ip("netns", "delete", OUTSIDE)
 
 
 @contextmanager
@@ -98,7 +76,7 @@ def test_coturn_finds_the_same_mapping_and_filtering(tmp_path: Path) -> None:
     cell, _ = cell_of("nftables-nat44", {"lab_name": LAB})
     with Bench(cell) as bench:
         bench.start(DEMAND)
-        with hosts():
+        with hosts(LAB, ["10.0.0.2"], [SERVER, ALTERNATE], "10.0.0.1"):
             mapped, filtered = discovered(tmp_path)
     record = natgauge.audit("nftables-nat44", results=tmp_path, lab_name=LAB, wait=0.0).record
     assert record.classes["udp"].filtering == filtered

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.labs.hosts import captured
 from tests.labs.program import own
 from tests.labs.trying import decided
 
@@ -24,7 +24,6 @@ from natgauge.tester.highest import HighestRates
 
 N = 500
 FRAMES = 1_000
-HANDSHAKE = (Arrivals("syn", N), Arrivals("syn-ack", N), Arrivals("ack", N))
 OPEN = TrialPlan(N, 5_000.0)
 ONCE = replace(OPEN, phase2=Phase2Plan(0.0, 5_000.0, 0.1, reading_order="once"))
 BOTH = replace(OPEN, phase2=Phase2Plan(5_000.0, 5_000.0, FRAMES / 5_000.0))
@@ -36,6 +35,11 @@ FORETOLD = (
     "(suspected) retransmission",
     "(suspected) spurious retransmission",
 )
+
+
+def handshake(connections: int) -> tuple[Arrivals, ...]:
+    """What arrives when all connections are opened."""
+    return tuple(Arrivals(name, connections) for name in ("syn", "syn-ack", "ack"))
 
 
 @contextmanager
@@ -67,7 +71,7 @@ def test_every_handshake_and_segment_passes_and_each_connection_is_established(d
     for outcome, plan in zip(outcomes, plans, strict=True):
         assert outcome.verdict is Verdict.PASS, outcome.reason
         if not stateless:
-            assert outcome.phase1.messages == HANDSHAKE
+            assert outcome.phase1.messages == handshake(N)
             assert (outcome.phase1.received, outcome.stored) == (N, N)
             assert (outcome.table_count, outcome.established) == (N, N)
         for direction, counts in outcome.phase2.items():
@@ -108,24 +112,14 @@ def test_a_device_that_loses_one_message_of_the_handshake_is_found_by_that_messa
             assert any(f"ack: {N - fifth} received" in remark for remark in outcome.remarks)
 
 
-@contextmanager
-def captured(netns: str, interface: str, file: Path) -> Iterator[None]:
-    """All packets on an interface while the context lasts."""
-    command = ["tcpdump", "-U", "--immediate-mode", "-i", interface, "-w", str(file), "tcp"]
-    process = subprocess.Popen(["ip", "netns", "exec", netns, *command], stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    while b"listening on" not in (line := process.stderr.readline()):
-        assert line, "tcpdump ended"
-    yield
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
-
-
-def test_an_analyser_finds_every_checksum_right_and_nothing_that_the_method_does_not_say(tmp_path: Path) -> None:
-    file, few = tmp_path / "tcp.pcap", 20
-    once = Phase2Plan(500.0, 500.0, few / 500.0)
-    with opening("nftables-nat44", few) as (bench, measurer):
-        plan = TrialPlan(few, 500.0, once)
+@pytest.mark.parametrize("connections", [20, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_an_analyser_finds_every_checksum_right_and_nothing_that_the_method_does_not_say(
+    connections: int, tmp_path: Path
+) -> None:
+    file, rate = tmp_path / "tcp.pcap", 500.0 if connections < 1000 else 2_000.0
+    once = Phase2Plan(rate, rate, connections / rate)
+    with opening("nftables-nat44", connections) as (bench, measurer):
+        plan = TrialPlan(connections, rate, once)
         assert decided(measurer, plan).verdict is Verdict.PASS
         device = bench.lab.devices[0]
         assert isinstance(device, NamespaceDevice)
@@ -140,7 +134,7 @@ def test_an_analyser_finds_every_checksum_right_and_nothing_that_the_method_does
     command += [word for field in fields for word in ("-e", field)]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     rows = [line.split("\t") for line in printed.splitlines()]
-    assert len(rows) == few * len(HANDSHAKE) + 2 * few
+    assert len(rows) == connections * (len(handshake(N)) + 2)
     assert {checksum for _, checksum, _ in rows} == {"1"}
     said = {message for *_, messages in rows for message in messages.split(",") if message}
     assert all(any(one in message for one in FORETOLD) for message in said), said

@@ -13,8 +13,7 @@ const PSH: u8 = 8;
 const ACK: u8 = 16;
 /// Octets before the options.
 const FIXED: usize = 20;
-/// Windows of a Linux host: of its SYN, and of later segments, in units of 2^7 octets.
-const FIRST_WINDOW: u16 = 64240;
+/// Window of a Linux host after its SYN, in units of 2^7 octets.
 const SCALED_WINDOW: u16 = 502;
 const WINDOW_SCALE: u8 = 7;
 /// A time stamp and its echo, which the frame programs write (RFC 7323 section 3.2).
@@ -35,8 +34,9 @@ pub(super) fn messages() -> Vec<Message> {
 /// Flags, window and options; frames differ in ports, numbers, checksum and time stamps.
 pub(super) fn header(message: &Message, family: Family) -> Vec<u8> {
     let (flags, window, options) = match message.name {
-        MessageName::Syn => (SYN, FIRST_WINDOW, opening(family)),
-        MessageName::SynAck => (SYN | ACK, FIRST_WINDOW, opening(family)),
+        MessageName::Syn => (SYN, window_of(largest_segment(family)), opening(family)),
+        // The other side has announced time stamps, so their option is in each segment.
+        MessageName::SynAck => (SYN | ACK, window_of(largest_segment(family) - later().len() as u16), opening(family)),
         MessageName::Ack => (ACK, SCALED_WINDOW, later()),
         _ => (PSH | ACK, SCALED_WINDOW, later()),
     };
@@ -47,11 +47,21 @@ pub(super) fn header(message: &Message, family: Family) -> Vec<u8> {
 /// Options of the first segments in the order of Linux: largest segment, selective acknowledgments (RFC 2018), time
 /// stamps and window scale (RFC 7323).
 fn opening(family: Family) -> Vec<u8> {
-    let largest: u16 = match family {
+    [&[2, 4][..], &largest_segment(family).to_be_bytes(), &[4, 2], &STAMPS, &[NO_OPERATION, 3, 3, WINDOW_SCALE]]
+        .concat()
+}
+
+/// The largest segment of a link with an MTU of 1500 octets (RFC 9293 section 3.7.1).
+fn largest_segment(family: Family) -> u16 {
+    match family {
         Family::Ipv4 => 1460,
         Family::Ipv6 => 1440,
-    };
-    [&[2, 4][..], &largest.to_be_bytes(), &[4, 2], &STAMPS, &[NO_OPERATION, 3, 3, WINDOW_SCALE]].concat()
+    }
+}
+
+/// The window that Linux announces in its first segment: as many whole segments as the field can say.
+fn window_of(segment: u16) -> u16 {
+    u16::MAX / segment * segment
 }
 
 fn later() -> Vec<u8> {
