@@ -50,7 +50,7 @@ FRAME_OF: Final[Mapping[Quantity, str]] = {
     "new": "new connection",
     "up": "frame up",
     "down": "frame down",
-    "both": "frame, both ways",
+    "both": "frame in both directions",
 }
 
 #: N of RFC 9693 section 4: what an index of 31 bits counts.

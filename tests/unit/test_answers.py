@@ -129,7 +129,8 @@ def test_over_connections_a_single_gateway_has_both_ends_and_their_ratio() -> No
     results = [drawn("x", 1e5 / (count / 1000) ** 0.1, connections=count) for count in (1000, 10_000, 100_000)]
     found, _ = answers(results)
     assert re.match(
-        r"x opens [\d,]+ connections/s with N = 1,000, and [\d,]+ connections/s with N = 100,000: ", found.text
+        r"x opens [\d,]+ connections/s with 1,000 connections, and [\d,]+ connections/s with 100,000 connections: ",
+        found.text,
     )
     lower, upper = interval_in(found.text)
     assert lower <= 100**-0.1 <= upper
@@ -186,6 +187,42 @@ def test_a_comparison_has_its_ratio_and_its_interval_or_cannot_tell() -> None:
         "A frame up through same costs the same as through nftables-nat44 within 1.0 % (95 % interval).",
         "Cannot tell: frame up: unknown has a cost.",
     ]
+
+
+def test_gateways_with_one_verdict_share_a_sentence_from_the_least_cost_to_the_most() -> None:
+    more = [estimate(name, ratio, ratio - 0.01, ratio + 0.01) for name, ratio in (("b", 1.3), ("a", 1.1))]
+    (found,) = answers([], [compared(more)])
+    assert found.text == (
+        "A frame up costs more than through nftables-nat44: 10.0 % through a (9.0 to 11.0 %), 30.0 % through b (29.0 "
+        "to 31.0 %); 95 % intervals."
+    )
+    less = [estimate(f"g{at}", 0.5 + at / 20, 0.49 + at / 20, 0.51 + at / 20) for at in range(6)]
+    (found,) = answers([], [compared(less)])
+    assert "50.0 % through g0 (49.0 to 51.0 %), 25.0 % through g5 (24.0 to 26.0 %); 4 others lie between;" in found.text
+    same = [estimate(name, 1.0, 1 - width, 1 + width) for name, width in (("a", 0.004), ("b", 0.009))]
+    (found,) = answers([], [compared(same)])
+    assert (
+        found.text
+        == "A frame up through a and b costs the same as through nftables-nat44 within 0.9 % (95 % interval)."
+    )
+    (found,) = answers([], [compared([estimate(name, None, None, None) for name in ("a", "b")])])
+    assert (found.certainty, found.text) == (
+        "cannot tell", "Cannot tell what a frame up through a and b costs compared with nftables-nat44.",
+    )  # fmt: skip
+
+
+def test_a_gateway_whose_gain_something_else_limited_is_not_known() -> None:
+    documents = [
+        (limit, drawn(dut, 1e5 * cores, device_cores=cores, placement="isolated").document())
+        for dut, limit in (("a", "device"), ("b", "tester"))
+        for cores in (1, 2)
+    ]
+    for limit, document in documents:
+        for repetition in document["repetitions"]:
+            repetition["limited_by"] = limit
+    results = [Result.from_document(document) for _, document in documents]
+    (text,) = [each for each in texts(results) if each.startswith("With 2 cores")]
+    assert text.endswith("; not known for b.")
 
 
 @pytest.mark.parametrize(
@@ -269,7 +306,7 @@ def test_a_doubt_of_a_slower_gateway_leaves_the_order_of_the_others_sure() -> No
 
 def test_what_limited_is_counted() -> None:
     results = [drawn("a", 1e5), drawn("b", 1e5, limited_by="tester"), drawn("c", 1e5)]
-    assert texts(results)[-1] == "Of 3 results the device limited 2; the tester, not the device 1."
+    assert texts(results)[-1] == "The device limited 2 of 3 results; the tester, not the device, limited 1."
 
 
 def test_nothing_measured_has_no_answer() -> None:

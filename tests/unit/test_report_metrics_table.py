@@ -19,7 +19,12 @@ SERIES = [
 def test_each_result_stands_where_its_device_and_its_point_meet() -> None:
     (table,) = metrics_tables(SERIES)
     assert table.title == "connection-rate (connections/s)"
-    assert table.head == ("N = 25,000, 1 core", "N = 25,000, 2 cores", "N = 100,000, 1 core", "N = 100,000, 2 cores")
+    assert table.head == (
+        "25,000 connections, 1 core",
+        "25,000 connections, 2 cores",
+        "100,000 connections, 1 core",
+        "100,000 connections, 2 cores",
+    )
     assert [dut for dut, _ in table.rows] == ["nat", "linux-ipv4"]
     columns = [[[entry.column for entry in place] for place in places] for _, places in table.rows]
     assert columns == [[[2], [1], [4], [3]], [[6], [5], [8], [7]]]

@@ -21,7 +21,7 @@ from natgauge.records.measurement import Result
 Certainty = Literal["sure", "seen", "cannot tell"]
 CERTAINTIES: Final[tuple[Certainty, ...]] = ("sure", "seen", "cannot tell")
 #: An interval that covers less is no reason for any claim.
-_LEAST_COVERAGE: Final = 0.5
+LEAST_COVERAGE: Final = 0.5
 #: Parameters of the device, which differ between gateways.
 _DEVICE: Final = frozenset({"device"})
 #: Axes along which devices are compared with themselves, and what may differ in addition: a large table takes longer.
@@ -51,7 +51,7 @@ class Claim:
     def certainty(self) -> Certainty:
         """The strongest claim that the interval allows."""
         functional = self.first.functional or self.second.functional
-        if functional or not self.contrast.differs or self.contrast.interval.coverage < _LEAST_COVERAGE:
+        if functional or not self.contrast.differs or self.contrast.interval.coverage < LEAST_COVERAGE:
             return "cannot tell"
         return "sure" if self.contrast.sure and not self.sitting and not self.doubts else "seen"
 

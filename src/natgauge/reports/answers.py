@@ -15,7 +15,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from natgauge import procedures
-from natgauge.analysis.claims import Certainty, Claim, Growth, Ranking, claim, growths, rankings, routes, weakest
+from natgauge.analysis.claims import (
+    LEAST_COVERAGE,
+    Certainty,
+    Claim,
+    Growth,
+    Ranking,
+    claim,
+    growths,
+    rankings,
+    routes,
+    weakest,
+)
 from natgauge.analysis.comparing import comparable
 from natgauge.analysis.contrast import better, bounds, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, of_forwarding
@@ -146,7 +157,7 @@ def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Sentence:
         return _ranked_once(every[0])
     decided = [ranking for ranking in every if ranking.certainty != "cannot tell"]
     varied = [_VARIED[name] for name in labels.differing_within(results) if name in _VARIED]
-    best, points = _best(every[0].results[0]), f"{len(every)} points{f' ({_list(varied)})' if varied else ''}"
+    best, points = _best(every[0].results[0]), f"{len(every)} points{f' ({listed(varied)})' if varied else ''}"
     if not decided:
         return _undecided(every, best, points)
     firsts = Counter(ranking.results[0].dut for ranking in decided)
@@ -170,10 +181,11 @@ def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Sentence:
 def _undecided(every: Sequence[Ranking], best: str, points: str) -> Sentence:
     """No point has a gateway that is surely better; of two gateways, the ratio is known within limits."""
     duts = list(dict.fromkeys(result.dut for ranking in every for result in ranking.results))
-    text = f"Cannot tell at any of {points} which of {_list(duts)} {best}"
+    text = f"Cannot tell which of {listed(duts)} {best}, at any of {points}"
     if len(duts) == 2:
         pairs = [{result.dut: result for result in ranking.results} for ranking in every]
-        text += f": {duts[0]} reaches {_times([claim(pair[duts[1]], pair[duts[0]]) for pair in pairs], duts[1])}"
+        claims = [claim(pair[duts[1]], pair[duts[0]]) for pair in pairs]
+        text += f": {duts[0]} reaches {_times(claims, duts[1], chance=False, at=False)}"
     return Sentence(f"{text}.", "cannot tell")
 
 
@@ -185,7 +197,7 @@ def _ranked_once(ranking: Ranking) -> Sentence:
     certainty = weakest(claims)
     if certainty == "cannot tell":
         rivals = [first, *ranking.rivals]
-        text = f"Cannot tell which of {_list([each.dut for each in rivals])} {_best(first)}: "
+        text = f"Cannot tell which of {listed([each.dut for each in rivals])} {_best(first)}: "
         if len(rivals) > 2:
             medians = [each.median for each in rivals]
             text += f"their medians are {number(min(medians))} to {number(max(medians))} {unit_of(first)}"
@@ -199,7 +211,7 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         text += f"; last of {len(ranking.results)} is {last.dut} with {_value(last)}"
     if aside and len(aside) < len(ranking.claims):
         words = dict.fromkeys(word for doubts in aside.values() for word in doubts)
-        text += f". Not counting {_list(list(aside))}, which may be better than measured ({', '.join(words)})"
+        text += f". Not counting {listed(list(aside))}, which may be better than measured ({', '.join(words)})"
     return _claimed(text, certainty, claims)
 
 
@@ -243,7 +255,7 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
     duts = {result.dut for result in ranked}
     emulated = list(dict.fromkeys(result.dut for result in results if result.functional))
     if emulated:
-        yield Sentence(f"Not compared with the others: {_list(emulated)}, which ran on an emulated machine.")
+        yield Sentence(f"Not compared with the others: {listed(emulated)}, which ran on an emulated machine.")
     duts.update(emulated)
     reasons: dict[str, list[str]] = {}
     for dut in dict.fromkeys(result.dut for result in results if result.dut not in duts and not routes(result)):
@@ -252,7 +264,7 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
         different = [difference.label for difference in min(found, key=len)]
         reasons.setdefault(" and ".join(different[:2]), []).append(dut)
     for differing, names in reasons.items():
-        yield Sentence(f"Not compared with the others: {_list(names)}, because of another {differing}.")
+        yield Sentence(f"Not compared with the others: {listed(names)}, because of another {differing}.")
 
 
 def _several(results: Sequence[Result]) -> Sentence:
@@ -288,14 +300,15 @@ def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
     found = [(result, of_forwarding(result, results).reference) for result in results]
     claims = [claim(reference, result) for result, reference in found if reference is not None]
     if claims:
-        references = _list(list(dict.fromkeys(claim.first.dut for claim in claims)))
+        references = listed(list(dict.fromkeys(claim.first.dut for claim in claims)))
         yield _listed("", claims, f"the {results[0].metric} of {references}, which only forwards")
 
 
 def _listed(head: str, claims: Sequence[Claim], of: str) -> Sentence:
     """A sentence with the ratios of each device; of many devices, the largest and the smallest."""
+    known = [each for each in claims if each.contrast.interval.coverage >= LEAST_COVERAGE and _is_bounded(each)]
     by_dut: dict[str, list[Claim]] = {}
-    for each in claims:
+    for each in known or claims:
         by_dut.setdefault(each.second.dut, []).append(each)
     shown = dict(sorted(by_dut.items(), key=lambda item: -_middle(item[1])))
     rest = ""
@@ -303,10 +316,12 @@ def _listed(head: str, claims: Sequence[Claim], of: str) -> Sentence:
         names = list(shown)
         rest = f"; {len(names) - 2} other gateways lie between"
         shown = {name: shown[name] for name in (names[0], names[-1])}
+    unknown = [dut for dut in dict.fromkeys(each.second.dut for each in claims) if dut not in by_dut]
+    rest += f"; not known for {listed(unknown)}" if unknown else ""
     points = {len(own) for own in shown.values()}
     over = f" over {points.pop()} points" if points not in ({1}, set()) and len(points) == 1 else ""
     parts = [
-        f"{dut} {'' if at else 'reaches '}{_times(own, '' if at else of, alone=len(claims) == 1, at=not over)}"
+        f"{dut} {'' if at else 'reaches '}{_times(own, '' if at else of, alone=len(claims) == 1, at=False)}"
         for at, (dut, own) in enumerate(shown.items())
     ]
     kept = [each for own in shown.values() for each in own]
@@ -314,14 +329,19 @@ def _listed(head: str, claims: Sequence[Claim], of: str) -> Sentence:
     certainty = certainties.pop() if len(certainties) == 1 else "seen"
     reasons = _reasons([each for each in kept if each.certainty == "seen"])
     cover = "" if len(claims) == 1 else f"; {_coverage(kept)}s{over}"
-    return Sentence(f"{head}{', '.join(parts)}{rest}{cover}.", certainty, reasons)
+    return Sentence(f"{head}{', '.join(parts)}{cover}{rest}.", certainty, reasons)
+
+
+def _is_bounded(claim: Claim) -> bool:
+    interval = claim.contrast.interval
+    return claim.contrast.kind == "difference" or (interval.lower > 0 and math.isfinite(interval.upper))
 
 
 def _middle(claims: Sequence[Claim]) -> float:
     return statistics.median(claim.contrast.value for claim in claims)
 
 
-def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = True) -> str:
+def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = True, chance: bool = True) -> str:
     """Ratios of claims, such as "1.43 times that of x (1.40 to 1.47, 95 % interval)".
 
     Args:
@@ -329,6 +349,7 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
         of: what the ratio is relative to.
         alone: whether the coverage is named.
         at: whether the number of points is named.
+        chance: whether the text says that the ratio may be a matter of chance.
     """
     differences = [claim for claim in claims if claim.contrast.kind == "difference"]
     if differences:
@@ -345,8 +366,9 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
         )
         known = bound if lower > 0 or math.isfinite(upper) else "any number of"
         return f"{known} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
-    chance = ", maybe by chance" if all(claim.certainty == "cannot tell" for claim in claims) else ""
-    return f"{_ratio(_middle(claims))} times {of}".rstrip() + f" ({_interval(claims)}{where}{cover}{chance})"
+    uncertain = chance and all(claim.certainty == "cannot tell" for claim in claims)
+    inside = f"{_interval(claims)}{where}{cover}{', maybe by chance' if uncertain else ''}"
+    return f"{_ratio(_middle(claims))} times {of}".rstrip() + f" ({inside})"
 
 
 def _coverage(claims: Sequence[Claim]) -> str:
@@ -388,10 +410,10 @@ def _limits(results: Sequence[Result]) -> Sentence:
     if len(limits) == 1:
         every = "the result" if len(results) == 1 else f"all {len(results)} results"
         return Sentence(_capital(f"{_LIMITS[limits[0][0]]} limited {every}."))
-    parts = [
-        f"{_LIMITS[limit].rstrip(',')}{'' if at else ' limited'} {count}" for at, (limit, count) in enumerate(limits)
-    ]
-    return Sentence(f"Of {len(results)} results {'; '.join(parts)}.")
+    (first, count), *others = limits
+    parts = [f"{_LIMITS[first]} limited {count} of {len(results)} results"]
+    parts += [f"{_LIMITS[limit]} limited {number_of}" for limit, number_of in others]
+    return Sentence(_capital(f"{'; '.join(parts)}."))
 
 
 def of_audit(record: AuditRecord) -> list[Sentence]:
@@ -402,7 +424,7 @@ def of_audit(record: AuditRecord) -> list[Sentence]:
     for level in ("MUST", "SHOULD", "MAY"):
         failed = [f"{one.key} ({one.transport})" for one in decided if one.verdict == "fails" and one.level == level]
         if failed:
-            found.append(Sentence(f"It fails {len(failed)} of level {level}: {_list(failed)}."))
+            found.append(Sentence(f"It fails {len(failed)} of level {level}: {listed(failed)}."))
     if left := len(record.requirements) - len(decided):
         found.append(Sentence(f"No verdict on {left} more: not observed, or not applicable."))
     return found
@@ -410,7 +432,13 @@ def of_audit(record: AuditRecord) -> list[Sentence]:
 
 def of_comparison(record: ComparisonRecord) -> list[Sentence]:
     """Return the answers of a comparison: one for each gateway and quantity, and a control that seems to differ."""
-    found = [_compared(record, estimate) for estimate in record.estimates]
+    groups: dict[tuple[str, str, bool], list[RatioEstimate]] = {}
+    for estimate in record.estimates:
+        groups.setdefault((estimate.quantity, estimate.verdict, estimate.is_bounded), []).append(estimate)
+    found = [
+        _compared(record, group[0]) if len(group) == 1 else _compared_together(record, group)
+        for group in groups.values()
+    ]
     if record.fail_above is not None:
         limit = f"more than {100 * record.fail_above:g} % above that of {record.baseline.label}"
         start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
@@ -454,6 +482,39 @@ def _compared(record: ComparisonRecord, estimate: RatioEstimate) -> Sentence:
     return Sentence(_capital(f"a {of} costs {change} than through {record.baseline.label} ({interval})."), "sure")
 
 
+def _compared_together(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
+    """Gateways with the same verdict on the same frames, the least cost first."""
+    base, what, verdict = record.baseline.label, FRAME_OF[group[0].quantity], group[0].verdict
+    names = listed([estimate.gateway for estimate in group])
+    level = f"{math.floor(100 * min(estimate.level for estimate in group))} % interval"
+    bounded = [(estimate, estimate.low, estimate.high) for estimate in group if estimate.low and estimate.high]
+    if not bounded:
+        limited = dict.fromkeys((limit.limited_by, limit.gateway) for each in group for limit in each.limits)
+        by: dict[str, list[str]] = {}
+        for limit, gateway in limited:
+            by.setdefault(limit, []).append(gateway)
+        why = "; ".join(f"{limit} limited searches of {listed(gateways)}" for limit, gateways in by.items())
+        costs = f"a {what} through {names} costs compared with {base}"
+        return Sentence(f"Cannot tell what {costs}{f': {why}' if why else ''}.", "cannot tell")
+    if verdict == "no difference":
+        largest = max(max(high - 1, 1 - low) for _, low, high in bounded)
+        same = f"costs the same as through {base} within {100 * largest:.1f} % ({level})"
+        return Sentence(f"A {what} through {names} {same}.", "sure")
+    sign = -1 if verdict == "costs less" else 1
+    parts = []
+    for estimate, low, high in sorted(bounded, key=lambda each: each[0].ratio or each[1]):
+        first, last = sorted(100 * sign * (end - 1) for end in (low, high))
+        middle = "" if estimate.ratio is None else f"{100 * sign * (estimate.ratio - 1):.1f} % "
+        parts.append(f"{middle}through {estimate.gateway} ({first:.1f} to {last:.1f} %)")
+    if others := len(parts) - 2 if len(parts) > _MOST_NAMES else 0:
+        parts = [parts[0], f"{parts[-1]}; {others} others lie between"]
+    ratios = f"{', '.join(parts)}; {level}s"
+    if verdict == "undecided":
+        head = f"Cannot tell whether a {what} costs more or less than through {base}"
+        return Sentence(f"{head}; the differences are {ratios}.", "cannot tell")
+    return Sentence(f"A {what} {verdict} than through {base}: {ratios}.", "sure")
+
+
 def _best(result: Result) -> str:
     found = procedures.procedures().get(result.metric)
     if found is not None and found.best:
@@ -468,7 +529,8 @@ def _point(result: Result, results: Sequence[Result]) -> str:
     return f"with {words}" if words else ""
 
 
-def _list(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return names in words; of more than four, the first three and the number of the others."""
     shown = list(names) if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES - 1], f"{len(names) - 3} more"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 

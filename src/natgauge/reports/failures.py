@@ -29,6 +29,7 @@ from natgauge.records.store import (
     read_record,
     result_name,
 )
+from natgauge.reports.answers import listed
 from natgauge.reports.find_results import StoredResults
 
 
@@ -68,7 +69,10 @@ def _of_folder(folder: Path) -> MeasurementFailure:
     command = str(plan.get("command") or "")
     words = command.split()
     metric = words[2] if words[1:2] == ["measure"] else folder.name
+    gateways = plan.get("gateways") or {}
+    compared = [name for name, gateway in gateways.items() if "A/A control" not in name]
     subject = f"{metric} of {plan['dut']}" if "dut" in plan else metric
+    subject = f"comparison of {listed(compared)}" if compared else subject
     known = (folder / FAILURE).is_file()
     error = str(read_document(folder / FAILURE, FAILURE_SCHEMA)["error"]) if known else ""
     happened = [f"{error[:1].upper()}{error[1:]}." if error else "The measurement did not end, and stored no error."]

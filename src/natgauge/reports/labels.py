@@ -12,7 +12,7 @@ from natgauge.reports.rows import whole
 
 #: Text by parameter, in the order of the label.
 _WORDS: Final = {
-    "connections": "N = {}",
+    "connections": "{} connections",
     "device_cores": "{} cores",
     "frame_size": "{} octets",
     "subscribers": "{} subscribers",

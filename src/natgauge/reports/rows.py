@@ -210,7 +210,7 @@ _OF_COST: Final[Mapping[Quantity, str]] = {
     "new": "a new connection",
     "up": "a frame up",
     "down": "a frame down",
-    "both": "a frame, both ways",
+    "both": "a frame in both directions",
 }
 
 

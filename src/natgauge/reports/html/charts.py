@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from natgauge.reports.optional_deps import need
 
-_WIDTH: Final = 380
-_HEIGHT: Final = 250
+_WIDTH: Final = 340
+_HEIGHT: Final = 220
 #: Height of a row with its name above the marks, and of each further line of the name.
 _ROW, _LINE = 42, 14
 _VERSION: Final = "6.4"

@@ -30,7 +30,7 @@ _COLOURS: Final = 8
 _SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 _SIGNS: Final = dict(zip(_SHAPES, "●■▲◆✚▼", strict=True))
 #: Values whose largest is more than this factor above the smallest are drawn on a logarithmic axis.
-_MANY_TIMES: Final = 50
+_MANY_TIMES, _MANY_TIMES_OF_LINES = 50, 10
 #: Points of a line of delays, and points of all lines of a page, which must stay small.
 _POINTS, _ALL_POINTS, _LEAST_POINTS = 80, 2500, 6
 #: One point in this many shows its value under the pointer, so that pointer areas do not overlap.
@@ -38,7 +38,7 @@ _SHOWN: Final = 5
 #: Room beyond the farthest ends of ratios, and the least width of what is drawn, as a ratio.
 _BEYOND, _LEAST_SPAN = 0.08, 1.02
 #: Letters in a line of a name.
-_LETTERS: Final = 52
+_LETTERS: Final = 42
 #: Name of the tester's limit of a delay.
 _OWN_PART: Final = "tester's own part"
 _Kind = TypeVar("_Kind")
@@ -192,7 +192,7 @@ def _lines(title: str, sets: Sequence[Sequence[Result]], axis: Axis, what: str, 
             f"{whole(int(ends[1]['x']))}."
         )
         if axis is CORES and first.unit.endswith("/s"):
-            straight = ((x, first.median * x / ends[0]["x"]) for x in (ends[0]["x"], ends[1]["x"]))
+            straight = ((row["x"], first.median * row["x"] / ends[0]["x"]) for row in rows[-len(each) :])
             ideal += [{"x": x, "y": y, **look} for x, y in straight]
     every = [result for each in sets for result in each]
     ticks = tuple(sorted({row["x"] for row in rows}))
@@ -201,7 +201,7 @@ def _lines(title: str, sets: Sequence[Sequence[Result]], axis: Axis, what: str, 
     log = axis is SESSIONS
     axes = (
         ChartAxis(what, log=log, ticks=ticks, marks=marks),
-        ChartAxis("", log=_spans(every), marks=_near_limits(every)),
+        ChartAxis("", log=_spans(every, _MANY_TIMES_OF_LINES), marks=_near_limits(every)),
     )
     head = ("gateway", what, *_HEAD)
     spec = charts.lines(rows, axes, band=log, ideal=ideal)
@@ -217,10 +217,10 @@ def _cells(result: Result) -> tuple[str, ...]:
     return number(result.median), "; ".join(map(number, result.values)), known
 
 
-def _spans(results: Sequence[Result]) -> bool:
+def _spans(results: Sequence[Result], times: float = _MANY_TIMES) -> bool:
     """Whether values need a logarithmic axis."""
     values = [value for result in results for value in result.values]
-    return min(values) > 0 and max(values) > _MANY_TIMES * min(values)
+    return min(values) > 0 and max(values) > times * min(values)
 
 
 def _near_limits(results: Sequence[Result]) -> tuple[ChartLine, ...]:
@@ -387,19 +387,20 @@ def _percent(percent: float) -> str:
 def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGroup:
     """Return the ratios of a comparison around 1, quantity by quantity, in each the A/A control last."""
     every = (*record.estimates, *record.control)
-    quantities = dict.fromkeys(estimate.quantity for estimate in every)
-    ordered = [estimate for quantity in quantities for estimate in every if estimate.quantity == quantity]
+    ordered = sorted(every, key=lambda estimate: (estimate in record.control, estimate.ratio or math.inf))
+    by_quantity = {each.quantity: [one for one in ordered if one.quantity == each.quantity] for each in every}
     caption = (
         f"The point is the median ratio of costs, the stroke its confidence interval ({every[0].level:.0%}). Left of 1 "
         "a gateway costs less than the baseline, right of it more. Grey is the A/A control: the baseline compared with "
         "itself. An arrow marks an end of an interval that is not known."
     )
     title = f"Comparison {at}: cost / cost of {record.baseline.label}"
-    parts = _chunks(ordered, charts.MOST_ROWS)
-    return FigureGroup(title, caption, tuple(_forest(record, part, looks) for part in parts))
+    figures = (_forest(record, part, looks) for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS))
+    return FigureGroup(title, caption, tuple(figure for figure in figures if figure is not None))
 
 
-def _forest(record: ComparisonRecord, estimates: Sequence[RatioEstimate], looks: Looks) -> Figure:
+def _forest(record: ComparisonRecord, estimates: Sequence[RatioEstimate], looks: Looks) -> Figure | None:
+    """Ratios of one quantity; None where no end of an interval is known."""
     marks = [ChartLine(1.0, "")]
     if record.fail_above is not None:
         marks.append(ChartLine(1 + record.fail_above, f"--fail-above {100 * record.fail_above:g}%"))
@@ -417,7 +418,7 @@ def _forest(record: ComparisonRecord, estimates: Sequence[RatioEstimate], looks:
         text = f"{ratio_text(estimate.ratio, 4)} ({interval(estimate)}), {estimate.verdict}"
         rows.append(
             {
-                "name": _wrapped(f"{estimate.gateway}, {frame}"),
+                "name": _wrapped(estimate.gateway),
                 **({} if estimate.ratio is None else {"value": estimate.ratio}),
                 "low": estimate.low or domain[0],
                 "high": domain[1] if estimate.high is None else estimate.high,
@@ -432,13 +433,14 @@ def _forest(record: ComparisonRecord, estimates: Sequence[RatioEstimate], looks:
         for each in estimates
     )
     axis = ChartAxis("", log=True, form=".4~g", domain=domain, marks=tuple(marks))
-    spec = charts.ranked(rows or [{"name": "no interval is known", "low": 1, "high": 1, "colour": "", "tip": ""}], axis)
+    if not rows:
+        return None
     return Figure(
-        "",
+        FRAME_OF[estimates[0].quantity],
         " ".join(f"{estimate.text}." for estimate in estimates),
         ("gateway", "of", "ratio", "interval", "verdict"),
         data,
-        spec,
+        charts.ranked(rows, axis),
     )
 
 

@@ -20,7 +20,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
 from natgauge.reports import answers, audit, comparison, graded_doubts, labels, text
-from natgauge.reports.failures import failures_of
+from natgauge.reports.failures import MeasurementFailure, failures_of
 from natgauge.reports.find_results import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
@@ -68,24 +68,26 @@ def page(collected: StoredResults) -> str:
     trials = [evidence.trials_of(stored, most) for stored in collected.stored]
     looks = figures.looks_of(results, records)
     forests = [figures.forest_figures(at, record, looks) for at, record in enumerate(records, start=1)]
-    questions = [*figures.question_figures(results, [each.delays.distributions() for each in trials], looks), *forests]
+    questions = figures.question_figures(results, [each.delays.distributions() for each in trials], looks)
+    questions += [forest for forest in forests if forest.figures]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    failures = failures_of(collected)
     sentences = [
         *answers.answers(results, records),
         *(one for each in collected.audits for one in answers.of_audit(each.record)),
     ]
     common, parameters = _parameters([result.parameters for result in results], names)
     html: str = environment.from_string(_resource("page.html.j2")).render(
-        title=_title(collected),
+        title=_title(collected, failures),
         version=_versions(collected),
         style=_resource("page.css"),
         script=_resource("page.js"),
         answers=sentences,
         reasons=list(dict.fromkeys(reason for sentence in sentences for reason in sentence.reasons)),
         doubts=_doubts(collected, names),
-        failures=failures_of(collected),
+        failures=failures,
         groups=_drawn(_first_screen(questions), "q"),
         repetitions=_drawn(figures.evidence_figures(results, looks), "e"),
         metrics_tables=metrics_table.metrics_tables(results),
@@ -110,7 +112,7 @@ def _resource(name: str) -> str:
     return resources.files(_HERE).joinpath(name).read_text(encoding="utf-8")
 
 
-def _title(collected: StoredResults) -> str:
+def _title(collected: StoredResults, failures: Sequence[MeasurementFailure]) -> str:
     results = collected.results
     duts = list(dict.fromkeys(result.dut for result in results))
     metrics = list(dict.fromkeys(result.metric for result in results))
@@ -120,12 +122,14 @@ def _title(collected: StoredResults) -> str:
         what = " and ".join(metrics) if len(metrics) < 3 else f"{len(metrics)} metrics"
         parts.append(f"{', '.join(duts[:3])}{more}: {what}")
     if collected.records:
-        gateways = [gateway.label for gateway in collected.records[0].gateways[:-1]]
-        more = f", and {len(collected.records) - 1} more" if len(collected.records) > 1 else ""
-        parts.append(f"{'costs' if parts else 'Costs'} of {', '.join(gateways)} compared{more}")
+        record, *others = collected.records
+        more = f", and {len(others)} more" if others else ""
+        compared = answers.listed([gateway.label for gateway in record.compared])
+        parts.append(f"{'costs' if parts else 'Costs'} of {compared} compared with {record.baseline.label}{more}")
     audited = [stored.record.gateway for stored in collected.audits]
     parts += [f"{'audit' if parts else 'Audit'} of {', '.join(audited)}"] if audited else []
-    return "; ".join(parts) or "No result"
+    parts += [f"No result: {answers.listed([failure.subject for failure in failures])}"] if not parts else []
+    return "; ".join(parts)
 
 
 def _versions(collected: StoredResults) -> str:
