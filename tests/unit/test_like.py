@@ -353,8 +353,8 @@ def test_no_number_of_connections_is_of_one_column_in_print_and_of_another_in_a_
 
 
 def test_the_numbers_of_a_guest_plan_are_in_its_columns() -> None:
-    shown = like.sheet("nat64-paper-table-6", rates(200, 20_000))
-    assert lines(shown)["Number of connections"] == ("200", "2,000", "20,000")
+    shown = like.sheet("nat64-paper-table-6", rates(500, 50_000))
+    assert lines(shown)["Number of connections"] == ("500", "5,000", "50,000")
     assert lines(shown)["in the column of"] == ("400,000", "4,000,000", "40,000,000")
     assert "The numbers of connections are those of the guest plan of this table." in shown.below
 

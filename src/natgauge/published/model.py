@@ -212,7 +212,7 @@ class TablePlan(_Model):
     settings: dict[str, dict[str, Any]] = {}
     measure: tuple[dict[str, Any], ...] = ()
     small: SmallPlan = SmallPlan()
-    guest: SmallPlan = SmallPlan(divide={"source-ports": 50})
+    guest: SmallPlan = SmallPlan(divide={"source-ports": 20})
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

@@ -51,11 +51,11 @@ _IN_WORDS: Final[Mapping[Size, str]] = {
     "guest": "for a guest with a kernel of its own: the same series with much smaller numbers",
 }
 _OPTIONS: Final[Mapping[Size, str]] = {"full": "", "small": " --small", "guest": " --small --lab vm"}
-#: Device cores in a plan that is not full, and its repetitions or deletions.
+#: Device cores in a plan that is not full, its deletions, and the repetitions of a small plan.
 _SMALL_CORES: Final = 2
 _SMALL_REPETITIONS: Final = 3
 #: The emulated processors of a guest stop for tens of milliseconds, and are too slow for many trials.
-_IN_GUEST: Final = {"error": "20%", "frame_timeout_seconds": 0.5}
+_IN_GUEST: Final = {"error": "20%", "frame_timeout_seconds": 0.2}
 #: Our recipes of Linux gateways accept no smaller hash table.
 _LEAST_BUCKETS: Final = 1024
 _FIRST_SOURCE_PORT: Final = 1024
@@ -416,7 +416,7 @@ def _experiments(table: Table, column: int, *, size: Size) -> int:
     """Repetitions at a column; those of a tear-down rate are deletions within one repetition."""
     if any(quantity.metric == _TEAR_DOWN for quantity in table.quantities.values()):
         return 1
-    return _parameter(table, "experiments", column) or 1 if size == "full" else _SMALL_REPETITIONS
+    return {"full": _parameter(table, "experiments", column) or 1, "small": _SMALL_REPETITIONS, "guest": 1}[size]
 
 
 def _name(cell: Mapping[str, Any], varying: Sequence[str]) -> str:
