@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -100,6 +102,48 @@ class FailingControls(Ruled):
             def tell() -> Known:
                 return {"failed_commands": float(len(home.device.run('cat "$NG_WORK/failed"').stdout.split()))}
 
+            yield home.standing(measurer, tell)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Degrading(Ruled):
+    """Gets one rule more every few seconds of a trial; each rule drops every k-th of the frames that reach it.
+
+    Attributes:
+        every: k.
+        period_seconds: time between two rules, and before the first one.
+    """
+
+    rules: str = ""
+    placement: Literal["shared", "isolated"] = "isolated"
+    every: int
+    period_seconds: float
+
+    @contextmanager
+    def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
+        """Tells "first_rule_s" after phase 1 began, and "lost_percent", the share that all rules drop together."""
+        added: list[float] = []
+        ended = threading.Event()
+
+        def degrade() -> None:
+            while not ended.wait(self.period_seconds):
+                # The tester's checks before the trial need no rules.
+                if home.logbook.phase1_began is not None:
+                    home.must(f"nft add rule ip known leaving numgen inc mod {self.every} 0 drop")
+                    added.append(time.monotonic())
+
+        def tell() -> Known:
+            assert home.logbook.phase1_began is not None
+            return {
+                "first_rule_s": added[0] - home.logbook.phase1_began,
+                "lost_percent": 100 * (1 - (1 - 1 / self.every) ** len(added)),
+            }
+
+        with super().acting(home, measurer), ExitStack() as undo:
+            degrading = threading.Thread(target=degrade, daemon=True)
+            degrading.start()
+            undo.callback(degrading.join)
+            undo.callback(ended.set)
             yield home.standing(measurer, tell)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tests.labs.known_answers.devices import RECIPES, Changing, Device, Queueing, Ruled
-from tests.labs.known_answers.harder_devices import Burnt, Elsewhere, FailingControls, Interrupted, Refusing
+from tests.labs.known_answers.harder_devices import Burnt, Degrading, Elsewhere, FailingControls, Interrupted, Refusing
 from tests.labs.known_answers.mixed import METRIC, differing, doubt_of, upgraded
 from tests.labs.known_answers.rows import (
     POLICE_OPENING,
@@ -28,6 +28,7 @@ from tests.labs.known_answers.rows import (
     frames,
     searched,
     told,
+    trend,
     trials,
     value,
     verdict,
@@ -408,6 +409,42 @@ WIRE = (
     ),
 )
 
+# A device that gets worse: found before it fails altogether
+
+RULE_EVERY, RULE_SECONDS, RULES = 500, 2.0, 60
+DEGRADING = (
+    Row(
+        "stability of a device that gets worse",
+        Degrading(
+            words=f"gets a rule every {RULE_SECONDS:g} s, each of which drops every {RULE_EVERY}th frame",
+            every=RULE_EVERY,
+            period_seconds=RULE_SECONDS,
+        ),
+        "stability",
+        (
+            Look("trend of the loss", "", trend, "rises"),
+            Look(
+                "first failure",
+                "s",
+                figure("first_failure_seconds"),
+                told("first_rule_s"),
+                (1.0, 2.0),
+                "phase 2 begins after phase 1; a period of 1 s is judged at its end, and the tester pauses after it",
+            ),
+            Look(
+                "worst period",
+                "%",
+                figure("worst_shortfall_percent"),
+                told("lost_percent"),
+                (2 * 100 / RULE_EVERY, 5.0),
+                "below: rules added during the last period, and after it; above: loss while others take its core",
+            ),
+        ),
+        {**UPWARD, "throughput_rate": 20_000.0, "hours": RULES * RULE_SECONDS / 3600},
+    ),
+)
+
 EVERY_ROW: tuple[Row, ...] = (
-    *ROWS, *DEEP, *QUEUED, *STALLS, *INCURABLE, *COUNTING, *CONTROLS, *NEW_CONNECTIONS, *LATE, *UPGRADED, *WIRE
+    *ROWS, *DEEP, *QUEUED, *STALLS, *INCURABLE, *COUNTING, *CONTROLS, *NEW_CONNECTIONS, *LATE, *DEGRADING, *UPGRADED,
+    *WIRE,
 )  # fmt: skip

@@ -44,6 +44,7 @@ REPEATED: Final = {
     "capacity of 25000 behind a deep queue": "a still slower device",
     "validated-connection-rate behind a deep queue": "the queue of `connection-rate behind a deep queue`",
     "throughput behind a deep queue": "the queue of `connection-rate behind a deep queue`",
+    "stability of a device that gets worse": "two minutes; `stability` has a trend and a first failure in two seconds",
     "loss beside stalls": "truth/test_stalls.py has loss at every rate beside stalls",
     "core burnt during a latency trial": "simulated devices of unit/test_procedure_timed.py have such stalls",
     "two versions in a series": "simulated devices of unit/test_mixed_series.py change their versions",
