@@ -156,7 +156,7 @@ struct side_plan {
 
 /*
  * Customer edges (RFC 7597 sections 5 and 6) that the Initiator emulates before a relay, or that are the device, whose
- * relay the Responder emulates. Edge 0 has the first PSID of the first address, the next edge the next PSID, and so on.
+ * relay the Responder emulates if it speaks IPv6; otherwise the relay is part of the device. Edge 0 has the first PSID of the first address, the next edge the next PSID, and so on.
  * They translate to IPv6, or tunnel IPv4 to the relay.
  */
 struct customer_edges {

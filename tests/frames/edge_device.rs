@@ -157,6 +157,10 @@ fn in_no_set(left: &mut Left) {
     left.inner.udp.ports.0 &= (1 << 10) - 1;
 }
 
+fn other_address(left: &mut Left) {
+    left.inner.udp.source = Ipv4Addr::from_bits(Whole::four(left.inner.udp.source).to_bits() ^ 2).into();
+}
+
 fn other_end(left: &mut Left, bit: u32) {
     let (from, to) = left.tunnel.unwrap();
     left.tunnel = Some(((from.to_bits() ^ 1 << bit).into(), to));
@@ -178,12 +182,7 @@ const FAULTS: &[Fault] = &[
     ),
     ("a port in no set", true, in_no_set, WRONG),
     ("a port in no set, translated", false, in_no_set, WRONG),
-    (
-        "another address",
-        true,
-        |left| left.inner.udp.source = Ipv4Addr::from_bits(Whole::four(left.inner.udp.source).to_bits() ^ 2).into(),
-        WRONG,
-    ),
+    ("another address", true, other_address, WRONG),
     ("from another end of the tunnel", true, |left| other_end(left, 70), WRONG),
     (
         "to another relay",
@@ -222,6 +221,49 @@ fn a_customer_edge_that_leaves_its_port_set_or_tunnel_is_found() {
         let tally = &found.tally[PHASE1];
         assert_eq!([tally.untranslated, tally.mistranslated], *expected, "{sentence}");
         assert_eq!([tally.received, found.stored], [0, 0], "{sentence}");
+    }
+}
+
+/// A sentence, a fault that a relay may pass on, and the received, untranslated and mistranslated frames.
+type FaultBehindRelay = (&'static str, fn(&mut Left), [u64; 3]);
+const BEHIND_RELAY: &[FaultBehindRelay] = &[
+    ("no fault", |_| (), [CONNECTIONS, 0, 0]),
+    ("a port of another set", other_set, [0, 0, CONNECTIONS]),
+    ("a port in no set", in_no_set, [0, 0, CONNECTIONS]),
+    ("the address of other subscribers", other_address, [0, 0, CONNECTIONS]),
+];
+
+#[test]
+fn behind_their_relay_customer_edges_are_held_to_their_port_sets() {
+    for (sentence, fault, expected) in BEHIND_RELAY {
+        let mut place = MaybeUninit::uninit();
+        let emulated = edges(OF_THE_STANDARD, HOSTS, None);
+        let connections = CONNECTIONS.to_string();
+        let changes = [
+            ("/initiator/source_addresses", r#"{"first":"10.0.0.2","last":"10.0.0.101"}"#),
+            ("/responder/customer_edges", &emulated[..]),
+            ("/translation", r#"{"source":"translated"}"#),
+            ("/connections", &connections[..]),
+        ];
+        let loaded = Loaded::new(&mut place, request(&changes));
+        let mut device = Edges::new(OF_THE_STANDARD, true);
+        for frame in loaded.generate(&[flow(PHASE1, CONNECTIONS)]) {
+            let mut left = device.up(&frame);
+            fault(&mut left);
+            loaded.receive(RESPONDER, &left.inner.build());
+        }
+        let found = loaded.programs.received();
+        let tally = &found.tally[PHASE1];
+        assert_eq!([tally.received, tally.untranslated, tally.mistranslated], *expected, "{sentence}");
+        if tally.received == 0 {
+            continue;
+        }
+        for frame in loaded.generate(&[flow(PHASE2_RESPONDER, 1000)]) {
+            let mut whole = Whole::read(&frame);
+            (whole.udp.destination, whole.udp.ports.1) = device.inside[&(whole.udp.destination, whole.udp.ports.1)];
+            loaded.receive(INITIATOR, &whole.build());
+        }
+        assert_eq!(loaded.programs.received().tally[PHASE2_RESPONDER].received, 1000);
     }
 }
 

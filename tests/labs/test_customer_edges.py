@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Customer edges alone, before a relay that the tester emulates, and faults of theirs that it must name."""
+"""Customer edges before a relay that the tester emulates, or before their own, and faults that it must name."""
 
 from __future__ import annotations
 
@@ -58,8 +58,10 @@ def run(device: Device, snippet: str) -> None:
     [
         ("map-t-ce", WRONG_RANGE, "mistranslated to the Responder; look at its rules"),
         ("lwb4", HOLE, "lost to the Responder, the device counted no_subscriber; look at its rules"),
+        # The relay finds nothing wrong: in its eyes the frames are those of the subscriber whose ports they have.
+        ("map-t", WRONG_RANGE, "mistranslated to the Responder; look at its rules"),
     ],
-    ids=["wrong range", "hole in the binding table"],
+    ids=["wrong range", "hole in the binding table", "wrong range, with the relay"],
 )
 def test_an_edge_that_leaves_its_set_or_has_no_binding_is_named(dut: str, fault: str, kind: str) -> None:
     asked = question(dut, 2)

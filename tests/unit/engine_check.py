@@ -46,6 +46,13 @@ EDGE_DEVICE = changed(
     ("translation.pool", ABSENT),
 )
 
+#: The device is customer edges and their relay; each edge has a port set of its own.
+EDGES_AND_RELAY = changed(
+    EXAMPLE,
+    ("responder.customer_edges", {**EDGES["initiator"]["customer_edges"], "number": 1}),
+    ("translation.source", "translated"),
+)
+
 
 def check(text: str | bytes) -> tuple[int, str, str]:
     """Exit status, standard output and standard error of a check of one request."""

@@ -18,7 +18,7 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from tests.unit.engine_check import EDGE_DEVICE, EDGES, EXAMPLE, TRIAL, TUNNELS, Judge, refusals
+from tests.unit.engine_check import EDGE_DEVICE, EDGES, EDGES_AND_RELAY, EXAMPLE, TRIAL, TUNNELS, Judge, refusals
 
 SCHEMA = json.loads((TRIAL / "request-1.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -91,6 +91,7 @@ RIGHT = [
     EDGES,
     TUNNELS,
     EDGE_DEVICE,
+    EDGES_AND_RELAY,
 ]
 #: Wrong nearly everywhere.
 WRONG = [None, True, 0, -1, 0.5, 2**64, 1e300, "", "x", "198.18.0.9", [], [1, 2], [0, 0], {}, {"x": 1}]

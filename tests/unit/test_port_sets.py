@@ -15,13 +15,16 @@ from tests.unit.test_plan import NAT44, NAT64, refusal
 from natgauge.bench.bench import Bench
 from natgauge.bench.each_subscriber import traffic_of
 from natgauge.bench.far_side import refuse
+from natgauge.bench.pacing import pacing
 from natgauge.bench.question import ask
+from natgauge.bench.requests import Requests, TrialConstants
 from natgauge.bench.traffic import hosts_of, make_plan, with_pool
 from natgauge.duts.port_sets import PortSets
 from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses
+from natgauge.measurer import TrialPlan
 
 SETS = PortSets(network="198.18.0.0/16", psid_length=6)
 MAP = replace(NAT44, port_sets=SETS, pool=None)
@@ -251,6 +254,36 @@ def test_customer_edges_alone_have_the_subscribers_as_hosts_and_the_responder_as
     part = traffic_of(plan, 30, 10, seed=1)
     assert (str(part.source_addresses), part.first_edge) == ("10.0.0.32-10.0.0.41", 30)
     assert plan.mapping_known is not translated
+
+
+@pytest.mark.parametrize("dut", ["map-t", "map-e-kernel", "lw4o6", "lw4o6-tunnels"])
+def test_a_chain_is_held_to_the_port_sets_of_its_recipe(dut: str) -> None:
+    """Its frames at the Responder are IPv4, in no tunnel."""
+    plan = Bench(ask("throughput", dut, {}).cell).traffic
+    assert (plan.tested_edges, plan.edges, plan.tunnelled) == (load(dut).port_sets, None, False)
+    assert not plan.mapping_known
+
+
+@pytest.mark.parametrize("dut", ["464xlat-tayga", "ds-lite", "nftables-nat44", "map-t-br"])
+def test_a_device_whose_edges_have_no_port_sets_or_are_emulated_is_held_to_none(dut: str) -> None:
+    assert Bench(ask("throughput", dut, {}).cell).traffic.tested_edges is None
+
+
+@pytest.mark.parametrize(("length", "prefix"), [(5, "2001:db8::/40"), (8, "2001:db8::/40"), (10, "2001:db8::/38")])
+def test_sets_that_no_map_address_has_are_sent_with_a_shorter_rule(length: int, prefix: str) -> None:
+    """A binding table may have them (RFC 7596), and behind the relay no IPv6 address is seen."""
+    bench = Bench(ask("throughput", "lw4o6", {"psid_length": length, "subscribers": 3}).cell)
+    constants = TrialConstants(
+        initiator_family="ipv4", responder_family="ipv4", translated=True, pool=None, sender_cpus=(0,), watch_cpus=(),
+        seed=1, first_mark=1, grace_seconds=0.1, table_limit=None, udp_timeout=None, highest_phase1_rate=1e6,
+        highest_phase2_rate=1e6,
+    )  # fmt: skip
+    plan = TrialPlan(100, 1000.0)
+    requests = Requests(constants, bench.traffic, bench.lab.initiator, bench.lab.responder)
+    edges = requests.of(plan, 1, pacing(plan, bench.lab.placement)).responder.customer_edges
+    assert edges is not None
+    assert (edges.number, edges.psid_length, edges.relay) == (3, length, None)
+    assert f"{edges.ipv6_prefix}/{edges.ipv6_prefix_length}" == prefix
 
 
 def test_a_b4_is_that_of_a_host_and_keeps_its_ports() -> None:

@@ -9,7 +9,18 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from tests.unit.engine_check import ABSENT, EDGE_DEVICE, EDGES, EXAMPLE, TRIAL, TUNNELS, changed, published, refusals
+from tests.unit.engine_check import (
+    ABSENT,
+    EDGE_DEVICE,
+    EDGES,
+    EDGES_AND_RELAY,
+    EXAMPLE,
+    TRIAL,
+    TUNNELS,
+    changed,
+    published,
+    refusals,
+)
 
 from natgauge import trials
 
@@ -104,6 +115,7 @@ def judge(request: Any) -> tuple[bool, str | None]:
         EDGES,
         TUNNELS,
         EDGE_DEVICE,
+        EDGES_AND_RELAY,
         changed(STATELESS, ("responder.destination_addresses", HOSTS)),
         changed(STATELESS, ("phase2.responder.reading_order", "pseudorandom")),
         changed(EXAMPLE, ("background", BACKGROUND), ("phase2.step", STEP)),
@@ -349,9 +361,8 @@ ENGINE_ALONE = {
     "customer edges send ipv6, and the Responder speaks ipv4": changed(
         EXAMPLE, ("initiator.customer_edges", EDGES["initiator"]["customer_edges"])
     ),
-    "customer edges under test take ipv4, and the Responder speaks ipv6": changed(
-        EXAMPLE, ("responder.customer_edges", EDGE_DEVICE["responder"]["customer_edges"])
-    ),
+    "customer edges under test take ipv4; the Responder speaks ipv6, or ipv4 behind their relay: without a relay, and "
+    "translated": changed(EXAMPLE, ("responder.customer_edges", EDGE_DEVICE["responder"]["customer_edges"])),
     "customer edges choose ports, which a stateless trial does not learn": changed(
         EDGE_DEVICE, ("stateless", True), ("phase1", ABSENT)
     ),

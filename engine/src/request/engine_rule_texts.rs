@@ -37,7 +37,7 @@ beyond_schema! {
     ROUTER = "customer edges have one router: must be one address",
     ONE_SEQUENCE = "is the sequence number of transport icmp, which no device has in its table: must be one",
     MAP_T = "customer edges send ipv6, and the Responder speaks ipv4",
-    EDGE_DEVICE = "customer edges under test take ipv4, and the Responder speaks ipv6",
+    EDGE_DEVICE = "customer edges under test take ipv4; the Responder speaks ipv6, or ipv4 behind their relay: without a relay, and translated",
     CHOSEN_PORTS = "customer edges choose ports, which a stateless trial does not learn",
     NUMBERED = "too many frames in one stream to be distinguished",
 }

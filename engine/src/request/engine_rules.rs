@@ -100,7 +100,9 @@ fn check_emulated(initiator: &Initiator, edges: &CustomerEdges, outside: Family)
 
 fn check_tested(request: &Request, edges: &CustomerEdges) -> Outcome<()> {
     const FIELD: &str = "responder.customer_edges";
-    if (request.initiator.family, request.responder.family) != (Family::Ipv4, Family::Ipv6) {
+    let behind_relay = request.responder.family == Family::Ipv4;
+    let changed = request.translation.source == Source::Translated && edges.relay.is_none();
+    if request.initiator.family != Family::Ipv4 || behind_relay && !changed {
         return refuse(FIELD, "{}", EDGE_DEVICE, "");
     }
     if request.stateless && request.translation.source == Source::Translated {

@@ -73,8 +73,9 @@ pub struct Responder {
     /// Only in stateless trials: the Initiator's addresses as the Responder writes them. The same number as
     /// initiator.source_addresses, in the same order. Absent: the same addresses. Required where the families differ.
     pub destination_addresses: Option<AddressRange>,
-    /// The device is customer edges, one for each of initiator.source_addresses, and the Responder is their relay. Frames
-    /// from ports outside of the sender's port set are mistranslated.
+    /// The device is customer edges, one for each of initiator.source_addresses, and the Responder is their relay. If the
+    /// Responder speaks ipv4, the device is these edges and their relay. Frames from ports outside of the sender's port
+    /// set are mistranslated.
     pub customer_edges: Option<CustomerEdges>,
 }
 

@@ -136,9 +136,9 @@ def _sentence(sets: PortSets, number: int, lost: int, named: list[tuple[int, Mis
     for subscriber, missing in named:
         address, psid = sets.of(subscriber)
         causes = "".join(f", the device counted {cause}" for cause in missing.causes)
+        map_address = f", {sets.map_address(subscriber)}" if sets.has_map_addresses else ""
         ones.append(
-            f"subscriber {subscriber} ({address}, PSID {psid}, {sets.map_address(subscriber)}): "
-            f"{' and '.join(missing.kinds)}{causes}"
+            f"subscriber {subscriber} ({address}, PSID {psid}{map_address}): {' and '.join(missing.kinds)}{causes}"
         )
     more = "; ..." if lost > len(named) else ""
     return (

@@ -93,9 +93,9 @@ class TrafficPlan:
         edges: port sets of the customer edges that the Initiator emulates, one for each subscriber. Then
             `source_addresses` is their router's, and `source_ports` are positions in each set, from 1 on. None = it
             emulates none.
-        tested_edges: port sets of the customer edges that are the device, one for each source address. Then the
-            Responder emulates their relay, and `responder_addresses` are those of the router before it. None = the
-            device is no customer edges.
+        tested_edges: port sets of the customer edges that are the device or its first part, one for each source.
+            Where they are the device, the Responder emulates their relay, and `responder_addresses` are those of the
+            router before it. None = the device has no customer edges.
         tunnelled: whether these edges tunnel IPv4 to a relay.
         first_edge: number of the first of these edges.
         ports_chosen: whether the device chooses the source ports that the Responder sees.
@@ -195,7 +195,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         mapped_addresses=_as_responder_writes(sources, around),
         subscribers=None if around.port_sets is None else subscribers,
         edges=edges,
-        tested_edges=around.port_sets if around.edges else None,
+        tested_edges=None if around.half else around.port_sets,
         tunnelled=around.tunnelled,
         ports_chosen=around.translated,
     )

@@ -17,7 +17,7 @@ _PORT_BITS: Final = 16
 #: With so many bits the first range, which belongs to no set, is that of the ports below `FIRST_PORT`.
 _MOST_OFFSET: Final = 6
 #: Bits of an IPv6 address before its interface identifier.
-_PREFIX_BITS: Final = 64
+IPV6_PREFIX_BITS: Final = 64
 
 
 class PortSets(RecipeTable):
@@ -103,13 +103,18 @@ class PortSets(RecipeTable):
         """Number of embedded address bits of MAP: those of the IPv4 suffix, then the PSID."""
         return 32 - self.addresses.prefixlen + self.psid_length
 
+    @property
+    def has_map_addresses(self) -> bool:
+        """Whether prefix and embedded address bits end before the interface identifier (RFC 7597 section 5.2)."""
+        return self.prefix.prefixlen + self.embedded_bits <= IPV6_PREFIX_BITS
+
     def refuse_long_rule(self) -> None:
-        """Refuse a rule whose MAP addresses would not fit before the interface identifier (RFC 7597 section 5.2).
+        """Refuse a rule without MAP addresses.
 
         Raises:
             ValueError: prefix and embedded address bits are more than 64 bits.
         """
-        if self.prefix.prefixlen + self.embedded_bits > _PREFIX_BITS:
+        if not self.has_map_addresses:
             raise ValueError(
                 f"rule_prefix {self.rule_prefix}: {self.embedded_bits} embedded address bits after it make more than 64"
             )
@@ -118,8 +123,8 @@ class PortSets(RecipeTable):
         """Return the MAP address of a subscriber, 0 .. `most` - 1 (RFC 7597 section 6)."""
         address, psid = self.of(subscriber)
         suffix = (int(address) - int(self.addresses.network_address)) << self.psid_length | psid
-        upper = suffix << _PREFIX_BITS - self.prefix.prefixlen - self.embedded_bits
-        return self.prefix.network_address + (upper << _PREFIX_BITS | int(address) << _PORT_BITS | psid)
+        upper = suffix << IPV6_PREFIX_BITS - self.prefix.prefixlen - self.embedded_bits
+        return self.prefix.network_address + (upper << IPV6_PREFIX_BITS | int(address) << _PORT_BITS | psid)
 
     @property
     def ports(self) -> int:
@@ -171,9 +176,9 @@ class PortSets(RecipeTable):
 
     def _of_first_customer(self) -> dict[str, str]:
         """Return the MAP address and the end-user prefix of subscriber 0 (RFC 7597 sections 5 and 6)."""
-        length = self.prefix.prefixlen + self.embedded_bits
-        if length > _PREFIX_BITS:
+        if not self.has_map_addresses:
             return {}
+        length = self.prefix.prefixlen + self.embedded_bits
         address = self.map_address(0)
         return {
             "NG_CUSTOMER_ADDRESS6": str(address),

@@ -103,7 +103,7 @@ class ResponderSide(AgreementPart):
 
     `destination_addresses` (only in stateless trials): the Initiator's addresses as the Responder writes them, in the
     same order; None = the same addresses. With `customer_edges` the device is these edges, one for each of the
-    Initiator's addresses, and the Responder is their relay.
+    Initiator's addresses, and the Responder is their relay; if it speaks IPv4, the relay is part of the device.
     """
 
     interface: str
