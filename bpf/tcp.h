@@ -45,7 +45,7 @@ static __always_inline __u32 tcp_key(const int side)
 /* Word of the header with the sender's time stamp; the next word echoes the peer's. */
 static __always_inline int tcp_stamp_word(const enum frame_kind kind)
 {
-	return kind == FRAME_SYN || kind == FRAME_SYN_ACK ? 7 : 6;
+	return is_opening(kind) ? 7 : 6;
 }
 
 /* A side's time stamp at a time of the monotonic clock. */
