@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.labs.nat44 import with_rules
 from tests.labs.program import own
 
 from natgauge.bench.bench import Bench
@@ -90,6 +91,16 @@ def test_the_hop_of_each_planted_fault_is_named(tmp_path: Path, capsys: pytest.C
         assert counter in [each["name"] for each in named["counters"]]
         assert named["lost"] == document["lost"] > 0
     assert explained(tmp_path, len(FAULTS) + 1, capsys)["losing"] is None, "the last trial had no fault"
+
+
+def test_a_gateway_that_forwards_nothing_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    closed = str(with_rules(tmp_path, "closed-nat", "drop"))
+    asked = ["connection-rate", "--dut", closed, "--lab-name", NAME, "--results", str(tmp_path / "results")]
+    assert run(["measure", *asked]) == 4
+    (folder,) = (tmp_path / "results").iterdir()
+    document = explained(folder, 1, capsys)
+    assert (document["losing"]["hop"], document["losing"]["device"]) == ("rules", "dut"), document
+    assert document["failure"].startswith("device does not forward")
 
 
 @pytest.mark.alone

@@ -241,6 +241,14 @@ def test_a_failed_measurement_is_explained_with_its_error(tmp_path: Path, capsys
     assert "The measurement failed: device dut: gone\n" in capsys.readouterr().out
 
 
+def test_a_measurement_that_failed_before_it_sent_a_frame_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "failure.json").write_text(json.dumps({"schema": "natgauge-failure-1", "error": "port a: no carrier"}))
+    assert run(["explain", str(tmp_path)]) == 2
+    assert "holds no trials.jsonl; no frame was sent (port a: no carrier); measure again" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("trials", "words", "said"),
     [

@@ -415,8 +415,16 @@ def test_forwarding_is_proved_with_a_handful_of_frames_each_way() -> None:
 
 
 def test_a_device_that_does_not_forward_is_told_with_direction_and_figures() -> None:
+    kept = Recorder()
+    meter = measurer(FakeEngine(lost=100), recorder=kept)
     with pytest.raises(BrokenError, match=r"does not forward: phase 1.*0 of 8 frames"):
-        measurer(FakeEngine(lost=100)).check_forwarding()
+        meter.check_forwarding()
+    assert kept.trials == []
+    with pytest.raises(BrokenError, match="does not forward"):
+        meter.check_forwarding(store=True)
+    (trial,) = kept.trials
+    assert trial["verdict"] == Verdict.FAIL
+    assert trial["result"] is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -357,7 +357,7 @@ class Bench:
             # The message of the second check names subscribers.
             if not addresses.half:
                 measurer.check_subscribers()
-            measurer.check_forwarding()
+            measurer.check_forwarding(store=True)
             if addresses.half:
                 measurer.check_subscribers()
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")

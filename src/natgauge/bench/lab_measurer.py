@@ -204,10 +204,14 @@ class LabMeasurer(Measurer):
         outcome = replace(outcome, raised_timeout=self.raised_timeout, remarks=(*raised, *outcome.remarks))
         if trial.raw is not None:
             self._learn(plan, outcome, trial.raw)
-        placement, seconds = self.place.placement, time.time() - began
-        self.recorder.add_trial(record_of(plan, outcome, trial.raw, placement=placement, began=began, seconds=seconds))
+        self._record(plan, outcome, trial.raw, began)
         self._count_silence(outcome, trial.device_error)
         return outcome
+
+    def _record(self, plan: TrialPlan, outcome: TrialOutcome, raw: RawTrial | None, began: float) -> None:
+        """Store a trial that began at this time, seconds since 1970, and has just ended."""
+        placement, seconds = self.place.placement, time.time() - began
+        self.recorder.add_trial(record_of(plan, outcome, raw, placement=placement, began=began, seconds=seconds))
 
     @property
     def may_be_cut(self) -> bool:
@@ -497,26 +501,35 @@ class LabMeasurer(Measurer):
             raise UsageError(NOT_OURS)
         return self.device
 
-    def check_forwarding(self) -> None:
+    def check_forwarding(self, *, store: bool = False) -> None:
         """Prove that the device forwards a handful of frames in each direction once each, then empty its table again.
 
         A device may lose a frame now and then, and how many is what the trials are for. So where some of each stream
         came back but not all, another handful is sent.
 
+        Args:
+            store: whether the handful that proves the contrary is stored as a trial, so that it can be explained.
+
         Raises:
             BrokenError: frames of every handful are lost, or every one returns wrong, too; the message
                 gives the direction and the number.
         """
+        plan = forwarding.probe(self.traffic.connections)
         for tried in range(1, forwarding.HANDFULS + 1):
-            request = self._probe()
+            request, began = self.request(plan), time.time()
             # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is
             # dropped.
             self.own_drops = {}
             raw = self._perform(request)
             self.own_drops = {place: min(count, len(request.senders.cpus)) for place, count in raw.dropped.items()}
             emptied(self.device, self.asking)
-            if forwarding.whole(raw.result, last=tried == forwarding.HANDFULS, faults=raw.faults):
-                return
+            try:
+                if forwarding.whole(raw.result, last=tried == forwarding.HANDFULS, faults=raw.faults):
+                    return
+            except BrokenError:
+                if store:
+                    self._record(plan, self._judged(raw, plan), raw, began)
+                raise
             self.number += 1
 
     def check_subscribers(self) -> None:

@@ -49,8 +49,12 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
     Raises:
         UsageError: the folder has no such trial, the trial did not run, or a file is damaged or of another schema.
     """
+    failure = read_document(folder / FAILURE, FAILURE_SCHEMA).get("error", "") if (folder / FAILURE).is_file() else ""
     if not (folder / TRIALS).is_file():
-        raise UsageError(f"explain: {folder} holds no {TRIALS}; name the results folder of one measurement")
+        why = (
+            f"no frame was sent ({failure}); measure again" if failure else "name the results folder of one measurement"
+        )
+        raise UsageError(f"explain: {folder} holds no {TRIALS}; {why}")
     trials = list(read_lines(folder / TRIALS, TRIAL_SCHEMA))
     if not trials:
         raise UsageError(f"explain: {folder} holds no trial: its measurement ended before the first; measure again")
@@ -60,11 +64,10 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
         raise UsageError(f"explain: trial {number}: {folder} holds the trials 1 to {len(trials)}; choose one of them")
     if not chosen.get("result"):
         raise UsageError(f"explain: trial {chosen.get('trial')} of {folder} did not run: {chosen.get('reason')}")
-    failed_with = read_document(folder / FAILURE, FAILURE_SCHEMA) if (folder / FAILURE).is_file() else {}
     try:
         verdict = Verdict(chosen["verdict"])
         trial = {**chosen, "trial": int(chosen["trial"]), "verdict": verdict.value}
-        return TrialExplanation(folder, trial, hops_of(trial), failed_with.get("error", ""))
+        return TrialExplanation(folder, trial, hops_of(trial), failure)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
             f"explain: trial {chosen.get('trial')} of {folder} is no trial as natgauge writes them "
