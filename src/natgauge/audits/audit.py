@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Unpack, cast
+from typing import Final, Unpack
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.network import AuditSide, Network
@@ -29,7 +29,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.inputs.keywords import AuditKeywords
 from natgauge.labs.contract import Addresses, Device, Link, Port
-from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
+from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord
 from natgauge.records.store import RESULTS, Store
 from natgauge.words import Side
 
@@ -100,9 +100,7 @@ def audit(
             examiner.network.resolve()
             _watch(examiner, chosen, options.wait, observer, notify)
             # Classes come first, because some requirements leave no room for further flows.
-            found = {
-                transport: BehaviourClasses(**cast("Any", named)) for transport, named in classes(examiner).items()
-            }
+            found = classes(examiner)
             audited = [_kept(one, store, bench.recipe) for one in examine(examiner, chosen, observer.stage)]
         record = AuditRecord(
             gateway=bench.recipe.name,

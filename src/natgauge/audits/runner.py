@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,14 +13,15 @@ from natgauge.audits.kit.flows import TRANSPORTS, Transport
 from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding
 from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
+from natgauge.records.audit import BehaviourClasses
 
 #: Classes of a transport, by name, with the function that finds each.
-_CLASSES: Final[tuple[tuple[str, Callable[..., object]], ...]] = (
-    ("mapping", mapping),
-    ("filtering", filtering),
-    ("ports", ports),
-    ("hairpinning", hairpinning),
-)
+_CLASSES: Final[Mapping[str, Callable[..., object]]] = {
+    "mapping": mapping,
+    "filtering": filtering,
+    "ports": ports,
+    "hairpinning": hairpinning,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,10 @@ def _finding(examiner: Examiner, requirement: Requirement, transport: Transport)
         return RequirementFinding("not applicable", str(error))
 
 
-def classes(examiner: Examiner) -> dict[Transport, dict[str, str | None]]:
-    """Return the classes by transport and name; None = not seen."""
+def classes(examiner: Examiner) -> dict[Transport, BehaviourClasses]:
+    """Return the classes by transport."""
     return {
-        transport: {name: _class(examiner, transport, function) for name, function in _CLASSES}
+        transport: BehaviourClasses(**{name: _class(examiner, transport, find) for name, find in _CLASSES.items()})
         for transport in TRANSPORTS
     }
 

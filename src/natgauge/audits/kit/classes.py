@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes of a gateway's behaviour (RFC 4787 sections 4 to 6): mapping, filtering, ports, hairpinning."""
+"""Classes of a gateway's behaviour (RFC 4787 sections 4 to 6): mapping, filtering, ports, hairpinning.
+
+All functions that send frames raise `NotSeenError` if a frame of the inside or a control frame does not arrive, or if
+the tester has too few addresses.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +58,6 @@ def mapping(examiner: Examiner, transport: Transport) -> MappingSeen:
 
     A gateway that keeps the source port looks endpoint-independent as long as nobody else uses the port. So a second
     inside host takes the same port towards the other two remote endpoints in between.
-
-    Raises:
-        NotSeenError: a frame of the inside does not arrive, or the tester has one outside address only.
     """
     own = examiner.endpoint()
     first, second = examiner.remote(0), examiner.remote(0)
@@ -85,11 +86,7 @@ def _dependence(flows: Sequence[Flow]) -> Dependence:
 
 
 def filtering(examiner: Examiner, transport: Transport) -> Dependence:
-    """Find the filtering class: which outside endpoints reach an inside endpoint through its mapping.
-
-    Raises:
-        NotSeenError: a frame of the inside or a control frame does not arrive.
-    """
+    """Find the filtering class: which outside endpoints reach an inside endpoint through its mapping."""
     inside, remote = examiner.endpoint(), examiner.remote(0)
     flow = examiner.established(transport, inside, remote, "I1")
     others = (("S2", examiner.remote(1)), ("S1, another port", examiner.remote(0)))
@@ -133,11 +130,7 @@ class PortsSeen:
 
 
 def ports(examiner: Examiner, transport: Transport) -> PortsSeen:
-    """Find the port assignment, from flows with source ports in no order and two hosts on one source port.
-
-    Raises:
-        NotSeenError: a frame of the inside does not arrive.
-    """
+    """Find the port assignment, from flows with source ports in no order and two hosts on one source port."""
     remote = examiner.remote(0)
     # Far apart and out of order, so that contiguous outside ports are the gateway's own.
     insides = [30_000 + 389 * (index * 37 % PORT_FLOWS) for index in range(PORT_FLOWS)]
@@ -171,9 +164,6 @@ def overloading(examiner: Examiner, transport: Transport) -> tuple[Endpoint, boo
     """Return an outside endpoint that two inside hosts had at the same time, and whether towards one remote endpoint.
 
     Both use the same source port. None = they had different outside endpoints.
-
-    Raises:
-        NotSeenError: a frame of the inside does not arrive, or the tester has too few addresses.
     """
     own, first, second = examiner.endpoint(), examiner.remote(0), examiner.remote(1)
     other = Endpoint(examiner.host(1), own.port)
@@ -189,9 +179,6 @@ def hairpinned(examiner: Examiner, transport: Transport) -> tuple[Flow, Arrival]
 
     Each of the two hosts sends to the outside endpoint of the other one: a gateway that filters delivers the second
     frame only, after the first one opened its filter.
-
-    Raises:
-        NotSeenError: a frame of the inside or a control frame does not arrive, or there is one inside address only.
     """
     first, second = (
         examiner.established(transport, examiner.endpoint(index), examiner.remote(0), f"I{index + 1}")
@@ -214,11 +201,7 @@ def hairpinned(examiner: Examiner, transport: Transport) -> tuple[Flow, Arrival]
 
 
 def hairpinning(examiner: Examiner, transport: Transport) -> HairpinClass:
-    """Find whether an inside host reaches another one through its outside endpoint, and with which source.
-
-    Raises:
-        NotSeenError: as `hairpinned`.
-    """
+    """Find whether an inside host reaches another one through its outside endpoint, and with which source."""
     seen = examiner.once(hairpinned, transport)
     if seen is None:
         return "none"

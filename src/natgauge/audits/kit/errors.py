@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, Flow, destination_of, source_of
+from natgauge.audits.kit.flows import Endpoint, Flow, destination_of, plain_segment, source_of
 from natgauge.audits.kit.packets import (
     ACK,
-    EchoMessage,
     ErrorMessage,
     Packet,
     Segment,
     TcpSegment,
-    UdpSegment,
     make_packet,
     read_segment,
 )
@@ -43,21 +41,28 @@ class ErrorSeen:
 
     Attributes:
         kind: its kind as it was sent.
-        numbers_kept: whether type and code are those that were sent, or their translation.
-        source: source of the quoted packet.
-        destination: destination of the quoted packet.
-        outer_source: source of the error itself.
-        outer_destination: destination of the error itself.
-        rest: 32 bits behind the checksum, such as the MTU.
+        packet: the packet that has the error.
+        message: the error.
     """
 
     kind: ErrorKind
-    numbers_kept: bool
-    source: Endpoint | None
-    destination: Endpoint | None
-    outer_source: Address
-    outer_destination: Address
-    rest: int
+    packet: Packet
+    message: ErrorMessage
+
+    @property
+    def numbers_kept(self) -> bool:
+        """Whether type and code are those that were sent, or their translation."""
+        return (self.message.kind, self.message.code) == _NUMBERS[self.kind][self.packet.source.version]
+
+    @property
+    def source(self) -> Endpoint | None:
+        """Source of the quoted packet."""
+        return None if self.message.packet is None else source_of(self.message.packet)
+
+    @property
+    def destination(self) -> Endpoint | None:
+        """Destination of the quoted packet."""
+        return None if self.message.packet is None else destination_of(self.message.packet)
 
 
 def error_about(packet: Packet, sender: Address, kind: ErrorKind) -> Packet:
@@ -70,9 +75,9 @@ def error_about(packet: Packet, sender: Address, kind: ErrorKind) -> Packet:
 def quoting(packet: Packet, sources: Collection[Endpoint]) -> ErrorMessage | None:
     """Return the ICMP error of a packet, if it quotes a packet of one of these sources; None = it does not."""
     message = read_segment(packet)
-    inner = message.packet if isinstance(message, ErrorMessage) else None
-    is_quoted = inner is not None and source_of(inner) in sources
-    return message if isinstance(message, ErrorMessage) and is_quoted else None
+    if not isinstance(message, ErrorMessage) or message.packet is None:
+        return None
+    return message if source_of(message.packet) in sources else None
 
 
 def packet_up(flow: Flow, *, outside: bool) -> Packet:
@@ -88,12 +93,10 @@ def packet_down(flow: Flow) -> Packet:
 
 
 def _segment(flow: Flow, source: Endpoint, destination: Endpoint, *, up: bool) -> Segment:
-    if flow.transport == "udp":
-        return UdpSegment(source.port, destination.port, _DATA)
-    if flow.transport == "icmp":
-        return EchoMessage(is_request=up, identifier=source.port if up else destination.port, sequence=2, data=_DATA)
-    sequence, acknowledgement = (flow.up_seen, flow.down_next) if up else (flow.down_seen, flow.up_next)
-    return TcpSegment(source.port, destination.port, ACK, sequence, acknowledgement)
+    if flow.transport != "tcp":
+        return plain_segment(flow.transport, source, destination, _DATA, up=up)
+    own, other = flow.numbers(up=up)
+    return TcpSegment(source.port, destination.port, ACK, own.seen, other.written)
 
 
 def error_down(  # noqa: PLR0913 - each change of the error by its name
@@ -131,10 +134,9 @@ def error_up(examiner: Examiner, flow: Flow, kind: ErrorKind) -> ErrorSeen | Non
     Raises:
         NotSeenError: control frames did not arrive.
     """
-    packet = error_about(packet_down(flow), flow.inside.address, kind)
-    return _error(
-        examiner, packet, kind, up=True, sentence=f"{flow.inside.address} sends an ICMP error: {kind}, {flow}"
-    )
+    source = flow.inside.address
+    packet = error_about(packet_down(flow), source, kind)
+    return _error(examiner, packet, kind, up=True, sentence=f"{source} sends an ICMP error: {kind}, {flow}")
 
 
 def _error(examiner: Examiner, packet: Packet, kind: ErrorKind, *, up: bool, sentence: str) -> ErrorSeen | None:
@@ -144,39 +146,7 @@ def _error(examiner: Examiner, packet: Packet, kind: ErrorKind, *, up: bool, sen
         lambda seen, _tag: isinstance(read_segment(seen), ErrorMessage),
         "the gateway delivers the error",
     )
-    if arrival is None:
+    message = None if arrival is None else read_segment(arrival.packet)
+    if arrival is None or not isinstance(message, ErrorMessage):
         return None
-    message = read_segment(arrival.packet)
-    inner = message.packet if isinstance(message, ErrorMessage) else None
-    expected = _NUMBERS[kind][arrival.packet.source.version]
-    return ErrorSeen(
-        kind,
-        isinstance(message, ErrorMessage) and (message.kind, message.code) == expected,
-        None if inner is None else source_of(inner),
-        None if inner is None else destination_of(inner),
-        arrival.packet.source,
-        arrival.packet.destination,
-        message.rest if isinstance(message, ErrorMessage) else 0,
-    )
-
-
-def broken_checksum(packet: Packet) -> Packet:
-    """Return an ICMP packet with a wrong checksum."""
-    return replace(packet, payload=_broken(packet.payload, 2))
-
-
-def broken_segment_checksum(packet: Packet) -> Packet:
-    """Return a UDP packet with a wrong checksum."""
-    return replace(packet, payload=_broken(packet.payload, 6))
-
-
-def broken_quoted_header(packet: Packet) -> Packet:
-    """Return an ICMP error whose quoted IPv4 header has a wrong checksum; the error's own checksum is right."""
-    message = read_segment(packet)
-    if not isinstance(message, ErrorMessage):
-        return packet
-    return make_packet(packet.source, packet.destination, replace(message, quoted=_broken(message.quoted, 10)))
-
-
-def _broken(octets: bytes, place: int) -> bytes:
-    return octets[:place] + bytes((octets[place] ^ 0xFF,)) + octets[place + 1 :]
+    return ErrorSeen(kind, arrival.packet, message)

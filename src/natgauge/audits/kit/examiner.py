@@ -14,11 +14,13 @@ from natgauge.audits.kit.flows import (
     Endpoint,
     Flow,
     RemoteEndpoint,
+    SequenceNumber,
     Transport,
     along,
     carries,
     destination_of,
     entering,
+    number_after_syn,
     numbered,
     opening,
     source_of,
@@ -55,6 +57,9 @@ _LAST_REMOTE_PORT: Final = 19_999
 
 class Examiner:
     """Opens flows through the gateway and sees what arrives.
+
+    All methods that wait for a frame which a gateway has to deliver, or for control frames, raise `NotSeenError` if
+    the frame does not arrive.
 
     Attributes:
         network: the tester's ports.
@@ -193,9 +198,6 @@ class Examiner:
             inside: inside endpoint.
             remote: outside endpoint.
             name: name of the inside host in the sentences; empty = the frames are no evidence.
-
-        Raises:
-            NotSeenError: it does not arrive.
         """
         for _ in range(TRIES):
             tag, since = self.tag(), self.mark
@@ -217,31 +219,20 @@ class Examiner:
                 continue
             if name:
                 self.network.explain(arrival.number, f"the gateway sends it from {mapped} to {remote}")
-            number = int.from_bytes(tag[-4:], "big") + 1
-            seen = read_segment(arrival.packet)
-            up_seen = seen.sequence + 1 if isinstance(seen, TcpSegment) else 0
-            return Flow(transport, inside, remote, mapped, up_next=number, up_seen=up_seen)
+            up = SequenceNumber(int.from_bytes(tag[-4:], "big") + 1, number_after_syn(arrival.packet))
+            return Flow(transport, inside, remote, mapped, up)
         raise NotSeenError(f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside")
 
     def accept(self, flow: Flow, name: str = "") -> None:
-        """Send the SYN and ACK of the outside host until the inside sees it.
-
-        Raises:
-            NotSeenError: it does not arrive.
-        """
-        flow.down_next = int.from_bytes(self.tag()[-4:], "big") % 2**31 + 1
+        """Send the SYN and ACK of the outside host until the inside sees it."""
+        flow.down.written = int.from_bytes(self.tag()[-4:], "big") % 2**31 + 1
         arrival = self.sends(flow, SYN | ACK, up=False, name="SYN and ACK" * bool(name), back=1)
         if arrival is None:
             raise NotSeenError(f"the SYN and ACK from {flow.remote} to {flow.mapped} did not arrive inside")
-        seen = read_segment(arrival.packet)
-        flow.down_seen = seen.sequence + 1 if isinstance(seen, TcpSegment) else 0
+        flow.down.seen = number_after_syn(arrival.packet)
 
     def finish_handshake(self, flow: Flow, name: str = "") -> None:
-        """Send the third segment of a handshake.
-
-        Raises:
-            NotSeenError: it does not arrive.
-        """
+        """Send the third segment of a handshake."""
         if self.sends(flow, ACK, up=True, name="third segment of the handshake" * bool(name)) is None:
             raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
 
@@ -268,8 +259,7 @@ class Examiner:
             )
             if arrival is not None:
                 if flags & (SYN | FIN) and not back:
-                    flow.up_next, flow.up_seen = flow.up_next + up, flow.up_seen + up
-                    flow.down_next, flow.down_seen = flow.down_next + (not up), flow.down_seen + (not up)
+                    flow.numbers(up=up)[0].advance(1)
                 return arrival
         return None
 
@@ -280,19 +270,11 @@ class Examiner:
         (self.up if up else self.down)(source, destination, segment, words)
 
     def flow(self, transport: Transport) -> Flow:
-        """Open a flow of the first inside host to the first outside host, over which both sides have sent.
-
-        Raises:
-            NotSeenError: a frame does not arrive.
-        """
+        """Open a flow of the first inside host to the first outside host, over which both sides have sent."""
         return self.established(transport, self.endpoint(), self.remote(), "I1")
 
     def established(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint, name: str = "") -> Flow:
-        """Open a flow over which both sides have sent, of TCP with its handshake.
-
-        Raises:
-            NotSeenError: a frame does not arrive.
-        """
+        """Open a flow over which both sides have sent, of TCP with its handshake."""
         flow = self.open(transport, inside, remote, name)
         if transport == "tcp":
             self.accept(flow, name)
@@ -336,9 +318,6 @@ class Examiner:
             side: port at which it may arrive.
             wanted: whether a packet is the one with the tag.
             sentence: what the arrival is.
-
-        Raises:
-            NotSeenError: the control frames did not arrive.
         """
         for _ in range(2):
             tag, since = self.tag(), self.mark
@@ -356,11 +335,7 @@ class Examiner:
         return None
 
     def parts(self, side: Side, since: int, wanted: Callable[[Packet], bool], sentence: str) -> list[Arrival]:
-        """Return all wanted packets after the first `since` arrivals; control frames follow what was sent.
-
-        Raises:
-            NotSeenError: the control frames did not arrive.
-        """
+        """Return all wanted packets after the first `since` arrivals; control frames follow what was sent."""
         self.control()
         self.network.pause(self.network.now() + SETTLE_SECONDS)
         arrivals = self.network.arrivals[since:]
@@ -370,11 +345,7 @@ class Examiner:
         return found
 
     def enters(self, transport: Transport, source: Endpoint, target: Endpoint, inside: Endpoint, name: str) -> bool:
-        """Whether a frame from an outside endpoint to an endpoint of the gateway reaches the inside endpoint.
-
-        Raises:
-            NotSeenError: the control frames did not arrive.
-        """
+        """Whether a frame from an outside endpoint to an endpoint of the gateway reaches the inside endpoint."""
 
         def send(tag: bytes) -> None:
             self.down(source, target, entering(transport, source, target, tag), f"{name} ({source}) sends to {target}")
@@ -388,11 +359,7 @@ class Examiner:
         return arrived is not None
 
     def control(self) -> None:
-        """Send a UDP frame each way over a flow of its own, and wait until both have arrived.
-
-        Raises:
-            NotSeenError: they do not arrive.
-        """
+        """Send a UDP frame each way over a flow of its own, and wait until both have arrived."""
         if self._control is not None and self._round(self._control):
             return
         self._control = self.open("udp", self.endpoint(), self.remote())

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from natgauge.audits.kit.packets import (
@@ -60,6 +60,22 @@ class RemoteEndpoint:
 
 
 @dataclass(slots=True)
+class SequenceNumber:
+    """Next TCP sequence number of one end of a flow, as it writes the number, and as the other end sees it.
+
+    A gateway may change sequence numbers.
+    """
+
+    written: int = 0
+    seen: int = 0
+
+    def advance(self, octets: int) -> None:
+        """Add octets; SYN and FIN count as one."""
+        self.written += octets
+        self.seen += octets
+
+
+@dataclass(slots=True)
 class Flow:
     """A flow through the gateway.
 
@@ -68,20 +84,20 @@ class Flow:
         inside: the inside endpoint.
         remote: the outside host's endpoint.
         mapped: the inside endpoint as the outside sees it.
-        up_next: next sequence number of the inside, as the inside writes it (TCP).
-        up_seen: the same number as the outside sees it; a gateway may change sequence numbers.
-        down_next: next sequence number of the outside, as the outside writes it.
-        down_seen: the same number as the inside sees it.
+        up: next sequence number of the inside (TCP).
+        down: next sequence number of the outside (TCP).
     """
 
     transport: Transport
     inside: Endpoint
     remote: RemoteEndpoint
     mapped: Endpoint
-    up_next: int = 0
-    up_seen: int = 0
-    down_next: int = 0
-    down_seen: int = 0
+    up: SequenceNumber = field(default_factory=SequenceNumber)
+    down: SequenceNumber = field(default_factory=SequenceNumber)
+
+    def numbers(self, *, up: bool) -> tuple[SequenceNumber, SequenceNumber]:
+        """Return the numbers of the sender of this direction and of the receiver."""
+        return (self.up, self.down) if up else (self.down, self.up)
 
     def ends(self, *, up: bool) -> tuple[Endpoint, Endpoint]:
         """Return source and destination as the sender of this direction writes them."""
@@ -110,27 +126,30 @@ def entering(transport: Transport, source: Endpoint, destination: Endpoint, tag:
 
 def along(flow: Flow, tag: bytes, *, up: bool) -> Segment:
     """Return a segment that goes over an open flow; of TCP, the numbers advance by its data."""
-    source, destination = flow.ends(up=up)
-    if flow.transport == "udp":
-        return UdpSegment(source.port, destination.port, tag)
-    if flow.transport == "icmp":
-        port = flow.inside.port if up else flow.mapped.port
-        return EchoMessage(is_request=up, identifier=port, sequence=2, data=tag)
+    if flow.transport != "tcp":
+        return plain_segment(flow.transport, *flow.ends(up=up), tag, up=up)
     segment = numbered(flow, PSH | ACK, up=up, data=tag)
-    if up:
-        flow.up_next += len(tag)
-        flow.up_seen += len(tag)
-    else:
-        flow.down_next += len(tag)
-        flow.down_seen += len(tag)
+    flow.numbers(up=up)[0].advance(len(tag))
     return segment
+
+
+def plain_segment(transport: Transport, source: Endpoint, destination: Endpoint, data: bytes, *, up: bool) -> Segment:
+    """Return a segment of an open UDP or ICMP flow between these endpoints."""
+    if transport == "udp":
+        return UdpSegment(source.port, destination.port, data)
+    return EchoMessage(is_request=up, identifier=source.port if up else destination.port, sequence=2, data=data)
 
 
 def numbered(flow: Flow, flags: int, *, up: bool, back: int = 0, data: bytes = b"") -> TcpSegment:
     """Return the next TCP segment of a flow; with `back`, its sequence number is one that was used already."""
-    source, destination = flow.ends(up=up)
-    sequence, acknowledgement = (flow.up_next, flow.down_seen) if up else (flow.down_next, flow.up_seen)
-    return TcpSegment(source.port, destination.port, flags, sequence - back, acknowledgement, data)
+    (source, destination), (own, other) = flow.ends(up=up), flow.numbers(up=up)
+    return TcpSegment(source.port, destination.port, flags, own.written - back, other.seen, data)
+
+
+def number_after_syn(packet: Packet) -> int:
+    """Return the sequence number behind a SYN."""
+    segment = read_segment(packet)
+    return segment.sequence + 1 if isinstance(segment, TcpSegment) else 0
 
 
 def datagram(flow: Flow, data: bytes, *, up: bool, dont_fragment: bool = False) -> Packet:
@@ -143,18 +162,21 @@ def datagram(flow: Flow, data: bytes, *, up: bool, dont_fragment: bool = False) 
 
 def source_of(packet: Packet) -> Endpoint | None:
     """Return the source endpoint of a packet; None where it has none."""
-    segment = read_segment(packet)
-    if isinstance(segment, UdpSegment | TcpSegment):
-        return Endpoint(packet.source, segment.source_port)
-    return Endpoint(packet.source, segment.identifier) if isinstance(segment, EchoMessage) else None
+    ports = _ports(packet)
+    return None if ports is None else Endpoint(packet.source, ports[0])
 
 
 def destination_of(packet: Packet) -> Endpoint | None:
     """Return the destination endpoint of a packet; None where it has none."""
+    ports = _ports(packet)
+    return None if ports is None else Endpoint(packet.destination, ports[1])
+
+
+def _ports(packet: Packet) -> tuple[int, int] | None:
     segment = read_segment(packet)
     if isinstance(segment, UdpSegment | TcpSegment):
-        return Endpoint(packet.destination, segment.destination_port)
-    return Endpoint(packet.destination, segment.identifier) if isinstance(segment, EchoMessage) else None
+        return segment.source_port, segment.destination_port
+    return (segment.identifier, segment.identifier) if isinstance(segment, EchoMessage) else None
 
 
 def carries(packet: Packet, transport: Transport, tag: bytes) -> bool:

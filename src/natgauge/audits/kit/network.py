@@ -115,10 +115,8 @@ class Network:
 
     def send(self, side: Side, packet: Packet, sentence: str = "") -> int:
         """Send a packet to the gateway; returns its place in `frames`."""
-        types = {4: _IPV4, 6: _IPV6}
-        octets = self._framed(side, self.sides[side].gateway_mac or _BROADCAST, types[packet.source.version])
-        octets = (octets + packet.octets()).ljust(_LEAST_OCTETS, b"\0")
-        self.ports.send(side, octets)
+        kind = _IPV4 if packet.source.version == 4 else _IPV6
+        octets = self._put(side, self.sides[side].gateway_mac or _BROADCAST, kind, packet.octets())
         self.frames.append(CapturedFrame(side, self.ports.epoch(), octets, sentence, sent=True))
         return len(self.frames) - 1
 
@@ -181,8 +179,10 @@ class Network:
         self.frames.append(CapturedFrame(side, self.ports.epoch(), octets))
         self.arrivals.append(Arrival(side, packet, len(self.frames) - 1, self.now()))
 
-    def _framed(self, side: Side, destination: bytes, kind: bytes) -> bytes:
-        return destination + self.ports.mac(side) + kind
+    def _put(self, side: Side, destination: bytes, kind: bytes, body: bytes) -> bytes:
+        octets = (destination + self.ports.mac(side) + kind + body).ljust(_LEAST_OCTETS, b"\0")
+        self.ports.send(side, octets)
+        return octets
 
     # Neighbours
 
@@ -190,7 +190,7 @@ class Network:
         mac = self.ports.mac(side)
         if gateway.version == 4:
             body = _ARP_IPV4 + struct.pack("!H", 1) + mac + own.packed + bytes(6) + gateway.packed
-            self.ports.send(side, (self._framed(side, _BROADCAST, _ARP) + body).ljust(_LEAST_OCTETS, b"\0"))
+            self._put(side, _BROADCAST, _ARP, body)
             return
         group = IPv6Address(int(IPv6Address("ff02::1:ff00:0")) | int(gateway) & 0xFFFFFF)
         message = struct.pack("!BBHI", _SOLICITATION, 0, 0, 0) + gateway.packed + b"\x01\x01" + mac
@@ -206,7 +206,7 @@ class Network:
         if operation == b"\0\x01" and sender != bytes(4) and IPv4Address(target) in there.hosts:
             mac = self.ports.mac(side)
             answer = _ARP_IPV4 + struct.pack("!H", 2) + mac + target + sender_mac + sender
-            self.ports.send(side, (self._framed(side, sender_mac, _ARP) + answer).ljust(_LEAST_OCTETS, b"\0"))
+            self._put(side, sender_mac, _ARP, answer)
 
     def _answer_solicitation(self, side: Side, sender_mac: bytes, packet: Packet) -> bool:
         """Answer a neighbour solicitation, take an advertisement; whether the packet was one of NDP's."""
@@ -224,4 +224,4 @@ class Network:
     def _send_neighbour(self, side: Side, mac: bytes, source: Address, destination: Address, message: bytes) -> None:
         value = struct.pack("!H", upper_checksum(source, destination, ICMPV6, message))
         packet = Packet(source, destination, ICMPV6, message[:2] + value + message[4:], ttl=255)
-        self.ports.send(side, self._framed(side, mac, _IPV6) + packet.octets())
+        self._put(side, mac, _IPV6, packet.octets())

@@ -24,6 +24,7 @@ _FRAGMENT_HEADER: Final = 44
 _SKIPPED: Final = frozenset({0, 43, 60})
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+_WINDOW: Final = 65535
 
 #: Types of echo request and reply, by IP version (RFC 792, RFC 4443).
 _ECHO: Final = {4: (8, 0), 6: (128, 129)}
@@ -173,7 +174,7 @@ class UdpSegment:
 
 @dataclass(frozen=True, slots=True)
 class TcpSegment:
-    """A TCP segment; `options` is a multiple of 4 octets."""
+    """A TCP segment; options that it had are left out."""
 
     source_port: int
     destination_port: int
@@ -181,8 +182,6 @@ class TcpSegment:
     sequence: int = 0
     acknowledgement: int = 0
     data: bytes = b""
-    window: int = 65535
-    options: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,20 +240,19 @@ def make_packet(source: Address, destination: Address, segment: Segment) -> Pack
 
 
 def _tcp(segment: TcpSegment) -> bytes:
-    head = 20 + len(segment.options)
     fields = struct.pack(
         "!HHIIBBHHH",
         segment.source_port,
         segment.destination_port,
         segment.sequence & 0xFFFFFFFF,
         segment.acknowledgement & 0xFFFFFFFF,
-        head // 4 << 4,
+        5 << 4,
         segment.flags,
-        segment.window,
+        _WINDOW,
         0,
         0,
     )
-    return fields + segment.options + segment.data
+    return fields + segment.data
 
 
 def _icmp(message: EchoMessage | ErrorMessage, version: int) -> bytes:
@@ -283,11 +281,8 @@ def _read_tcp(octets: bytes) -> TcpSegment:
     source, destination, sequence = struct.unpack_from("!HHI", octets)
     if len(octets) < 20:
         return TcpSegment(source, destination, 0, sequence)
-    acknowledgement, size, flags, window = struct.unpack_from("!IBBH", octets, 8)
-    head = (size >> 4) * 4
-    return TcpSegment(
-        source, destination, flags, sequence, acknowledgement, octets[head:], window, options=octets[20:head]
-    )
+    acknowledgement, size, flags = struct.unpack_from("!IBB", octets, 8)
+    return TcpSegment(source, destination, flags, sequence, acknowledgement, octets[(size >> 4) * 4 :])
 
 
 def _read_icmp(octets: bytes, version: int) -> Segment | None:

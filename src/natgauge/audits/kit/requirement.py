@@ -12,7 +12,7 @@ from natgauge.audits.kit.flows import Transport
 if TYPE_CHECKING:
     from natgauge.audits.kit.examiner import Examiner
 
-#: Levels of RFC 2119; "class" has no level, because it only names what a gateway does.
+#: Levels of RFC 2119. RECOMMENDED is SHOULD.
 Level = Literal["MUST", "SHOULD", "MAY"]
 AuditVerdict = Literal["meets", "fails", "not applicable", "not seen"]
 #: Sets of requirements: carrier-grade NAT, home gateway, NAT64.

@@ -13,6 +13,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from natgauge.audits.kit.errors import error_about, packet_down, packet_up
@@ -139,21 +140,14 @@ def _reset(examiner: Examiner, flow: Flow) -> None:
     _must(examiner.sends(flow, RST | ACK, up=True), "a reset")
 
 
-def _send_up(examiner: Examiner, flow: Flow) -> None:
-    examiner.send(flow, along(flow, examiner.tag(), up=True), up=True)
+def _send(examiner: Examiner, flow: Flow, *, up: bool) -> None:
+    examiner.send(flow, along(flow, examiner.tag(), up=up), up=up)
 
 
-def _send_down(examiner: Examiner, flow: Flow) -> None:
-    examiner.send(flow, along(flow, examiner.tag(), up=False), up=False)
-
-
-def _send_error_up(examiner: Examiner, flow: Flow) -> None:
-    examiner.network.send("initiator", error_about(packet_down(flow), flow.inside.address, "port unreachable"))
-
-
-def _send_error(examiner: Examiner, flow: Flow) -> None:
-    error = error_about(packet_up(flow, outside=True), flow.remote.own.address, "port unreachable")
-    examiner.network.send("responder", error)
+def _send_error(examiner: Examiner, flow: Flow, *, up: bool) -> None:
+    quoted, sender = (packet_down(flow), flow.inside) if up else (packet_up(flow, outside=True), flow.remote.own)
+    error = error_about(quoted, sender.address, "port unreachable")
+    examiner.network.send("initiator" if up else "responder", error)
 
 
 #: RFC 4787 REQ-5 and REQ-5c, RFC 5508 REQ-2, RFC 5382 REQ-5.
@@ -171,11 +165,11 @@ TIMERS: Final = (
     TimerKind(UDP_BOTH, "udp", UDP_RECOMMENDED, _answer),
     TimerKind(UDP_STREAM, "udp", UDP_RECOMMENDED, _stream, again_after=_STREAM_SECONDS),
     TimerKind("UDP to port 53, one frame each way", "udp", UDP_RECOMMENDED, _answer, remote_port=53),
-    TimerKind(REFRESHED_OUT, "udp", UDP_RECOMMENDED, refresh=_send_up, plain=UDP_OUT),
-    TimerKind(REFRESHED_IN, "udp", UDP_RECOMMENDED, _answer, refresh=_send_down, plain=UDP_BOTH),
-    TimerKind(UDP_ERROR, "udp", UDP_RECOMMENDED, _answer, refresh=_send_error_up, plain=UDP_BOTH),
+    TimerKind(REFRESHED_OUT, "udp", UDP_RECOMMENDED, refresh=partial(_send, up=True), plain=UDP_OUT),
+    TimerKind(REFRESHED_IN, "udp", UDP_RECOMMENDED, _answer, refresh=partial(_send, up=False), plain=UDP_BOTH),
+    TimerKind(UDP_ERROR, "udp", UDP_RECOMMENDED, _answer, refresh=partial(_send_error, up=True), plain=UDP_BOTH),
     TimerKind(ICMP_QUERY, "icmp", ICMP_LEAST, _answer),
-    TimerKind(ICMP_ERROR, "icmp", ICMP_LEAST, _answer, refresh=_send_error, plain=ICMP_QUERY),
+    TimerKind(ICMP_ERROR, "icmp", ICMP_LEAST, _answer, refresh=partial(_send_error, up=False), plain=ICMP_QUERY),
     TimerKind("TCP, SYN", "tcp", TRANSITORY_LEAST, probe=SYN | ACK),
     TimerKind(HALF_OPEN, "tcp", TRANSITORY_LEAST, lambda one, flow: one.accept(flow), probe=SYN | ACK),
     TimerKind(ESTABLISHED, "tcp", ESTABLISHED_LEAST, _establish),

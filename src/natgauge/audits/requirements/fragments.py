@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -22,8 +21,8 @@ _LONE: Final = 1000
 _HEADER_OCTETS: Final = 8
 
 
-def _delivered(examiner: Examiner, flow: Flow, *, up: bool, order: Sequence[int]) -> bool:
-    """Whether a datagram arrives whole whose fragments are sent in this order; it may arrive in fragments, too."""
+def _delivered(examiner: Examiner, flow: Flow, *, up: bool, backwards: bool = False) -> bool:
+    """Whether a datagram arrives whole whose fragments are sent one by one; it may arrive in fragments, too."""
     source, destination = flow.ends(up=up)
     sending: Side = "initiator" if up else "responder"
     receiving: Side = "responder" if up else "initiator"
@@ -31,9 +30,9 @@ def _delivered(examiner: Examiner, flow: Flow, *, up: bool, order: Sequence[int]
     for _ in range(2):
         data, since = secrets.token_bytes(_DATA_OCTETS), examiner.mark
         parts = datagram(flow, data, up=up).cut(_FRAGMENT_OCTETS)
-        for index in order:
-            place = f"octets {parts[index].offset} to {parts[index].offset + len(parts[index].payload) - 1}"
-            examiner.network.send(sending, parts[index], f"a fragment from {source} to {destination}: {place}")
+        for part in reversed(parts) if backwards else parts:
+            place = f"octets {part.offset} to {part.offset + len(part.payload) - 1}"
+            examiner.network.send(sending, part, f"a fragment from {source} to {destination}: {place}")
         found = examiner.parts(
             receiving,
             since,
@@ -54,12 +53,12 @@ def _is_part(packet: Packet, data: bytes) -> bool:
 def _orders(examiner: Examiner, transport: Transport) -> dict[str, bool]:
     """Return by direction and order whether a fragmented datagram arrives."""
     flow = examiner.flow(transport)
-    number = -(-(_DATA_OCTETS + _HEADER_OCTETS) // _FRAGMENT_OCTETS)
-    orders = {"in order": tuple(range(number)), "out of order": tuple(reversed(range(number)))}
     return {
-        f"{direction}, {name}": _delivered(examiner, flow, up=direction == "from inside", order=order)
+        f"{direction}, {order}": _delivered(
+            examiner, flow, up=direction == "from inside", backwards=order == "out of order"
+        )
         for direction in ("from inside", "from outside")
-        for name, order in orders.items()
+        for order in ("in order", "out of order")
     }
 
 
@@ -78,8 +77,7 @@ def _examine_attack(examiner: Examiner, transport: Transport) -> RequirementFind
         lone = replace(packet, identification=number + 1).cut(_FRAGMENT_OCTETS)[1]
         examiner.network.send("responder", lone, "" if number else f"the first of {_LONE} lone fragments")
     whole = examiner.passes(flow, up=False, name="S1")
-    count = -(-(_DATA_OCTETS + _HEADER_OCTETS) // _FRAGMENT_OCTETS)
-    cut = _delivered(examiner, flow, up=False, order=range(count))
+    cut = _delivered(examiner, flow, up=False)
     words = f"after {_LONE} lone fragments, a whole datagram {'passed' if whole else 'was dropped'}, and one in "
     return judged(whole and cut, f"{words}fragments {'passed' if cut else 'was dropped'}")
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from natgauge.audits.kit.errors import broken_checksum, broken_quoted_header, broken_segment_checksum, error_down
+from natgauge.audits.kit.errors import error_down
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Transport
-from natgauge.audits.kit.packets import Packet
+from natgauge.audits.kit.packets import ErrorMessage, Packet, make_packet, read_segment
 from natgauge.audits.kit.requirement import Level, Requirement, RequirementFinding, judged
 from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
 
@@ -47,12 +47,29 @@ def _examine(change: _Change, examiner: Examiner, transport: Transport) -> Requi
     return judged(met, f"an error{words} was delivered, with the quoted source {seen.source}")
 
 
-_CHECKSUM: Final = _Change("with a wrong checksum", sent=broken_checksum)
-_HEADER: Final = _Change("that quotes an IP header with a wrong checksum", sent=broken_quoted_header, ipv4=True)
+def _broken(octets: bytes, place: int) -> bytes:
+    return octets[:place] + bytes((octets[place] ^ 0xFF,)) + octets[place + 1 :]
+
+
+def _breaks(place: int) -> Callable[[Packet], Packet]:
+    """Return the change of one octet of a packet's payload."""
+    return lambda packet: replace(packet, payload=_broken(packet.payload, place))
+
+
+def _quoted_header(packet: Packet) -> Packet:
+    """Break the checksum of the quoted IPv4 header; the error's own checksum is right."""
+    error = read_segment(packet)
+    if not isinstance(error, ErrorMessage):
+        return packet
+    return make_packet(packet.source, packet.destination, replace(error, quoted=_broken(error.quoted, 10)))
+
+
+_CHECKSUM: Final = _Change("with a wrong checksum", sent=_breaks(2))
+_HEADER: Final = _Change("that quotes an IP header with a wrong checksum", sent=_quoted_header, ipv4=True)
 _PASSED_OVER: Final = _Change(
     "that quotes IP options", quoted=lambda packet: replace(packet, options=_OPTIONS), must_pass=True, ipv4=True
 )
-_SEGMENT: Final = _Change("that quotes a wrong UDP checksum", quoted=broken_segment_checksum, must_pass=True)
+_SEGMENT: Final = _Change("that quotes a wrong UDP checksum", quoted=_breaks(6), must_pass=True)
 #: Name in RFC 5508, level, text, change.
 _TABLE: Final[tuple[tuple[str, Level, str, _Change], ...]] = (
     ("REQ-3", "SHOULD", "errors with a wrong checksum are dropped", _CHECKSUM),

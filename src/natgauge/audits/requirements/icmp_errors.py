@@ -21,8 +21,8 @@ def _faults(examiner: Examiner, transport: Transport) -> dict[ErrorKind, str]:
             found[kind] = "was dropped"
         elif seen.source != flow.inside:
             found[kind] = f"quotes the source {seen.source} instead of {flow.inside}"
-        elif seen.outer_destination != flow.inside.address:
-            found[kind] = f"went to {seen.outer_destination} instead of {flow.inside.address}"
+        elif seen.packet.destination != flow.inside.address:
+            found[kind] = f"went to {seen.packet.destination} instead of {flow.inside.address}"
         elif not seen.numbers_kept:
             found[kind] = "has another type or code"
     return found
@@ -58,9 +58,9 @@ def _examine_inside(examiner: Examiner, transport: Transport) -> RequirementFind
         return fails("an ICMP error of the inside host was dropped")
     if seen.destination != flow.mapped:
         return fails(f"it quotes the destination {seen.destination} instead of {flow.mapped}")
-    if seen.outer_source != flow.mapped.address:
-        return fails(f"it comes from {seen.outer_source} instead of {flow.mapped.address}")
-    return judged(seen.numbers_kept, f"delivered from {seen.outer_source} with the quoted destination {flow.mapped}")
+    if seen.packet.source != flow.mapped.address:
+        return fails(f"it comes from {seen.packet.source} instead of {flow.mapped.address}")
+    return judged(seen.numbers_kept, f"delivered from {seen.packet.source} with the quoted destination {flow.mapped}")
 
 
 def _examine_kept(examiner: Examiner, transport: Transport) -> RequirementFinding:

@@ -72,8 +72,8 @@ def _examine_mtu(examiner: Examiner, transport: Transport) -> RequirementFinding
     if seen is None:
         return fails("Fragmentation Needed was dropped")
     expected = MTU_IN_ERRORS + _LONGER
-    words = f"Fragmentation Needed with MTU {MTU_IN_ERRORS} became Packet Too Big with MTU {seen.rest}"
-    return judged(seen.rest == expected, words)
+    words = f"Fragmentation Needed with MTU {MTU_IN_ERRORS} became Packet Too Big with MTU {seen.message.rest}"
+    return judged(seen.message.rest == expected, words)
 
 
 def _examine_cut(examiner: Examiner, transport: Transport) -> RequirementFinding:

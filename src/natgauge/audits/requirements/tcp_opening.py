@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, Transport, destination_of
+from natgauge.audits.kit.flows import Endpoint, SequenceNumber, Transport, destination_of, number_after_syn
 from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, ErrorMessage, Packet, TcpSegment, read_segment
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged, meets
 from natgauge.audits.kit.undecided import NotSeenError
@@ -55,8 +55,7 @@ def _examine_simultaneous(examiner: Examiner, transport: Transport) -> Requireme
     arrival = examiner.delivered(send, "initiator", wanted, "the gateway delivers the SYN")
     if arrival is None:
         return fails("the SYN of the outside host was dropped")
-    seen = read_segment(arrival.packet)
-    flow.down_next, flow.down_seen = number + 1, seen.sequence + 1 if isinstance(seen, TcpSegment) else 0
+    flow.down = SequenceNumber(number + 1, number_after_syn(arrival.packet))
     for up, name in ((True, "I1"), (False, "S1")):
         if not examiner.sends(flow, SYN | ACK, up=up, name=f"SYN and ACK of {name}", back=1):
             return fails(f"the SYN and ACK of {name} did not pass")
