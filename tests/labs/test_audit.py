@@ -97,6 +97,13 @@ def test_known_rule_sets_are_named(tmp_path: Path) -> None:
     assert deaf["RFC4787-REQ-12", "udp"] == "meets"
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["pasta-nat44", "slirp4netns-nat44"])
+def test_half_closed_sockets_of_a_user_space_nat_do_not_keep_its_lab(name: str, tmp_path: Path) -> None:
+    assert verdicts(audited(name, tmp_path))["RFC5382-REQ-8", "tcp"] == "fails"
+    assert not [one for one in namespaces.names() if one.startswith("ng-audit")]
+
+
 def test_nat64_is_audited_in_both_families(tmp_path: Path) -> None:
     done = audited("tayga-iptables-nat64", tmp_path)
     found = verdicts(done)
