@@ -236,6 +236,19 @@ class Examiner:
         if self.sends(flow, ACK, up=True, name="third segment of the handshake" * bool(name)) is None:
             raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
 
+    def close(self, flow: Flow, *, named: bool = False) -> str:
+        """Close a TCP connection by FINs of both ends; return the first segment that did not pass, or nothing.
+
+        Args:
+            flow: an open connection.
+            named: whether the frames are evidence.
+        """
+        steps = (("a FIN of I1", True, FIN | ACK), ("a FIN of S1", False, FIN | ACK), ("the last ACK", True, ACK))
+        return next(
+            (name for name, up, flags in steps if not self.sends(flow, flags, up=up, name=name * named)),
+            "",
+        )
+
     def sends(self, flow: Flow, flags: int, *, up: bool, name: str = "", back: int = 0) -> Arrival | None:
         """Return the arrival of a TCP segment with these flags; its SYN or FIN takes one sequence number.
 

@@ -19,7 +19,7 @@ from typing import Final
 from natgauge.audits.kit.errors import error_about, packet_down, packet_up
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Endpoint, Flow, Transport, along, carries, destination_of, numbered
-from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Packet, TcpSegment, read_segment
+from natgauge.audits.kit.packets import ACK, RST, SYN, Packet, TcpSegment, read_segment
 from natgauge.audits.kit.undecided import NotSeenError
 
 _RATIO: Final = 1.05
@@ -131,8 +131,7 @@ def _establish(examiner: Examiner, flow: Flow) -> None:
 
 def _close(examiner: Examiner, flow: Flow) -> None:
     _establish(examiner, flow)
-    for up, flags in ((True, FIN | ACK), (False, FIN | ACK), (True, ACK)):
-        _must(examiner.sends(flow, flags, up=up), "a segment that closes a connection")
+    _must(not examiner.close(flow), "a segment that closes a connection")
 
 
 def _reset(examiner: Examiner, flow: Flow) -> None:

@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, Transport, destination_of, numbered, source_of
+from natgauge.audits.kit.flows import Flow, SequenceNumber, Transport, destination_of, numbered, source_of
 from natgauge.audits.kit.packets import ACK, FIN, PSH, RST, SYN, Packet, TcpSegment, read_segment
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, meets
 from natgauge.words import Address
@@ -27,8 +27,8 @@ _OUT_OF_WINDOW: Final = 1 << 29
 def _unknown(examiner: Examiner, flags: int) -> tuple[Flow, TcpSegment]:
     """Return a segment of a connection that the gateway does not know."""
     inside, remote = examiner.endpoint(), examiner.remote()
-    numbers = (1 + secrets.randbelow(2**31) for _ in range(2))
-    flow = Flow("tcp", inside, remote, inside, up_next=next(numbers), down_seen=next(numbers))
+    up, down = (SequenceNumber(number, number) for number in (1 + secrets.randbelow(2**31) for _ in range(2)))
+    flow = Flow("tcp", inside, remote, inside, up, down)
     return flow, numbered(flow, flags, up=True, data=b"mid-stream" if flags & PSH else b"")
 
 
@@ -41,10 +41,8 @@ def _out_of_window(examiner: Examiner, flags: int) -> tuple[Flow, TcpSegment]:
 def _on_time_wait(examiner: Examiner, flags: int) -> tuple[Flow, TcpSegment]:
     """Return a segment of a connection that both ends have closed."""
     flow = examiner.flow("tcp")
-    steps = (("FIN of I1", True, FIN | ACK), ("FIN of S1", False, FIN | ACK), ("the last ACK", True, ACK))
-    for name, up, closing in steps:
-        examiner.sends(flow, closing, up=up, name=name)
-    return flow, TcpSegment(flow.inside.port, flow.remote.written.port, flags, flow.up_next + _OUT_OF_WINDOW)
+    examiner.close(flow, named=True)
+    return flow, TcpSegment(flow.inside.port, flow.remote.written.port, flags, flow.up.written + _OUT_OF_WINDOW)
 
 
 def _examine(

@@ -7,7 +7,7 @@ from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Endpoint, SequenceNumber, Transport, destination_of, number_after_syn
-from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, ErrorMessage, Packet, TcpSegment, read_segment
+from natgauge.audits.kit.packets import ACK, RST, SYN, ErrorMessage, Packet, TcpSegment, read_segment
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged, meets
 from natgauge.audits.kit.undecided import NotSeenError
 
@@ -19,14 +19,9 @@ def _examine_sequences(examiner: Examiner, transport: Transport) -> RequirementF
     flow = examiner.flow(transport)
     if not examiner.passes(flow, up=True, name="I1") or not examiner.passes(flow, up=False, name="S1"):
         return fails("data over an open connection did not pass")
-    steps = (
-        ("a FIN of the inside", True, FIN | ACK),
-        ("a FIN of the outside", False, FIN | ACK),
-        ("the last ACK", True, ACK),
-    )
-    for name, up, flags in steps:
-        if not examiner.sends(flow, flags, up=up, name=name):
-            return fails(f"{name} did not pass")
+    dropped = examiner.close(flow, named=True)
+    if dropped:
+        return fails(f"{dropped} did not pass")
     return meets("handshake, data both ways and both FINs passed")
 
 
