@@ -133,6 +133,22 @@ def test_linux_sends_invalid_segments_untranslated_unless_a_rule_drops_them(
         assert set(found.values()) <= {"meets", "fails"}
 
 
+@pytest.mark.usefixtures("impatient")
+def test_a_gateway_that_answers_a_syn_itself_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = [one for one in requirements() if one.key == "RFC5382-REQ-2"]
+    monkeypatch.setattr(audit, "requirements", lambda: opening)
+    monkeypatch.setattr(audit, "classes", lambda _examiner: {})
+    proxy = "meta l4proto tcp ct state { invalid, untracked } synproxy mss 1460 wscale 7 timestamp sack-perm"
+    track = "table ip raw { chain raw { type filter hook prerouting priority raw; tcp flags syn notrack; }; }"
+    proxied = with_rules(tmp_path, "proxy-nat", proxy)
+    proxied.write_text(proxied.read_text().replace("table ip more {", f"{track}\ntable ip more {{", 1))
+    refusing = with_rules(tmp_path, "refusing-nat", "tcp flags syn reject with tcp reset")
+    expected = {proxied: "the gateway itself answered with SYN and ACK", refusing: "a reset came back"}
+    for dut, said in expected.items():
+        (found,) = audited(dut, tmp_path).record.requirements
+        assert (found.verdict, said in found.measured) == ("not seen", True), found.measured
+
+
 @pytest.mark.slow("time-outs of ten seconds, which must pass; the wait ends by itself")
 def test_time_outs_that_were_set_are_measured(tmp_path: Path) -> None:
     done = audited("nftables-nat44", tmp_path, timeouts=10, wait=330.0)

@@ -101,6 +101,8 @@ class Behaviour:
     forwards: bool = True
     alg: bool = False
     invalid_leaks: bool = False
+    sequence_offset: int = 0
+    answers_syn: Literal["no", "SYN-ACK", "reset"] = "no"
     loses: Callable[[int], bool] = field(default=lambda _: False)
 
 
@@ -231,10 +233,31 @@ class SimulatedNat:
         if isinstance(segment, TcpSegment) and segment.flags & RST and not self.behaviour.resets_pass:
             return
         packet = replace(packet, ttl=packet.ttl - 1)
+        if isinstance(segment, TcpSegment):
+            if side == "initiator" and segment.flags == SYN and self.behaviour.answers_syn != "no":
+                self._answer_syn(packet, segment)
+                return
+            packet = self._renumbered(side, packet, segment)
         if side == "initiator":
             self._up(packet, cut)
         else:
             self._down(packet, cut)
+
+    def _answer_syn(self, packet: Packet, syn: TcpSegment) -> None:
+        flags = SYN | ACK if self.behaviour.answers_syn == "SYN-ACK" else RST | ACK
+        answer = TcpSegment(syn.destination_port, syn.source_port, flags, 1, syn.sequence + 1)
+        self._emit("initiator", make_packet(packet.destination, packet.source, answer))
+
+    def _renumbered(self, side: Side, packet: Packet, segment: TcpSegment) -> Packet:
+        """Add the offset to the sequence numbers of the inside."""
+        offset = self.behaviour.sequence_offset
+        if not offset:
+            return packet
+        if side == "initiator":
+            segment = replace(segment, sequence=(segment.sequence + offset) % 2**32)
+        else:
+            segment = replace(segment, acknowledgement=(segment.acknowledgement - offset) % 2**32)
+        return replace(packet, payload=make_packet(packet.source, packet.destination, segment).payload)
 
     def _error(self, side: Side, packet: Packet, kind: int, code: int, rest: int) -> None:
         own = INSIDE if side == "initiator" else OUTSIDE

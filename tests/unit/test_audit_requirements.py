@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import pytest
 from tests.unit.simulated_nat import Behaviour, examiner_of
@@ -242,6 +243,25 @@ def test_a_gateway_that_forwards_nothing_is_not_seen() -> None:
     assert all("did not arrive outside" in one.finding.measured for one in found)
     found_classes = classes(examiner_of(Behaviour(forwards=False))).values()
     assert not any(one for named in found_classes for one in named.model_dump().values())
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"), [("SYN-ACK", "the gateway itself answered with SYN and ACK"), ("reset", "a reset came back")]
+)
+def test_a_gateway_that_answers_a_syn_itself_is_named(answers: Any, said: str) -> None:
+    tcp = [one for one in requirements() if one.transports == ("tcp",)]
+    found = list(examine(examiner_of(Behaviour(answers_syn=answers)), tcp))
+    assert {one.finding.verdict for one in found} == {"not seen"}
+    assert all(said in one.finding.measured for one in found)
+
+
+def test_a_gateway_that_changes_sequence_numbers_is_named_and_examined() -> None:
+    wanted = [one for one in requirements() if one.key == "RFC5382-REQ-2"]
+    (kept,) = examine(examiner_of(Behaviour()), wanted)
+    (changed,) = examine(examiner_of(Behaviour(sequence_offset=123_456_789)), wanted)
+    assert (kept.finding.verdict, changed.finding.verdict) == ("meets", "meets")
+    assert "changes sequence numbers" not in kept.finding.measured
+    assert "the gateway changes sequence numbers" in changed.finding.measured
 
 
 def test_without_a_second_address_the_reason_is_said() -> None:

@@ -199,6 +199,7 @@ class Examiner:
             remote: outside endpoint.
             name: name of the inside host in the sentences; empty = the frames are no evidence.
         """
+        first = self.mark
         for _ in range(TRIES):
             tag, since = self.tag(), self.mark
             sentence = f"{name} sends from {inside} to {remote}" if name else ""
@@ -221,7 +222,17 @@ class Examiner:
                 self.network.explain(arrival.number, f"the gateway sends it from {mapped} to {remote}")
             up = SequenceNumber(int.from_bytes(tag[-4:], "big") + 1, number_after_syn(arrival.packet))
             return Flow(transport, inside, remote, mapped, up)
-        raise NotSeenError(f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside")
+        raise NotSeenError(
+            f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside"
+            f"{self._answer_to(inside, first)}"
+        )
+
+    def _answer_to(self, inside: Endpoint, since: int) -> str:
+        """Return what came back to an inside endpoint instead, as the end of a sentence."""
+        flags = {_flags(one.packet) for one in self.network.arrivals[since:] if _at(one.packet, inside)}
+        if SYN | ACK in flags:
+            return "; the gateway itself answered with SYN and ACK, as a SYN proxy does"
+        return "; a reset came back" if flags & {RST, RST | ACK} else ""
 
     def accept(self, flow: Flow, name: str = "") -> None:
         """Send the SYN and ACK of the outside host until the inside sees it."""

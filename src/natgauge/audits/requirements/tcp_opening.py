@@ -22,7 +22,8 @@ def _examine_sequences(examiner: Examiner, transport: Transport) -> RequirementF
     dropped = examiner.close(flow, named=True)
     if dropped:
         return fails(f"{dropped} did not pass")
-    return meets("handshake, data both ways and both FINs passed")
+    changed = "" if flow.up.written == flow.up.seen else "; the gateway changes sequence numbers"
+    return meets(f"handshake, data both ways and both FINs passed{changed}")
 
 
 def _examine_reset(examiner: Examiner, transport: Transport) -> RequirementFinding:
