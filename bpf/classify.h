@@ -22,7 +22,7 @@ static __always_inline __u64 tunnel_wrong(const struct received_frame *frame, co
 	struct address right, edge = to_edge ? frame->tunnel_destination : frame->tunnel_source;
 	struct address relay = to_edge ? frame->tunnel_source : frame->tunnel_destination;
 
-	if (!outer_octets(&plan.side[side]))
+	if (!plan.side[side].outer)
 		return 0;
 	right = to_edge ? tunnel_of(frame->destination, frame->destination_port)
 			: tunnel_of(frame->source, frame->source_port);
@@ -44,10 +44,10 @@ static __always_inline __u64 unmarked_wrong(const struct received_frame *frame, 
 	/* Perhaps untranslated; outside_check() compares it with the connection's own source. */
 	if (plan.source_translated && in->family == out->family)
 		wrong |= in_range(&in->own, frame->source);
-	if (set_known())
+	if (plan.set_known)
 		wrong |= in_no_set(frame->source_port) |
 			 (out->family == FAMILY_IPV6 ? frame->source.high ^ map_prefix(frame->source.low) : 0);
-	else if (source_known())
+	else if (plan.source_known)
 		wrong |= frame->source.high ^ outside_source(0).high;
 	else if (plan.pool_checked)
 		wrong |= !in_range(&plan.pool, frame->source);
@@ -59,7 +59,7 @@ static __always_inline bool mark_confirms(const struct received_frame *frame, co
 {
 	__u64 wrong;
 
-	if (!marks_tuples())
+	if (!plan.marks_tuples)
 		return false;
 	wrong = frame->tag.mark ^
 		mark_of(side, frame->source, frame->destination, frame->source_port, frame->destination_port);
@@ -72,7 +72,7 @@ static __always_inline bool mark_confirms(const struct received_frame *frame, co
 /* Whether the mark is one that this trial sent. Sets t to the connection's four tuple where marks depend on it. */
 static __always_inline bool has_mark(const struct received_frame *frame, struct tuple *t)
 {
-	if (!marks_tuples() || is_background(frame))
+	if (!plan.marks_tuples || is_background(frame))
 		return frame->tag.mark == plan.mark;
 	if (frame->tag.connection >= plan.connections)
 		return false;
@@ -103,7 +103,7 @@ static __always_inline enum translation outside_check(const struct received_fram
 	if (!same_address(frame->destination, address_at(&out->own, t->destination_address)) ||
 	    frame->destination_port != t->destination_port || tunnel_wrong(frame, RESPONDER))
 		return MISTRANSLATED;
-	if (set_known())
+	if (plan.set_known)
 		return in_own_set(frame, t) ? RIGHT : MISTRANSLATED;
 	if (plan.stateless || (plan.edges.emulated && !plan.source_translated))
 		return same_address(frame->source, outside_source(t->source_address)) &&
@@ -266,7 +266,7 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 	} else if (right) {
 		translation = RIGHT;
 	} else {
-		if (!marks_tuples())
+		if (!plan.marks_tuples)
 			tuple_of(frame->tag.connection, t);
 		translation = side == RESPONDER ? outside_check(frame, t) : inside_check(frame, t);
 	}
@@ -286,7 +286,7 @@ static __always_inline enum frame_kind tcp_kind(void *data, void *end, const int
 {
 	const volatile struct side_plan *form_side = &plan.side[as];
 	int ip = form_side->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	const __u8 *flags = data + outer_octets(form_side) + ETH_HLEN + ip + TCP_FLAGS_AT;
+	const __u8 *flags = data + form_side->outer + ETH_HLEN + ip + TCP_FLAGS_AT;
 
 	if ((void *)(flags + 1) > end)
 		return FRAME_UDP;
@@ -361,7 +361,7 @@ static __always_inline bool looks_damaged(const struct received_frame *frame, co
 {
 	if (frame->intact || frame->other)
 		return false;
-	if (side == INITIATOR && has_map_addresses())
+	if (side == INITIATOR && plan.map_addresses)
 		return frame->destination.high == map_prefix(frame->destination.low);
 	return in_range(&plan.side[side].own, frame->destination);
 }

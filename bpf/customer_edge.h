@@ -77,16 +77,10 @@ static __always_inline struct address tunnel_of(struct address four, __u16 port)
 	return map_address((struct customer_edge){ .address = four.low, .psid = psid_of(port) });
 }
 
-/* Whether the Initiator emulates customer edges that translate, so that its addresses are MAP addresses. */
-static __always_inline bool has_map_addresses(void)
-{
-	return plan.edges.emulated && plan.side[INITIATOR].family == FAMILY_IPV6;
-}
-
 /* The Initiator's address at a position, as the Initiator writes it. */
 static __always_inline struct address inside_source(__u64 position)
 {
-	if (has_map_addresses())
+	if (plan.map_addresses)
 		return map_address(customer_edge(position));
 	if (plan.edges.emulated)
 		return (struct address){ .low = customer_edge(position).address };
@@ -96,7 +90,7 @@ static __always_inline struct address inside_source(__u64 position)
 /* Upper half of the Initiator's address with this lower half. */
 static __always_inline __u64 inside_source_prefix(__u64 low)
 {
-	return has_map_addresses() ? map_prefix(low) : plan.side[INITIATOR].own.high;
+	return plan.map_addresses ? map_prefix(low) : plan.side[INITIATOR].own.high;
 }
 
 /* The Initiator's address at a position, as the Responder writes it where it is known in advance. */

@@ -46,7 +46,7 @@ static __always_inline int put4(const enum frame_kind kind, void *data, void *en
 				const struct flow *flow)
 {
 	__be32 source = bpf_htonl(flow->source.low), destination = bpf_htonl(flow->destination.low);
-	int outer = outer_octets(side), octets = form->octets - outer;
+	int outer = side->outer, octets = form->octets - outer;
 	__u64 addresses = (__u64)source + destination;
 	void *whole = data;
 	__u32 *words;
@@ -140,7 +140,7 @@ static __always_inline void initiator_flow(struct flow *flow, __u64 connection)
 	flow->tag.connection = connection;
 	flow->source = inside_source(t.source_address);
 	flow->destination = address_at(&plan.side[INITIATOR].other, t.destination_address);
-	if (outer_octets(&plan.side[INITIATOR]))
+	if (plan.side[INITIATOR].outer)
 		flow->tunnel = map_address(customer_edge(t.source_address));
 	flow->source_port = t.source_port;
 	flow->destination_port = t.destination_port;
@@ -185,7 +185,7 @@ static __always_inline int responder_flow(struct flow *flow, __u64 number)
 	flow->source_port = t.destination_port;
 	flow->destination = outside.address;
 	flow->destination_port = outside.port;
-	if (outer_octets(&plan.side[RESPONDER]))
+	if (plan.side[RESPONDER].outer)
 		flow->tunnel = tunnel_of(outside.address, outside.port);
 	return 1;
 }

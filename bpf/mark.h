@@ -22,38 +22,16 @@ static __always_inline bool reacts(void)
 	return plan.messages[0].followed;
 }
 
-/* Whether the source address and port of the Initiator's frames at the Responder are known in advance. */
-static __always_inline bool source_known(void)
-{
-	return plan.stateless || (!plan.source_translated &&
-				  (plan.edges.emulated || plan.side[INITIATOR].family == plan.side[RESPONDER].family));
-}
-
-/* Whether address and port set of the Initiator's frames at the Responder are known in advance, but not the port. */
-static __always_inline bool set_known(void)
-{
-	return plan.edges.tested && plan.source_translated;
-}
-
-/*
- * Whether marks depend on the four tuple. Not with reactions, because they return the mark that arrived; and not where
- * the device keeps the source port but not the source address.
- */
-static __always_inline bool marks_tuples(void)
-{
-	return !reacts() && (plan.source_translated || source_known());
-}
-
 /* Mark of a frame that arrives at `side` with this four tuple. Upper halves of addresses are constant in a range. */
 static __always_inline __u32 mark_of(const int side, struct address source, struct address destination,
 				     __u16 source_port, __u16 destination_port)
 {
-	bool whole = side == INITIATOR || source_known() || set_known();
+	bool whole = side == INITIATOR || plan.source_known || plan.set_known;
 	__u64 sum = plan.mark_keys[0] + (__u32)destination.low * plan.mark_keys[1];
 
-	if (!marks_tuples())
+	if (!plan.marks_tuples)
 		return plan.mark;
-	if (side == RESPONDER && set_known())
+	if (side == RESPONDER && plan.set_known)
 		source_port = psid_of(source_port);
 	sum += (destination_port | (whole ? (__u32)source_port << 16 : 0)) * plan.mark_keys[2];
 	if (whole)
@@ -75,7 +53,7 @@ static __always_inline __u32 mark_for(const int side, const struct tuple *t)
 		return mark_of(side, address_at(&in->other, t->destination_address), inside_source(t->source_address),
 			       t->destination_port, t->source_port);
 	return mark_of(side, outside_source(t->source_address), address_at(&out->own, t->destination_address),
-		       set_known() ? port_in_set(customer_edge(t->source_address).psid, 0) : t->source_port,
+		       plan.set_known ? port_in_set(customer_edge(t->source_address).psid, 0) : t->source_port,
 		       t->destination_port);
 }
 

@@ -43,12 +43,6 @@ static __always_inline bool in_range(const volatile struct addresses *range, str
 	return a.low >= range->low && distance % range->step == 0 && distance / range->step < range->count;
 }
 
-/* Octets of the outer header of the frames on a side: 0 where they are in no tunnel (RFC 2473). */
-static __always_inline int outer_octets(const volatile struct side_plan *side)
-{
-	return side->link == side->family ? 0 : sizeof(struct ipv6hdr);
-}
-
 static __always_inline bool same_address(struct address a, struct address b)
 {
 	return a.low == b.low && a.high == b.high;

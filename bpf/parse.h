@@ -93,7 +93,7 @@ static __always_inline bool parse_outer(const struct ethhdr *eth, const volatile
 {
 	const struct ipv6hdr *ip = (const void *)(eth + 1);
 
-	if (!outer_octets(as))
+	if (!as->outer)
 		return eth->h_proto == bpf_htons(ETH_P_IP);
 	frame->tunnel_source = address6(&ip->saddr);
 	frame->tunnel_destination = address6(&ip->daddr);
@@ -105,7 +105,7 @@ static __always_inline bool outer_length_is(const struct ethhdr *eth, const vola
 {
 	const struct ipv6hdr *ip = (const void *)(eth + 1);
 
-	return !outer_octets(as) || ip->payload_len == bpf_htons(octets);
+	return !as->outer || ip->payload_len == bpf_htons(octets);
 }
 
 /*
@@ -116,7 +116,7 @@ static __always_inline bool parse4(const enum frame_kind kind, void *data, void 
 				   const volatile struct side_plan *as, const volatile struct form *form,
 				   struct received_frame *frame)
 {
-	int outer = outer_octets(as), octets = form->octets - outer;
+	int outer = as->outer, octets = form->octets - outer;
 	struct ethhdr *eth = data;
 	struct transport *transport;
 	struct iphdr *ip;

@@ -148,7 +148,7 @@ struct side_plan {
 	enum family family;
 	enum family link; /* of the outer header where the frames are in a tunnel; otherwise the same */
 	__u16 mac[3];
-	__u16 unused;
+	__u16 outer;		     /* octets of the outer header; 0: the frames are in no tunnel (RFC 2473) */
 	struct addresses own;	     /* of this side's hosts */
 	struct addresses other;	     /* of the other side's hosts, as written on this side */
 	struct addresses neighbours; /* for which ARP and NDP are answered */
@@ -156,8 +156,8 @@ struct side_plan {
 
 /*
  * Customer edges (RFC 7597 sections 5 and 6) that the Initiator emulates before a relay, or that are the device, whose
- * relay the Responder emulates if it speaks IPv6; otherwise the relay is part of the device. Edge 0 has the first PSID of the first address, the next edge the next PSID, and so on.
- * They translate to IPv6, or tunnel IPv4 to the relay.
+ * relay the Responder emulates if it speaks IPv6; otherwise the relay is part of the device. Edge 0 has the first PSID
+ * of the first address, the next edge the next PSID, and so on. They translate to IPv6, or tunnel IPv4 to the relay.
  */
 struct customer_edges {
 	__u64 prefix;		     /* upper half of the rule IPv6 prefix */
@@ -199,8 +199,20 @@ struct plan {
 	__u32 mixed;
 	__u32 mix_of;
 	__u32 mix_foreground;
-	__u32 longest;		/* octets of the longest frames */
-	__u32 prefetched;	/* 1: the state table exceeds a core's own caches and is read at random */
+	__u32 longest;	  /* octets of the longest frames */
+	__u32 prefetched; /* 1: the state table exceeds a core's own caches and is read at random */
+	/*
+	 * What follows from other parts of the plan is computed once: the verifier removes branches, but not the loads
+	 * before them. Of the Initiator's frames at the Responder: 1: source address and port are known in advance.
+	 */
+	__u32 source_known;
+	__u32 set_known; /* 1: source address and port set are known in advance, but not the port */
+	/*
+	 * 1: marks depend on the four tuple. Not with reactions, because they return the mark that arrived; and not
+	 * where the device keeps the source port but not the source address.
+	 */
+	__u32 marks_tuples;
+	__u32 map_addresses;	/* 1: the Initiator emulates customer edges that translate */
 	__u64 frame_timeout_ns; /* 0: none */
 	__u64 stall_ns;		/* a sender that is inactive for longer has stalled */
 	__u64 connections;

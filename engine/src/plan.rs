@@ -139,6 +139,7 @@ fn side(headers: Headers, macs: ([u8; 6], [u8; 6]), own: &AddressRange, other: &
         mac: [0, 2, 4].map(|at| u16::from_ne_bytes([own_mac[at], own_mac[at + 1]])),
         family: named(headers.family),
         link: named(headers.link()),
+        outer: if headers.tunnelled { Family::Ipv6.header_octets() as u16 } else { 0 },
         own: addresses(own),
         other: addresses(other),
         neighbours: addresses(own),
@@ -256,6 +257,11 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
     let readings = permutation(request.connections, &mut keys);
     let largest = tuples.rows * tuples.columns.by;
     let initiator = &request.initiator;
+    let [inside, outside] = request.headers();
+    let messages = messages(request);
+    let translated = request.translation.source == Source::Translated;
+    let emulated = initiator.customer_edges.is_some();
+    let source_known = request.stateless || (!translated && (emulated || inside.family == outside.family));
     types::plan {
         mark: request.mark,
         order: match request.order {
@@ -268,7 +274,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         transport: request.frame.transport.shared(),
         stamped: u32::from(request.record_delays || request.frame_timeout_ms.is_some()),
         record_delays: delay_streams(request),
-        source_translated: u32::from(request.translation.source == Source::Translated),
+        source_translated: u32::from(translated),
         pool_checked: u32::from(request.translation.pool.is_some()),
         stateless: u32::from(request.stateless),
         stepped: u32::from(request.phase2.as_ref().is_some_and(|phase2| phase2.step.is_some())),
@@ -285,6 +291,10 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         mix_foreground: request.background.as_ref().map_or(1, |background| background.m),
         longest: request.longest_octets(),
         prefetched: u32::from(prefetched(request)),
+        source_known: u32::from(source_known),
+        set_known: u32::from(request.responder.customer_edges.is_some() && translated),
+        marks_tuples: u32::from(messages[0].followed == 0 && (translated || source_known)),
+        map_addresses: u32::from(emulated && inside.family == Family::Ipv6),
         pieces: divisor(table::shape(request.connections).1, FAST_DIVISION),
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),
         connections: request.connections,
@@ -302,7 +312,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),
         edges: customer_edges(request, largest),
         side: ends(request, macs),
-        messages: messages(request),
+        messages,
         background: background(request, macs),
         background_form: background_form(request),
     }
