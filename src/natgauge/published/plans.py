@@ -55,7 +55,7 @@ _OPTIONS: Final[Mapping[Size, str]] = {"full": "", "small": " --small", "guest":
 _SMALL_CORES: Final = 2
 _SMALL_REPETITIONS: Final = 3
 #: The emulated processors of a guest stop for tens of milliseconds, and are too slow for many trials.
-_IN_GUEST: Final = {"error": "20%", "frame_timeout_seconds": 0.2}
+_IN_GUEST: Final = {"error": "20%", "frame_timeout_seconds": 0.2, "connection_rate": 20_000}
 #: Our recipes of Linux gateways accept no smaller hash table.
 _LEAST_BUCKETS: Final = 1024
 _FIRST_SOURCE_PORT: Final = 1024
