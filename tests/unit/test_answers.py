@@ -55,7 +55,7 @@ def test_one_result_says_its_value_its_range_and_its_limit() -> None:
     result = made([1.0e5, 1.2e5, 1.1e5], median=1.1e5, metric="connection-rate", unit="connections/s")
     assert texts([result]) == [
         "x opens 110,000 connections/s: 100,000 to 120,000 in 3 repetitions.",
-        "The device limited the result.",
+        "Bottleneck: the device.",
     ]
 
 
@@ -71,7 +71,7 @@ def test_a_rate_that_the_tester_limited_is_at_least_that_and_a_time_that_the_hos
 def test_of_gateways_the_best_is_named_with_the_true_ratio_in_its_interval() -> None:
     found, *_ = answers([drawn("slow", 1e5), drawn("fast", 1.5e5), drawn("middle", 1.2e5)])
     assert found.text.startswith("fast opens most connections: 1")
-    assert " times that of middle " in found.text
+    assert " times that of the next, middle " in found.text
     assert "last of 3 is slow" in found.text
     assert found.certainty == "sure"
     lower, upper = interval_in(found.text)
@@ -145,19 +145,41 @@ def test_over_both_each_ranking_and_each_axis_has_one_sentence() -> None:
     ]
     ranked, cores, connections, limits = answers(results)
     assert re.match(
-        r"a opens most connections at each of 4 points \(connections and cores\). It reaches (1.9|2.0)", ranked.text
+        r"a opens most connections at each of 4 combinations of connections and cores. It reaches (1.9|2.0)",
+        ranked.text,
     )
     assert (cores.certainty, connections.certainty) == ("sure", "sure")
     assert [each.leads for each in (ranked, cores, connections, limits)] == [True, False, False, False]
-    assert limits.text == "The device limited all 8 results."
+    assert limits.text == "Bottleneck: the device (8 of 8 results)."
 
 
 def test_leaders_that_change_from_point_to_point_are_counted() -> None:
     rates = {("a", 1000): 2e5, ("b", 1000): 1e5, ("a", 10_000): 1e5, ("b", 10_000): 2e5, ("a", 10**5): 1e5}
     results = [drawn(dut, rate, connections=count) for (dut, count), rate in {**rates, ("b", 10**5): 1e5}.items()]
     assert (
-        "a opens most connections at 1 of 3 points (connections), b at 1; at 1 cannot tell." in answers(results)[0].text
+        "a opens most connections at 1 of 3 numbers of connections, b at 1; at 1 cannot tell."
+        in answers(results)[0].text
     )
+
+
+def test_a_gateway_that_is_best_at_few_points_is_no_answer() -> None:
+    rates = [("a", 1000, 2e5), *(("a", count, 1e5) for count in (2000, 3000))]
+    results = [drawn(dut, rate, connections=count) for dut, count, rate in rates]
+    results += [drawn("b", 1e5, connections=count) for count in (1000, 2000, 3000)]
+    found, *_ = answers(results)
+    assert found.certainty == "cannot tell"
+    assert found.text.startswith("Cannot tell which of ")
+    assert "at 2 of 3 numbers of connections" in found.text
+
+
+def test_ratios_of_unlike_points_are_a_range_and_too_few_repetitions_have_no_interval() -> None:
+    results = [
+        drawn(dut, rate, device_cores=cores, placement="isolated")
+        for dut, cores, rate in (("a", 1, 1.1e5), ("b", 1, 1e5), ("a", 2, 2.8e5), ("b", 2, 2e5))
+    ]
+    assert re.search(r"It reaches 1\.[01]\d to 1\.[34]\d times", answers(results)[0].text)
+    ends = [drawn("x", 1e5, connections=1000, number=2), drawn("x", 5e4, connections=10_000, number=1)]
+    assert "times (too few repetitions for an interval)" in answers(ends)[0].text
 
 
 def test_plain_forwarding_is_a_reference_and_no_rival() -> None:
@@ -193,8 +215,8 @@ def test_gateways_with_one_verdict_share_a_sentence_from_the_least_cost_to_the_m
     more = [estimate(name, ratio, ratio - 0.01, ratio + 0.01) for name, ratio in (("b", 1.3), ("a", 1.1))]
     (found,) = answers([], [compared(more)])
     assert found.text == (
-        "A frame up costs more than through nftables-nat44: 10.0 % through a (9.0 to 11.0 %), 30.0 % through b (29.0 "
-        "to 31.0 %); 95 % intervals."
+        "A frame up costs more than through nftables-nat44 (500 ns): 10.0 % through a (9.0 to 11.0 %), 30.0 % through "
+        "b (29.0 to 31.0 %); 95 % intervals."
     )
     less = [estimate(f"g{at}", 0.5 + at / 20, 0.49 + at / 20, 0.51 + at / 20) for at in range(6)]
     (found,) = answers([], [compared(less)])
@@ -263,7 +285,9 @@ def test_a_capacity_a_loss_curve_and_delays_have_their_own_words() -> None:
 
 def test_values_over_six_orders_of_magnitude_are_ranked_and_printed() -> None:
     found, *_ = answers([drawn("a", 1e7), drawn("b", 10.0)])
-    assert re.search(r"a opens most connections: [\d,]+ connections/s, 1,?0?[\d,]* times that of b", found.text)
+    assert re.search(
+        r"a opens most connections: [\d,]+ connections/s, 1,?0?[\d,]* times that of the next, b", found.text
+    )
 
 
 def test_a_value_of_zero_has_a_difference_with_its_interval_instead_of_a_ratio() -> None:
@@ -275,7 +299,7 @@ def test_a_value_of_zero_has_a_difference_with_its_interval_instead_of_a_ratio()
         ]
     )
     assert found.text == (
-        "a loses fewest frames at the highest load: 0%, -3.15 % against b (-3.3 to -3, 97 % interval)."
+        "a loses fewest frames at the highest load: 0%, -3.15 % against the next, b (-3.3 to -3, 97 % interval)."
     )
 
 
@@ -301,12 +325,12 @@ def test_a_doubt_of_a_slower_gateway_leaves_the_order_of_the_others_sure() -> No
     doubt = [{"word": "taking turns", "text": "half of the core"}]
     found, *_ = answers([drawn("a", 2e5), drawn("b", 1e5), drawn("c", 5e4, doubts=doubt)])
     assert found.certainty == "sure"
-    assert found.text.endswith("Not counting c, which may be better than measured (taking turns).")
+    assert found.text.endswith("Not ranked: c, maybe better than measured (taking turns).")
 
 
 def test_what_limited_is_counted() -> None:
     results = [drawn("a", 1e5), drawn("b", 1e5, limited_by="tester"), drawn("c", 1e5)]
-    assert texts(results)[-1] == "The device limited 2 of 3 results; the tester, not the device, limited 1."
+    assert texts(results)[-1] == "Bottleneck: the device (2 of 3 results); the tester, not the device (1 of 3 results)."
 
 
 def test_nothing_measured_has_no_answer() -> None:

@@ -38,6 +38,12 @@ from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, number, unit_of, whole
 from natgauge.statistics.interval import CONFIDENCE
 from natgauge.words import FRAME_OF, LimitedBy
 
+#: Meaning of each certainty, for a legend.
+CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
+    "sure": f"at {CONFIDENCE:.0%}",
+    "seen": "in these repetitions, not sure beyond them",
+    "cannot tell": "the interval includes no difference, or is not known",
+}
 #: Names in a list; of more, their number.
 _MOST_NAMES: Final = 4
 #: Parameters that distinguish points, in words.
@@ -157,9 +163,14 @@ def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Sentence:
         return _ranked_once(every[0])
     decided = [ranking for ranking in every if ranking.certainty != "cannot tell"]
     varied = [_VARIED[name] for name in labels.differing_within(results) if name in _VARIED]
-    best, points = _best(every[0].results[0]), f"{len(every)} points{f' ({listed(varied)})' if varied else ''}"
+    best, points = _best(every[0].results[0]), f"{len(every)} points"
+    if varied:
+        points = f"{len(every)} {'combinations' if len(varied) > 1 else 'numbers'} of {listed(varied)}"
     if not decided:
-        return _undecided(every, best, points)
+        return _undecided(every, best, f"any of {points}")
+    if 2 * len(decided) < len(every):
+        undecided = [ranking for ranking in every if ranking.certainty == "cannot tell"]
+        return _undecided(undecided, best, f"{len(undecided)} of {points}")
     firsts = Counter(ranking.results[0].dut for ranking in decided)
     where = "each" if len(decided) == len(every) and len(firsts) == 1 else str(firsts.most_common(1)[0][1])
     (first, _), *others = firsts.most_common()
@@ -181,7 +192,7 @@ def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Sentence:
 def _undecided(every: Sequence[Ranking], best: str, points: str) -> Sentence:
     """No point has a gateway that is surely better; of two gateways, the ratio is known within limits."""
     duts = list(dict.fromkeys(result.dut for ranking in every for result in ranking.results))
-    text = f"Cannot tell which of {listed(duts)} {best}, at any of {points}"
+    text = f"Cannot tell which of {listed(duts)} {best}, at {points}"
     if len(duts) == 2:
         pairs = [{result.dut: result for result in ranking.results} for ranking in every]
         claims = [claim(pair[duts[1]], pair[duts[0]]) for pair in pairs]
@@ -205,13 +216,15 @@ def _ranked_once(ranking: Ranking) -> Sentence:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
             text += f"{number(first.median)} and {_value(rivals[1])}, {_why_not(unequal)}"
         return Sentence(f"{text}.", certainty)
-    text = f"{first.dut} {_best(first)}: {_value(first)}, {_times(claims[:1], 'that of ' + claims[0].first.dut)}"
+    text = (
+        f"{first.dut} {_best(first)}: {_value(first)}, {_times(claims[:1], 'that of the next, ' + claims[0].first.dut)}"
+    )
     if len(ranking.claims) > 1:
-        last = ranking.results[-1]
-        text += f"; last of {len(ranking.results)} is {last.dut} with {_value(last)}"
+        ranked = [result for result in ranking.results if result.dut not in aside]
+        text += f"; last of {len(ranked)} is {ranked[-1].dut} with {_value(ranked[-1])}" if len(ranked) > 2 else ""
     if aside and len(aside) < len(ranking.claims):
         words = dict.fromkeys(word for doubts in aside.values() for word in doubts)
-        text += f". Not counting {listed(list(aside))}, which may be better than measured ({', '.join(words)})"
+        text += f". Not ranked: {listed(list(aside))}, maybe better than measured ({', '.join(words)})"
     return _claimed(text, certainty, claims)
 
 
@@ -360,15 +373,20 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     cover = f", {_coverage(claims)}" if alone else ""
     lower = min(claim.contrast.interval.lower for claim in claims)
     upper = max(claim.contrast.interval.upper for claim in claims)
+    # A range of ratios, not their median: points differ by more than chance.
+    ratios = [_ratio(end([claim.contrast.value for claim in claims])) for end in (min, max)]
+    ratio = " to ".join(dict.fromkeys(ratios))
+    if 0 < min(claim.contrast.interval.coverage for claim in claims) < LEAST_COVERAGE:
+        return f"{ratio} times {of}".rstrip() + " (too few repetitions for an interval)"
     if lower <= 0 or math.isinf(upper):
         bound = (
             f"at most {_ratio(upper, math.ceil)}" if math.isfinite(upper) else f"at least {_ratio(lower, math.floor)}"
         )
         known = bound if lower > 0 or math.isfinite(upper) else "any number of"
         return f"{known} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
-    uncertain = chance and all(claim.certainty == "cannot tell" for claim in claims)
+    uncertain = chance and lower <= 1 <= upper
     inside = f"{_interval(claims)}{where}{cover}{', maybe by chance' if uncertain else ''}"
-    return f"{_ratio(_middle(claims))} times {of}".rstrip() + f" ({inside})"
+    return f"{ratio} times {of}".rstrip() + f" ({inside})"
 
 
 def _coverage(claims: Sequence[Claim]) -> str:
@@ -407,13 +425,11 @@ def _ratio(value: float, rounded: Callable[[float], float] = round) -> str:
 def _limits(results: Sequence[Result]) -> Sentence:
     """What limited, most frequent first."""
     limits = Counter(result.limited_by for result in results).most_common()
-    if len(limits) == 1:
-        every = "the result" if len(results) == 1 else f"all {len(results)} results"
-        return Sentence(_capital(f"{_LIMITS[limits[0][0]]} limited {every}."))
-    (first, count), *others = limits
-    parts = [f"{_LIMITS[first]} limited {count} of {len(results)} results"]
-    parts += [f"{_LIMITS[limit]} limited {number_of}" for limit, number_of in others]
-    return Sentence(_capital(f"{'; '.join(parts)}."))
+    parts = [
+        f"{_LIMITS[limit].rstrip(',')}{f' ({count} of {len(results)} results)' if len(results) > 1 else ''}"
+        for limit, count in limits
+    ]
+    return Sentence(f"Bottleneck: {'; '.join(parts)}.")
 
 
 def of_audit(record: AuditRecord) -> list[Sentence]:
@@ -485,6 +501,7 @@ def _compared(record: ComparisonRecord, estimate: RatioEstimate) -> Sentence:
 def _compared_together(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
     """Gateways with the same verdict on the same frames, the least cost first."""
     base, what, verdict = record.baseline.label, FRAME_OF[group[0].quantity], group[0].verdict
+    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == group[0].quantity), None)
     names = listed([estimate.gateway for estimate in group])
     level = f"{math.floor(100 * min(estimate.level for estimate in group))} % interval"
     bounded = [(estimate, estimate.low, estimate.high) for estimate in group if estimate.low and estimate.high]
@@ -512,7 +529,8 @@ def _compared_together(record: ComparisonRecord, group: Sequence[RatioEstimate])
     if verdict == "undecided":
         head = f"Cannot tell whether a {what} costs more or less than through {base}"
         return Sentence(f"{head}; the differences are {ratios}.", "cannot tell")
-    return Sentence(f"A {what} {verdict} than through {base}: {ratios}.", "sure")
+    absolute = "" if cost is None else f" ({number(cost)} ns)"
+    return Sentence(f"A {what} {verdict} than through {base}{absolute}: {ratios}.", "sure")
 
 
 def _best(result: Result) -> str:

@@ -77,12 +77,12 @@ def drawn(spec: Row, name: str) -> str:
 
 
 def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool, ideal: Sequence[Row] = ()) -> Row:
-    """A line for each `line` through its medians, with the range of the repetitions.
+    """A line for each `line` through its medians, with the range of the repetitions as a stroke at each point.
 
     Args:
-        rows: `x`, `y`, `low`, `high`, `line`, `colour`, `shape` and `tip`.
+        rows: `x`, `y`, `low`, `high`, `line`, `colour`, `shape` and `tip`; `single` of a single repetition is true.
         axes: axes of x and y.
-        band: whether the range is a band; otherwise it is a stroke at each point.
+        band: whether the range is a band as well.
         ideal: `x`, `y`, `line` and `colour` of lines that are drawn thin and dashed.
     """
     x, y = _encoding("x", axes[0]), _encoding("y", axes[1])
@@ -90,15 +90,17 @@ def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool,
     shape = {"field": "shape", "type": "nominal", "scale": None}
     line = {"field": "line", "type": "nominal"}
     extent = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
-    wide: Row = {"type": "area", "opacity": 0.18} if band else {"type": "rule", "strokeWidth": 2, "opacity": 0.8}
+    hollow: Row = {"type": "point", "filled": True, "size": 16, "opacity": 1, "color": "var(--paper)"}
     thin = {"type": "line", "strokeDash": [2, 3], "strokeWidth": 1, "clip": True}
     layers = [
         *_across(axes[0].marks, x, "x"),
         *_across(axes[1].marks, y, "y"),
         _layer(ideal, thin, x=x, y=y, color=colour, detail=line),
-        _layer(rows, wide, **extent, detail=line),
+        _layer(rows if band else [], {"type": "area", "opacity": 0.18}, **extent, detail=line),
+        _layer(rows, {"type": "rule", "strokeWidth": 2, "opacity": 0.8}, **extent, detail=line),
         _layer(rows, {"type": "line", "strokeWidth": 2}, x=x, y=y, color=colour, detail=line),
         _layer(rows, {"type": "point", "filled": True, "size": 55, "opacity": 1}, x=x, y=y, color=colour, shape=shape),
+        _layer([row for row in rows if row.get("single")], hollow, x=x, y=y),
     ]
     return _spec(layers, _HEIGHT)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from natgauge.analysis.claims import alike, routes, series
-from natgauge.analysis.contrast import better
+from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
@@ -157,13 +157,13 @@ def _over(axis: Axis, results: Sequence[Result], looks: Looks) -> FigureGroup:
         for title, every in panels.items()
         for part in _chunks(every, charts.MOST_LINES)
     )
-    range_is = "The band is" if axis is SESSIONS else "Strokes are"
     ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
-    log = " The axis is logarithmic." * (axis is SESSIONS)
+    log = " The axis of connections is logarithmic." * (axis is SESSIONS)
     metric = results[0].metric
     return FigureGroup(
         f"{metric} against {what} ({unit_of(results[0])})",
-        f"The line goes through the medians. {range_is} the range of the repetitions.{ideal}{log}{_limits(results)}",
+        "The line goes through the medians. Strokes are the range of the repetitions; a hollow mark is a single "
+        f"repetition.{ideal}{log}{_limits(results)}",
         figures,
         looks.legend([result.dut for each in sets for result in each[:1]]),
     )
@@ -179,12 +179,15 @@ def _lines(title: str, sets: Sequence[Sequence[Result]], axis: Axis, what: str, 
         unit, look = unit_of(each[0]), {**looks(each[0].dut), "line": line}
         for result in each:
             x = result.number(axis.parameter) or 0.0
-            text = f"{dut}, {whole(int(x))} {what}: {number(result.median)} {unit}"
-            if len(result.repetitions) > 1:
-                text += f" ({number(result.minimum)} to {number(result.maximum)})"
-            rows.append(
-                {"x": x, "y": result.median, "low": result.minimum, "high": result.maximum, "tip": text, **look}
+            single = len(result.repetitions) == 1
+            least, most = bounds(result)
+            low, high = (
+                min(result.minimum, least or result.minimum),
+                max(result.maximum, most if math.isfinite(most) else 0),
             )
+            text = f"{dut}, {whole(int(x))} {what}: {number(result.median)} {unit}"
+            text += " (a single repetition)" if single else f" ({number(low)} to {number(high)})"
+            rows.append({"x": x, "y": result.median, "low": low, "high": high, "tip": text, "single": single, **look})
             data.append((dut, whole(int(x)), *_cells(result)))
         (first, last), ends = (each[0], each[-1]), (rows[-len(each)], rows[-1])
         findings.append(
@@ -390,9 +393,10 @@ def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGro
     ordered = sorted(every, key=lambda estimate: (estimate in record.control, estimate.ratio or math.inf))
     by_quantity = {each.quantity: [one for one in ordered if one.quantity == each.quantity] for each in every}
     caption = (
-        f"The point is the median ratio of costs, the stroke its confidence interval ({every[0].level:.0%}). Left of 1 "
-        "a gateway costs less than the baseline, right of it more. Grey is the A/A control: the baseline compared with "
-        "itself. An arrow marks an end of an interval that is not known."
+        f"The cost is the {'work of the device' if record.by == 'slices' else 'time'} for a frame; up is from the "
+        f"Initiator to the Responder. The point is the median ratio, the stroke its {every[0].level:.0%} interval. "
+        "Left of 1 a gateway costs less than the baseline, right of it more. Grey is the A/A control: the baseline "
+        f"compared with itself.{' An arrow marks an unknown end.' * any(not each.is_bounded for each in every)}"
     )
     title = f"Comparison {at}: cost / cost of {record.baseline.label}"
     figures = (_forest(record, part, looks) for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS))

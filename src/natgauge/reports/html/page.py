@@ -26,11 +26,16 @@ from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup
 from natgauge.reports.optional_deps import need
+from natgauge.reports.rows import whole
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
 from natgauge.words import FRAME_OF
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
+#: Parameters of the line below the title.
+_CONDITIONS: Final = {
+    "connections": "connections", "device_cores": "cores", "frame_size": "octets",
+}  # fmt: skip
 #: Figures next to the answers.
 _FIRST: Final = 2
 _HERE: Final = "natgauge.reports.html"
@@ -85,6 +90,8 @@ def page(collected: StoredResults) -> str:
         style=_resource("page.css"),
         script=_resource("page.js"),
         answers=sentences,
+        certainties=answers.CERTAINTY_MEANINGS,
+        conditions=_conditions(results),
         reasons=list(dict.fromkeys(reason for sentence in sentences for reason in sentence.reasons)),
         doubts=_doubts(collected, names),
         failures=failures,
@@ -130,6 +137,20 @@ def _title(collected: StoredResults, failures: Sequence[MeasurementFailure]) -> 
     parts += [f"{'audit' if parts else 'Audit'} of {', '.join(audited)}"] if audited else []
     parts += [f"No result: {answers.listed([failure.subject for failure in failures])}"] if not parts else []
     return "; ".join(parts)
+
+
+def _conditions(results: Sequence[Result]) -> str:
+    """Conditions that a reader asks for first, each with its lowest and highest value."""
+    values: dict[str, list[int]] = {"repetitions": [len(result.repetitions) for result in results]}
+    for name, noun in _CONDITIONS.items():
+        values[noun] = [value for result in results if isinstance(value := result.parameter(name), int)]
+    texts = [
+        f"{' to '.join(dict.fromkeys((whole(min(own)), whole(max(own)))))} {noun if max(own) > 1 else noun[:-1]}"
+        for noun, own in values.items()
+        if own
+    ]
+    places = dict.fromkeys(result.placement for result in results if result.placement)
+    return ", ".join([*texts, *([f"placement {' and '.join(places)}"] if places else [])])
 
 
 def _versions(collected: StoredResults) -> str:
