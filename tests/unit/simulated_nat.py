@@ -87,6 +87,7 @@ class Behaviour:
     separate_protocols: bool = True
     separate_filters: bool = True
     new_identification: bool = True
+    sets_dont_fragment: bool = False
     resets_pass: bool = True
     reset_seconds: float | None = None
     established_at_once: bool = False
@@ -303,6 +304,8 @@ class SimulatedNat:
 
     def _identified(self, packet: Packet) -> Packet:
         """Give a packet that may be fragmented an identification that no other one has."""
+        if self.behaviour.sets_dont_fragment:
+            return replace(packet, dont_fragment=True)
         if packet.dont_fragment or not self.behaviour.new_identification:
             return packet
         self._identification = (self._identification + 1) % 65536

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
+from natgauge.audits.kit.classes import PortsSeen
 from natgauge.audits.kit.requirement import AuditVerdict
 from natgauge.audits.kit.timers import TIMERS, watch
-from natgauge.audits.requirements import requirements, unknown
+from natgauge.audits.requirements import port_rules, requirements, unknown
 from natgauge.audits.requirements.out_of_sight import REQUIREMENTS as OUT_OF_SIGHT
 from natgauge.audits.runner import Examined, classes, examine
 
@@ -81,6 +82,7 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         Behaviour(separate_filters=False, filtering="address-dependent"),
         {"RFC6888-REQ-7", "RFC7857-6"},
     ),
+    "identification kept, with DF": (Behaviour(sets_dont_fragment=True), set()),
     "identification kept": (Behaviour(new_identification=False), {"RFC7857-10"}),
     "ports given again at once": (
         Behaviour(ports="preserving", port_held_seconds=0.0, udp_seconds=180.0),
@@ -207,6 +209,13 @@ def test_a_gateway_without_a_limit_for_each_host_may_have_the_setting_for_it() -
     (one,) = [each for each in audited(Behaviour(room=1460)) if each.requirement.key == "RFC6888-REQ-4"]
     assert one.finding.verdict == "not seen"
     assert "another host was refused; a limit for each host can be a setting" in one.finding.measured
+
+
+def test_random_ports_are_hard_to_guess_although_two_hosts_share_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = tuple((30_000 + index, 1024 + index * index) for index in range(64))
+    monkeypatch.setattr(port_rules, "ports", lambda *_: PortsSeen("overloading", pairs, overloads=True, entropy=6.0))
+    found = examine(examiner_of(Behaviour()), [one for one in requirements() if one.key == "RFC6888-REQ-15"])
+    assert {one.finding.verdict for one in found} == {"meets"}
 
 
 def test_ports_whose_filter_is_strict_may_be_given_again() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identification of IPv4 packets that may be fragmented: RFC 7857 section 10, RFC 6864 section 5.3.1."""
+"""Identification of IPv4 packets that may be fragmented: RFC 7857 section 10, RFC 6864 sections 4 and 5.3.1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Endpoint, Transport, carries, opening
-from natgauge.audits.kit.packets import make_packet
+from natgauge.audits.kit.packets import Packet, make_packet
 from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged
 from natgauge.audits.kit.undecided import NotApplicableError
 
@@ -17,7 +17,7 @@ _NUMBER: Final = 4660
 
 def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
     """Let two inside hosts send to one outside host with one identification, while both packets may be under way."""
-    remote, seen = examiner.remote(), list[int]()
+    remote, seen = examiner.remote(), list[Packet]()
     if remote.written.address.version != 4:
         raise NotApplicableError("the inside uses IPv6, whose packets have no identification")
     for index in range(2):
@@ -33,9 +33,12 @@ def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
         )
         if arrival is None:
             return fails("a packet that may be fragmented was dropped")
-        seen.append(arrival.packet.identification)
-    words = f"two inside hosts with one identification had {seen[0]} and {seen[1]} outside"
-    return judged(seen[0] != seen[1], words)
+        seen.append(arrival.packet)
+    if all(packet.dont_fragment for packet in seen):
+        raise NotApplicableError("the gateway sets DF, and packets with DF need no identification of their own")
+    numbers = [packet.identification for packet in seen]
+    words = f"two inside hosts with one identification had {numbers[0]} and {numbers[1]} outside"
+    return judged(numbers[0] != numbers[1], words)
 
 
 REQUIREMENTS: Final = (

@@ -54,7 +54,7 @@ def _examine_guessing(examiner: Examiner, transport: Transport) -> RequirementFi
     seen = examiner.once(ports, transport)
     if seen.entropy is None:
         raise NotApplicableError(f"the gateway keeps the ports that hosts choose ({seen.words})")
-    return judged(seen.kind == "random", seen.words)
+    return judged(not are_contiguous(steps(seen.pairs)), seen.words)
 
 
 def _examine_obscurity(examiner: Examiner, transport: Transport) -> RequirementFinding:
