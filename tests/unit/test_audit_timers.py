@@ -90,3 +90,14 @@ def test_frames_that_are_lost_shorten_no_time_out() -> None:
     assert seen.dead is not None
     assert 28.0 < seen.alive < 30.1
     assert 30.0 < seen.dead < 36.0
+
+
+@pytest.mark.parametrize(("name", "first"), [("UDP, one frame out", 130), ("UDP, several frames each way", 720)])
+def test_a_host_that_stalls_during_the_wait_leaves_the_other_mappings(name: str, first: int) -> None:
+    """Thirty frames in a row are lost: while mappings are probed, or while streams are sent again."""
+    kinds = [kind for kind in UDP if kind.name == name]
+    behaviour = Behaviour(udp_seconds=30.0, loses=lambda frame: first < frame < first + 30)
+    (seen,) = watch(examiner_of(behaviour), kinds, 330.0).values()
+    assert seen.alive is None or seen.alive < 30.1
+    assert seen.dead is not None
+    assert seen.dead > 30.0

@@ -251,11 +251,13 @@ def watch(
             left = sum(not _is_done(seen, found) for seen in found.values())
             show(f"time-outs: {now - begun:.0f} of at most {longest:.0f} s, {left} of {len(found)} kinds still there")
             examiner.network.pause(min(event.due, now + _SHOWN_EVERY_SECONDS))
-        if event.refreshed:
-            _probe(examiner, event)
-        else:
-            _refresh(examiner, event)
-            heapq.heappush(events, event)
+        # A mapping that a host which stalled left undecided is not counted.
+        with suppress(NotSeenError):
+            if event.refreshed:
+                _probe(examiner, event)
+            else:
+                _refresh(examiner, event)
+                heapq.heappush(events, event)
     return found
 
 
