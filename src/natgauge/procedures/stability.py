@@ -59,7 +59,9 @@ class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
     hours: float = field(
         default=1.0,
         metadata=described(
-            "hours of traffic, without pauses", "h", partial(in_range, lowest=0.0001, highest=168, unit="h")
+            "hours of traffic, without the pauses between periods",
+            "h",
+            partial(in_range, lowest=0.0001, highest=168, unit="h"),
         ),
     )
     load: float = field(default=0.5, metadata=ABOUT_LOAD)
