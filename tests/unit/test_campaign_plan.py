@@ -394,14 +394,14 @@ def test_the_example_is_right_and_estimated(capsys: pytest.CaptureFixture[str]) 
     if len(usable_cpus()) < 2:
         pytest.skip("it wants two cores")
     found = points(read(EXAMPLE))
-    assert len(found) == 4 * 3 * 2
-    assert len({point.name for point in found}) == 24
+    assert len(found) == 3 * 2 * 2
+    assert len({point.name for point in found}) == 12
     taken = estimate(found)
     assert taken.tester_octets == 8 * 60_000
     assert run(["plan", "check", str(EXAMPLE)]) == 0
     assert f"{taken.trials:,} " in capsys.readouterr().out
     assert run(["plan", "show", str(EXAMPLE)]) == 0
-    assert capsys.readouterr().out.count("throughput x 2") == 24
+    assert capsys.readouterr().out.count("throughput x 4") == 12
 
 
 def test_the_example_for_workers_has_cells_for_several_of_them() -> None:

@@ -95,7 +95,7 @@ def test_the_summary_is_in_words_with_units_and_what_limited_it(
     shown = capsys.readouterr().out
     assert "frames/s in each direction" in shown
     assert "all directions together" in shown
-    assert "The device limited the result." in shown
+    assert "Bottleneck: the device." in shown
     assert "1,000 connections" in shown
     assert len(questions) == 1
 
@@ -323,7 +323,9 @@ def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
 def test_a_result_the_tester_limited_says_so() -> None:
     question = Question(metric="throughput", cell=Cell(dut="x"))
     document = dict(answered(question, ProgressDisplay(Console(quiet=True))).document)
-    assert "The tester, not the device, limited" in verdict(Result.from_document({**document, "limited_by": "tester"}))
+    assert "Bottleneck: the tester, not the device" in verdict(
+        Result.from_document({**document, "limited_by": "tester"})
+    )
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(5.4, "5 s"), (125, "2 min 05 s"), (7260, "2 h 01 min")])

@@ -72,7 +72,7 @@ def test_a_search_ends_with_the_interval_it_has(measure: _WithTime, seconds: flo
     assert (one.limited_by, result.limited_by) == (TIME, TIME)
     where = f"between {one.value:,.0f} and {one.upper:,.0f} connections/s"
     assert re.match(rf"{re.escape(where)}: \S+ s of {seconds:g} s are left, and", doubts(result)["undecided"])
-    assert "The available time limited the result." in verdict(made(result))
+    assert "Bottleneck: the available time." in verdict(made(result))
     assert "Could change the answer: undecided" in verdict(made(result))
 
 
