@@ -44,14 +44,23 @@ def hosts(lab: str, inside: Sequence[str], outside: Sequence[str], gateway: str)
         ip("netns", "delete", far)
 
 
-@contextmanager
-def captured(netns: str, interface: str, file: Path) -> Iterator[None]:
-    """All TCP packets on an interface while the context lasts."""
-    command = ["tcpdump", "-U", "--immediate-mode", "-B", "16384", "-i", interface, "-w", str(file), "tcp"]
-    process = subprocess.Popen(["ip", "netns", "exec", netns, *command], stderr=subprocess.PIPE)
+def capturing(netns: str, interface: str, file: Path, wanted: str) -> subprocess.Popen[bytes]:
+    """A program that captures the wanted packets on an interface; it has begun to."""
+    # tshark says that it captures before it does; tcpdump says so when it has its socket.
+    command = ["tcpdump", "-U", "--immediate-mode", "-B", "16384", "-i", interface, "-w", str(file), wanted]
+    process = subprocess.Popen(
+        ["ip", "netns", "exec", netns, *command], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+    )
     assert process.stderr is not None
     while b"listening on" not in (line := process.stderr.readline()):
         assert line, "tcpdump ended"
+    return process
+
+
+@contextmanager
+def captured(netns: str, interface: str, file: Path) -> Iterator[None]:
+    """All TCP packets on an interface while the context lasts."""
+    process = capturing(netns, interface, file, "tcp")
     yield
     # The program reads what the kernel holds for it, and ends at a signal without the rest.
     sizes = [-1, file.stat().st_size]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.labs.datagrams import Datagram, parse
+from tests.labs.hosts import capturing
 from tests.labs.last_runs import playable, record
 from tests.labs.test_gateways import traces
 from tests.labs.wire import Tap
@@ -198,14 +199,7 @@ class Shark:
 
     def __init__(self, netns: str, interface: str, file: Path) -> None:
         self._file = file
-        # tshark says that it captures before it does; tcpdump says so when its socket stands.
-        capture = ["tcpdump", "-U", "--immediate-mode", "-i", interface, "-w", str(file), "ip or ip6"]
-        command = ["ip", "netns", "exec", netns, *capture]
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
-        assert self._process.stderr is not None
-        # It says so once it captures.
-        while b"listening on" not in (line := self._process.stderr.readline()):
-            assert line, "tcpdump ended"
+        self._process = capturing(netns, interface, file, "ip or ip6")
 
     def stop(self, count: int) -> None:
         """Capture no more, once this many of the datagrams that tests send are in the file."""

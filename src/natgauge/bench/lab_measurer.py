@@ -405,7 +405,9 @@ class LabMeasurer(Measurer):
         """
         self.number += 1
         try:
-            return streams_of(self._run(self._probe(), self.observer.running))
+            return streams_of(
+                self._run(self.request(forwarding.probe(self.traffic.connections)), self.observer.running)
+            )
         except UnreachableError:
             # When a device is down, the tester's port may have no carrier, and then no frame can be sent.
             return {}
@@ -555,9 +557,6 @@ class LabMeasurer(Measurer):
 
         most = min(each_subscriber.MOST, traffic.connections)
         each_subscriber.check(sets, traffic.sources, most, tried)
-
-    def _probe(self) -> TrialRequest:
-        return self.request(forwarding.probe(self.traffic.connections))
 
     def request(self, plan: TrialPlan) -> TrialRequest:
         """The engine's request for a trial of this plan; each trial's frames carry the next run mark.

@@ -10,7 +10,7 @@ from typing import Final
 
 from natgauge.bench.pacing import Pacing, watched_bound
 from natgauge.bench.traffic import TrafficPlan
-from natgauge.duts.port_sets import IPV6_PREFIX_BITS, PortSets
+from natgauge.duts.port_sets import PortSets
 from natgauge.errors import UsageError
 from natgauge.labs.contract import Addresses, Port
 from natgauge.measurer import Phase2Plan, TrialPlan
@@ -189,9 +189,7 @@ def _edges(traffic: TrafficPlan, sets: PortSets | None) -> CustomerEdges | None:
     if sets is None:
         return None
     address, psid = sets.of(0)
-    # Behind a relay no IPv6 is seen: the rule of port sets that no MAP address has is a shorter one.
-    most = IPV6_PREFIX_BITS - sets.embedded_bits
-    prefix = sets.prefix if sets.prefix.prefixlen <= most else sets.prefix.supernet(new_prefix=most)
+    prefix = sets.fitting_prefix
     return CustomerEdges(
         number=traffic.sources,
         ipv6_prefix=str(prefix.network_address),

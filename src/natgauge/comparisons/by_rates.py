@@ -165,6 +165,7 @@ class ByRates:
         """Return all choices, for the results folder."""
         return {
             "gateways": {rated.label: {"recipe": rated.bench.recipe.origin} for rated in self._all},
+            "control": self._all[-1].label,
             "search": self._search_settings,
         }
 

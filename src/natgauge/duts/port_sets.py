@@ -17,7 +17,7 @@ _PORT_BITS: Final = 16
 #: With so many bits the first range, which belongs to no set, is that of the ports below `FIRST_PORT`.
 _MOST_OFFSET: Final = 6
 #: Bits of an IPv6 address before its interface identifier.
-IPV6_PREFIX_BITS: Final = 64
+_PREFIX_BITS: Final = 64
 
 
 class PortSets(RecipeTable):
@@ -106,7 +106,13 @@ class PortSets(RecipeTable):
     @property
     def has_map_addresses(self) -> bool:
         """Whether prefix and embedded address bits end before the interface identifier (RFC 7597 section 5.2)."""
-        return self.prefix.prefixlen + self.embedded_bits <= IPV6_PREFIX_BITS
+        return self.prefix.prefixlen + self.embedded_bits <= _PREFIX_BITS
+
+    @property
+    def fitting_prefix(self) -> ipaddress.IPv6Network:
+        """The rule IPv6 prefix, cut to where MAP addresses would fit. Behind a relay, nobody sees an address of it."""
+        length = min(self.prefix.prefixlen, _PREFIX_BITS - self.embedded_bits)
+        return self.prefix.supernet(new_prefix=length)
 
     def refuse_long_rule(self) -> None:
         """Refuse a rule without MAP addresses.
@@ -123,8 +129,8 @@ class PortSets(RecipeTable):
         """Return the MAP address of a subscriber, 0 .. `most` - 1 (RFC 7597 section 6)."""
         address, psid = self.of(subscriber)
         suffix = (int(address) - int(self.addresses.network_address)) << self.psid_length | psid
-        upper = suffix << IPV6_PREFIX_BITS - self.prefix.prefixlen - self.embedded_bits
-        return self.prefix.network_address + (upper << IPV6_PREFIX_BITS | int(address) << _PORT_BITS | psid)
+        upper = suffix << _PREFIX_BITS - self.prefix.prefixlen - self.embedded_bits
+        return self.prefix.network_address + (upper << _PREFIX_BITS | int(address) << _PORT_BITS | psid)
 
     @property
     def ports(self) -> int:

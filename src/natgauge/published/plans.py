@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from natgauge import toml_text
 from natgauge.errors import HostError, UsageError
@@ -34,23 +34,45 @@ _OF_CELL: Final = frozenset(key for keys in _PARTS.values() for key in keys)
 _TEAR_DOWN: Final = "tear-down-rate"
 Size = Literal["full", "small", "guest"]
 SIZES: Final[tuple[Size, ...]] = get_args(Size)
-_LABS: Final[Mapping[Size, Mapping[str, str]]] = {
-    # One core of the tester cannot make the millions of frames/s of the tables.
-    "full": {"placement": "isolated", "sender_cores": "0-7"},
-    "small": {"placement": "shared"},
-    "guest": {"lab": "vm"},
+
+
+class _PlanSize(NamedTuple):
+    """What a size of plans decides for every table.
+
+    Attributes:
+        options: options of `natgauge published --plan`.
+        purpose: in words, behind the place of the table.
+        place: of tester and device, in words.
+        lab: keys of the plan's lab.
+    """
+
+    options: str
+    purpose: str
+    place: str
+    lab: Mapping[str, str]
+
+
+_SIZES: Final[Mapping[Size, _PlanSize]] = {
+    "full": _PlanSize(
+        "",
+        "with the parameters of the publication",
+        "Tester and device have separate cores of one machine",
+        # One core of the tester cannot make the millions of frames/s of the tables.
+        {"placement": "isolated", "sender_cores": "0-7"},
+    ),
+    "small": _PlanSize(
+        " --small",
+        "for two cores: the same series with smaller numbers",
+        "The device runs on the tester's core (shared placement)",
+        {"placement": "shared"},
+    ),
+    "guest": _PlanSize(
+        " --small --lab vm",
+        "for a guest with a kernel of its own: the same series with much smaller numbers",
+        "The device runs in a guest on the tester's machine",
+        {"lab": "vm"},
+    ),
 }
-_PLACES: Final[Mapping[Size, str]] = {
-    "full": "Tester and device have separate cores of one machine",
-    "small": "The device runs on the tester's core (shared placement)",
-    "guest": "The device runs in a guest on the tester's machine",
-}
-_IN_WORDS: Final[Mapping[Size, str]] = {
-    "full": "with the parameters of the publication",
-    "small": "for two cores: the same series with smaller numbers",
-    "guest": "for a guest with a kernel of its own: the same series with much smaller numbers",
-}
-_OPTIONS: Final[Mapping[Size, str]] = {"full": "", "small": " --small", "guest": " --small --lab vm"}
 #: Device cores in a plan that is not full, its deletions, and the repetitions of a small plan.
 _SMALL_CORES: Final = 2
 _SMALL_REPETITIONS: Final = 3
@@ -79,7 +101,7 @@ def text(table: Table, *, size: Size) -> str:
     refuse(table)
     file = file_name(table, size=size)
     sentences = [
-        f"{table.title}: {sources().documents[table.source].title}, {table.place}, {_IN_WORDS[size]}.",
+        f"{table.title}: {sources().documents[table.source].title}, {table.place}, {_SIZES[size].purpose}.",
         *(f"Differs from the publication: {sentence}" for sentence in differences(table, size=size)),
     ]
     commands = [
@@ -103,7 +125,7 @@ def file_name(table: Table, *, size: Size) -> str:
 
 def command(table: Table, *, size: Size) -> str:
     """Return the command line that prints the table's plan."""
-    return f"natgauge published --plan{_OPTIONS[size]} {table.name}"
+    return f"natgauge published --plan{_SIZES[size].options} {table.name}"
 
 
 def against(table: Table, *, size: Size) -> str | None:
@@ -149,7 +171,7 @@ def needs(table: Table) -> str:
 def differences(table: Table, *, size: Size) -> list[str]:
     """Differences of a plan from the publication, one sentence each."""
     smaller = (sentence for each in _smaller(table, size) for sentence in each.differs)
-    return [*table.plan.differs, *smaller, f"{_PLACES[size]}; the publication has a machine for each."]
+    return [*table.plan.differs, *smaller, f"{_SIZES[size].place}; the publication has a machine for each."]
 
 
 def _smaller(table: Table, size: Size) -> tuple[SmallPlan, ...]:
@@ -211,7 +233,7 @@ def document(table: Table, *, size: Size) -> dict[str, Any]:
         "devices": devices,
         "profile": "rfc" if size == "full" else "quick",
         "repetitions": experiments[0],
-        "lab": {**_LABS[size]},
+        "lab": {**_SIZES[size].lab},
     }
     for part, keys in _PARTS.items():
         own = {key: cells[0][key] for key in keys if key in cells[0] and key not in varying}
@@ -247,7 +269,7 @@ def _measured(table: Table, columns: Sequence[int], *, size: Size) -> Iterator[_
         settings = {key: value for key, value in given.items() if key not in {"metric", "devices"}}
         if size != "full":
             settings.pop("error", None)
-        settings |= _smaller_settings(table, given["metric"], size=size)
+        settings = _of_size(table, given["metric"], settings, size=size)
         yield given["metric"], given["devices"], (settings,) * len(columns)
     if table.plan.measure:
         return
@@ -255,8 +277,7 @@ def _measured(table: Table, columns: Sequence[int], *, size: Size) -> Iterator[_
         metric = quantity.metric
         if metric not in procedures():
             continue
-        settings = {**table.plan.settings.get(metric, {}), **_smaller_settings(table, metric, size=size)}
-        settings = {key: value for key, value in settings.items() if value != NOTHING}
+        settings = _of_size(table, metric, table.plan.settings.get(metric, {}), size=size)
         own = []
         for column in columns:
             error = _error(table, name, column) if size == "full" else None
@@ -270,13 +291,13 @@ def _measured(table: Table, columns: Sequence[int], *, size: Size) -> Iterator[_
         yield metric, sources().recipes[quantity.device], tuple(own)
 
 
-def _smaller_settings(table: Table, metric: str, *, size: Size) -> dict[str, Any]:
-    """The settings of a metric that differ from those of the full plan."""
+def _of_size(table: Table, metric: str, full: Mapping[str, Any], *, size: Size) -> dict[str, Any]:
+    """The settings of a metric in a plan, from those of the full plan."""
     known = {field.name for field in fields(procedures()[metric].settings)} if size == "guest" else {}
-    settings = {key: value for key, value in _IN_GUEST.items() if key in known}
+    settings = {**full, **{key: value for key, value in _IN_GUEST.items() if key in known}}
     for smaller in _smaller(table, size):
         settings |= smaller.settings.get(metric, {})
-    return settings
+    return {key: value for key, value in settings.items() if value != NOTHING}
 
 
 def _merged(

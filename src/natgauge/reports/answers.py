@@ -358,7 +358,7 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     """Ratios of claims, such as "1.43 times that of x (1.40 to 1.47, 95 % interval)".
 
     Args:
-        claims: at least one; of several, the median of the ratios, and the range of all intervals.
+        claims: at least one; of several, the range of the ratios and of all intervals.
         of: what the ratio is relative to.
         alone: whether the coverage is named.
         at: whether the number of points is named.
@@ -378,7 +378,7 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     ratio = " to ".join(dict.fromkeys(ratios))
     if 0 < min(claim.contrast.interval.coverage for claim in claims) < LEAST_COVERAGE:
         return f"{ratio} times {of}".rstrip() + " (too few repetitions for an interval)"
-    if lower <= 0 or math.isinf(upper):
+    if not all(map(_is_bounded, claims)):
         bound = (
             f"at most {_ratio(upper, math.ceil)}" if math.isfinite(upper) else f"at least {_ratio(lower, math.floor)}"
         )

@@ -69,8 +69,7 @@ def _of_folder(folder: Path) -> MeasurementFailure:
     command = str(plan.get("command") or "")
     words = command.split()
     metric = words[2] if words[1:2] == ["measure"] else folder.name
-    gateways = plan.get("gateways") or {}
-    compared = [name for name, gateway in gateways.items() if "A/A control" not in name]
+    compared = [label for label in plan.get("gateways") or () if label != plan.get("control")]
     subject = f"{metric} of {plan['dut']}" if "dut" in plan else metric
     subject = f"comparison of {listed(compared)}" if compared else subject
     known = (folder / FAILURE).is_file()

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -128,6 +128,19 @@ class Home:
         answer = self.device.run(snippet)
         if answer.status:
             raise RuntimeError(f"{snippet}: {answer.stderr}")
+
+
+@contextmanager
+def in_background(work: Callable[[threading.Event], object]) -> Iterator[None]:
+    """Run `work` in a thread while the context lasts. It gets an event, and ends when the event is set."""
+    ended = threading.Event()
+    thread = threading.Thread(target=work, args=(ended,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _nothing() -> Known:
@@ -485,9 +498,8 @@ class FallingOver(Device):
     def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
         """Tells "falls", how often it fell over."""
         falls: list[float] = []
-        ended = threading.Event()
 
-        def watch() -> None:
+        def watch(ended: threading.Event) -> None:
             with Path("/proc/sys/net/netfilter/nf_conntrack_count").open("rb", buffering=0) as count, IPRoute() as ip:
                 (index,) = ip.link_lookup(ifname=home.device.inside)
                 standing = True
@@ -498,9 +510,5 @@ class FallingOver(Device):
                         falls.append(time.monotonic())
                     standing = not full
 
-        with ExitStack() as undo:
-            watching = threading.Thread(target=namespaces.inside, args=(home.device.netns, watch), daemon=True)
-            watching.start()
-            undo.callback(watching.join)
-            undo.callback(ended.set)
+        with in_background(lambda ended: namespaces.inside(home.device.netns, partial(watch, ended))):
             yield home.standing(measurer, lambda: {"falls": float(len(falls))})

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,6 +24,7 @@ from tests.labs.known_answers.devices import (
     NotOnTimeError,
     Ruled,
     Standing,
+    in_background,
 )
 
 from natgauge.bench.bench import Bench
@@ -123,9 +124,8 @@ class Degrading(Ruled):
     def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
         """Tells "first_rule_s" after phase 1 began, and "lost_percent", the share that all rules drop together."""
         added: list[float] = []
-        ended = threading.Event()
 
-        def degrade() -> None:
+        def degrade(ended: threading.Event) -> None:
             while not ended.wait(self.period_seconds):
                 # The tester's checks before the trial need no rules.
                 if home.logbook.phase1_began is not None:
@@ -139,11 +139,7 @@ class Degrading(Ruled):
                 "lost_percent": 100 * (1 - (1 - 1 / self.every) ** len(added)),
             }
 
-        with super().acting(home, measurer), ExitStack() as undo:
-            degrading = threading.Thread(target=degrade, daemon=True)
-            degrading.start()
-            undo.callback(degrading.join)
-            undo.callback(ended.set)
+        with super().acting(home, measurer), in_background(degrade):
             yield home.standing(measurer, tell)
 
 
