@@ -95,8 +95,8 @@ def test_a_smaller_plan_of_a_table_keeps_its_shape_and_takes_minutes(name: str, 
     else:
         assert len(small) == len(full)
         ratios = [big.connections / little.connections for big, little in zip(full, small, strict=True)]
-        # A guest has few source ports, so that their number is rounded.
-        assert max(ratios) == pytest.approx(min(ratios), rel=0.25 if size == "guest" else 1e-6)
+        # Numbers of ports are rounded; a guest has few of them.
+        assert max(ratios) == pytest.approx(min(ratios), rel=0.25 if size == "guest" else 0.01)
     if one.row("table-size") is not None:
         # Plain forwarding has no table.
         assert all((cell.cell.device.table_size or math.inf) >= cell.connections for cell in small)
