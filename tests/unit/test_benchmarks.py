@@ -9,12 +9,15 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import command, report, side_by_side, targets, tester
+from benchmarks import command, published_tables, report, side_by_side, targets, tester
 from benchmarks.compare import Row, ratios
 from benchmarks.place import Ends
 from benchmarks.required import RATES, Figure
 from benchmarks.tester import Load
 from jsonschema import Draft202012Validator
+
+from natgauge.campaigns.journal import line_of
+from natgauge.records.store import JOURNAL
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"date": "2026-11-21T09:00:00+00:00", "cpu": "Some CPU"}
@@ -112,3 +115,23 @@ def test_a_target_is_reached_by_its_median_on_the_right_side_of_its_bound() -> N
 
 def test_trials_of_a_target_are_sent_from_as_many_cores_as_are_named() -> None:
     assert tester.request(FakePlace(), targets.SHORT, 0, 1).senders.cpus == (0, 1)  # type: ignore[arg-type]
+
+
+def test_a_published_table_has_a_row_for_each_campaign_or_the_reason_why_there_is_none(tmp_path: Path) -> None:
+    name = "nat64-paper-table-22"
+    ended = published_tables.Ran(tmp_path, "small", 63.4, 3, {})
+    cut = published_tables.Ran(tmp_path, "guest", 12.0, 1, {"no jool": 2, "": 1})
+    plan = "`natgauge published --plan --small"
+    assert list(published_tables.rows(name, [ended, cut])) == [
+        f"| {name} | {plan} {name}` | 63 s | 3 of 3 measurements |",
+        f"| {name} | {plan} --lab vm {name}` | 12 s | 1 of 4 measurements; 2: no jool; 1: not measured yet |",
+    ]
+    (row,) = published_tables.rows("nat64-paper-table-18", [])
+    assert row.startswith("| nat64-paper-table-18 |  | | no plan: ")
+    assert list(published_tables.rows(name, [])) == [f"| {name} | {plan} {name}` | | not measured |"]
+
+
+def test_time_of_a_campaign_has_no_pause_between_sessions(tmp_path: Path) -> None:
+    events = [("session", 10.0), ("visit", 14.0), ("session", 1_000.0), ("session-ended", 1_005.0)]
+    (tmp_path / JOURNAL).write_text("".join(line_of(event, {"at": at}) + "\n" for event, at in events))
+    assert list(published_tables.sessions(tmp_path)) == [4.0, 5.0]

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m benchmarks.published_tables FOLDER ...`: every published table, and what its plan gave on this machine.
+
+Each folder contains campaigns of plans that `natgauge published --plan` printed. The page has one row for each table:
+the command of the plan, the time of the campaign, and what is missing. After it each campaign is printed in the shape
+of its table, with the published rows below ours (`natgauge report --like NAME --beside`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from benchmarks import machine
+from benchmarks.command import day, heading, options, write
+from natgauge.campaigns import journal
+from natgauge.campaigns.status import status
+from natgauge.errors import UsageError
+from natgauge.published import plans
+from natgauge.published.load import names, table
+from natgauge.records.store import CAMPAIGN
+from natgauge.reports import find_results, like, text
+
+_INTRODUCTION: Final = (
+    "The plans are the small ones: the series and the shape of each table with smaller numbers. So our figures are "
+    "next to the published ones to show the shape, and must not be compared with them: machine, system, tester and "
+    "numbers of connections differ. Results in a guest have an emulated processor; they show that the table can be "
+    "measured, and nothing about speed."
+)
+#: Widest table of the page, in characters.
+_COLUMNS: Final = 140
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A campaign of a published table.
+
+    Attributes:
+        folder: folder of the campaign.
+        size: size of its plan.
+        seconds: time from its first event to its last one, without pauses between sessions.
+        ended: number of measurements with a result.
+        broken: reasons why the other measurements have none, with their numbers; "" = it was not measured yet.
+    """
+
+    folder: Path
+    size: plans.Size
+    seconds: float
+    ended: int
+    broken: Mapping[str, int]
+
+    @classmethod
+    def of(cls, folder: Path, size: plans.Size) -> Ran:
+        """Read a campaign.
+
+        Raises:
+            UsageError: its record or its journal is damaged, or of another version.
+        """
+        measurements = status(folder).measurements
+        return cls(
+            folder,
+            size,
+            sum(sessions(folder)),
+            sum(bool(each.folder) for each in measurements),
+            Counter(each.broken for each in measurements if not each.folder),
+        )
+
+    @property
+    def outcome(self) -> str:
+        """How many measurements have a result, and why the others have none."""
+        of_all = f"{self.ended} of {self.ended + sum(self.broken.values())} measurements"
+        reasons = [f"{count}: {reason or 'not measured yet'}" for reason, count in self.broken.items()]
+        return "; ".join([of_all, *reasons])
+
+
+def sessions(folder: Path) -> Iterator[float]:
+    """Seconds of each session of a campaign."""
+    first = last = None
+    for entry in journal.entries(folder):
+        if entry["event"] == "session":
+            if first is not None and last is not None:
+                yield last - first
+            first = entry["at"]
+        last = entry.get("at", last)
+    if first is not None and last is not None:
+        yield last - first
+
+
+def ran(name: str, folders: Sequence[Path]) -> Iterator[Ran]:
+    """Campaigns of one published table in the folders."""
+    for folder in folders:
+        for campaign in sorted(path.parent for path in folder.glob(f"*/{CAMPAIGN}")):
+            for size in get_args(plans.Size):
+                if status(campaign).name == Path(plans.file_name(table(name), size=size)).stem:
+                    yield Ran.of(campaign, size)
+
+
+def rows(name: str, campaigns: Sequence[Ran]) -> Iterator[str]:
+    """Rows of the page for one published table: one for each campaign, or one with the reason why there is none."""
+    if not campaigns:
+        missing = plans.needs(table(name))
+        plan = "" if missing else f"`{plans.command(table(name), size='small')}`"
+        yield f"| {name} | {plan} | | {f'no plan: {missing}' if missing else 'not measured'} |"
+    for each in campaigns:
+        yield f"| {name} | `{plans.command(table(name), size=each.size)}` | {each.seconds:.0f} s | {each.outcome} |"
+
+
+def page(folders: Sequence[Path], described: Mapping[str, Any]) -> str:
+    """The page of all published tables.
+
+    Raises:
+        UsageError: a campaign cannot be read.
+    """
+    found = {name: list(ran(name, folders)) for name in names()}
+    lines = [*heading("Published tables, measured here", described), _INTRODUCTION, ""]
+    lines += ["| Table | Plan | Time | Outcome |", "|---|---|--:|---|"]
+    for name, campaigns in found.items():
+        lines += rows(name, campaigns)
+    for name, campaigns in found.items():
+        for each in (campaign for campaign in campaigns if campaign.ended):
+            where = " in a guest" if each.size == "guest" else ""
+            lines += ["", f"## {name}{where}", "", "```text"]
+            sheet = like.sheet(name, find_results.find([each.folder]).results, beside=True)
+            lines += [text.render(sheet, _COLUMNS).rstrip("\n"), "```"]
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the page; 3 where a campaign cannot be read."""
+    parser = options(__doc__, "published-tables")
+    parser.add_argument("folder", type=Path, nargs="+", help="folder with a folder for each campaign")
+    chosen = parser.parse_args(arguments)
+    described = machine.describe()
+    try:
+        made = page(chosen.folder, described)
+    except UsageError as error:
+        print(f"published_tables: {error}", file=sys.stderr)
+        return 3
+    path = write(chosen.results, f"{day(described)}-{chosen.name}", made, {"machine": described})
+    print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
