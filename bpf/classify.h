@@ -6,7 +6,8 @@
 #ifndef NATGAUGE_CLASSIFY_H
 #define NATGAUGE_CLASSIFY_H
 
-#define NOT_PARSED -1 /* no frame of the plan's transport with room for its tag */
+#define HEADROOM   128 /* octets by which every frame can grow at its head */
+#define NOT_PARSED -1  /* no frame of the plan's transport with room for its tag */
 
 enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
 
@@ -207,9 +208,9 @@ static __always_inline bool arrives_at(const enum frame_kind kind, __u32 stream,
 }
 
 /*
- * Turn a frame into the message that follows it at once; the last receiver checks whether that is late. If it is
- * longer, it grows at its head, where XDP always has room; after its tail a driver may have left none. A real server
- * gets the unchanged frame through the network stack and responds itself.
+ * Turn a frame into the message that follows it at once; the last receiver checks whether that is late. A longer
+ * message grows at its head, where every driver leaves room, or at its tail, where a driver may have left none. A real
+ * server gets the unchanged frame through the network stack and responds itself.
  */
 static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx, struct receiver *r,
 				 const struct received_frame *frame, __u32 stream, const int side)
@@ -223,6 +224,7 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 			     .destination_port = frame->source_port,
 			     .tag = frame->tag };
 	int longer = next->octets - arriving(kind, side)->form[side].octets;
+	bool at_tail = longer > HEADROOM;
 
 	r->tally[stream].followed[message_number(kind, !side)]++;
 	/* A SYN alone opens no connection. */
@@ -232,7 +234,8 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 		return XDP_PASS;
 	if (is_tcp(kind))
 		reaction_stamps(kind, frame->stamps, flow.stamps);
-	if (bpf_xdp_adjust_head(ctx, -longer) || put_as(next_kind, ctx, &plan.side[side], next, &flow)) {
+	if ((at_tail ? bpf_xdp_adjust_tail(ctx, longer) : bpf_xdp_adjust_head(ctx, -longer)) ||
+	    put_as(next_kind, ctx, &plan.side[side], next, &flow)) {
 		r->unanswered[side]++;
 		return XDP_ABORTED;
 	}
@@ -281,50 +284,30 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 	return XDP_DROP;
 }
 
-/* The kind of the plan's frames that have these flags and arrive at `side`; FRAME_UDP: none has. */
-static __always_inline enum frame_kind tcp_kind(void *data, void *end, const int side, const int as)
-{
-	const volatile struct side_plan *form_side = &plan.side[as];
-	int ip = form_side->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	const __u8 *flags = data + form_side->outer + ETH_HLEN + ip + TCP_FLAGS_AT;
-
-	if ((void *)(flags + 1) > end)
-		return FRAME_UDP;
-	if (side == INITIATOR)
-		return *flags == (TCP_SYN | TCP_ACK)   ? FRAME_SYN_ACK
-		       : *flags == (TCP_PSH | TCP_ACK) ? FRAME_DATA_DOWN
-						       : FRAME_UDP;
-	return *flags == TCP_SYN	       ? FRAME_SYN
-	       : *flags == TCP_ACK	       ? FRAME_ACK
-	       : *flags == (TCP_PSH | TCP_ACK) ? FRAME_DATA_UP
-					       : FRAME_UDP;
-}
+/* Applies `code`, a macro, to each kind of TCP segments. */
+#define TCP_KINDS(code)                                                                                                \
+	code(FRAME_SYN) code(FRAME_SYN_ACK) code(FRAME_ACK) code(FRAME_RESPONSE) code(FRAME_FIN) code(FRAME_FIN_ACK)   \
+		code(FRAME_LAST_ACK) code(FRAME_DATA_UP) code(FRAME_DATA_DOWN)
 
 /* Parses a frame in the form of the other side, which a device between different families did not translate. */
-static __always_inline bool parse_untranslated(void *data, void *end, const int side, struct received_frame *frame)
+static __always_inline bool parse_untranslated(const bool tcp, void *data, void *end, const int side,
+					       struct received_frame *frame)
 {
-	if (plan.transport == TRANSPORT_ICMP)
-		return parse_as(FRAME_ECHO, data, end, side, !side, frame);
-	if (plan.transport == TRANSPORT_UDP)
-		return parse_as(FRAME_UDP, data, end, side, !side, frame);
+	if (!tcp)
+		return plan.transport == TRANSPORT_ICMP ? parse_as(FRAME_ECHO, data, end, side, !side, frame)
+							: parse_as(FRAME_UDP, data, end, side, !side, frame);
 	switch (tcp_kind(data, end, side, !side)) {
-	case FRAME_SYN:
-		return side == RESPONDER && parse_as(FRAME_SYN, data, end, RESPONDER, INITIATOR, frame);
-	case FRAME_ACK:
-		return side == RESPONDER && parse_as(FRAME_ACK, data, end, RESPONDER, INITIATOR, frame);
-	case FRAME_DATA_UP:
-		return side == RESPONDER && parse_as(FRAME_DATA_UP, data, end, RESPONDER, INITIATOR, frame);
-	case FRAME_SYN_ACK:
-		return side == INITIATOR && parse_as(FRAME_SYN_ACK, data, end, INITIATOR, RESPONDER, frame);
-	case FRAME_DATA_DOWN:
-		return side == INITIATOR && parse_as(FRAME_DATA_DOWN, data, end, INITIATOR, RESPONDER, frame);
+#define PARSE(kind)                                                                                                    \
+	case kind:                                                                                                     \
+		return tcp_sender(kind) != side && parse_as(kind, data, end, side, !side, frame);
+		TCP_KINDS(PARSE)
 	default:
 		return false;
 	}
 }
 
 /* Other frames: neighbour solicitations and ARP requests, frames as the other side sent them, foreign ones. */
-static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r, const int side)
+static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, struct receiver *r, const int side)
 {
 	const volatile struct side_plan *here = &plan.side[side];
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -348,8 +331,9 @@ static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r
 	/* answer_solicitation() may have resized the frame. */
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
-	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link && parse_untranslated(data, end, side, &frame) &&
-	    (frame.tag.kind & STREAM_MASK) < STREAMS && has_mark(&frame, &t))
+	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link &&
+	    parse_untranslated(tcp, data, end, side, &frame) && (frame.tag.kind & STREAM_MASK) < STREAMS &&
+	    has_mark(&frame, &t))
 		r->tally[frame.tag.kind & STREAM_MASK].untranslated++;
 	else
 		r->foreign[side]++;
@@ -391,27 +375,48 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 	return XDP_DROP;
 }
 
-static __always_inline int receive_tcp(struct xdp_md *ctx, struct receiver *r, const int side)
-{
-	switch (tcp_kind((void *)(long)ctx->data, (void *)(long)ctx->data_end, side, side)) {
-	case FRAME_SYN:
-		return side == RESPONDER ? receive_as(FRAME_SYN, ctx, r, RESPONDER) : NOT_PARSED;
-	case FRAME_ACK:
-		return side == RESPONDER ? receive_as(FRAME_ACK, ctx, r, RESPONDER) : NOT_PARSED;
-	case FRAME_DATA_UP:
-		return side == RESPONDER ? receive_as(FRAME_DATA_UP, ctx, r, RESPONDER) : NOT_PARSED;
-	case FRAME_SYN_ACK:
-		return side == INITIATOR ? receive_as(FRAME_SYN_ACK, ctx, r, INITIATOR) : NOT_PARSED;
-	case FRAME_DATA_DOWN:
-		return side == INITIATOR ? receive_as(FRAME_DATA_DOWN, ctx, r, INITIATOR) : NOT_PARSED;
-	default:
-		return NOT_PARSED;
+/*
+ * Each kind of TCP segments has a function of its own, which the compiler may not inline: together they would exceed
+ * the stack.
+ */
+#define RECEIVER(kind)                                                                                                 \
+	static __noinline int receive_##kind(struct xdp_md *ctx, struct receiver *r)                                   \
+	{                                                                                                              \
+		return receive_as(kind, ctx, r, !tcp_sender(kind));                                                    \
 	}
+TCP_KINDS(RECEIVER)
+
+static __noinline int other_at_initiator(struct xdp_md *ctx, struct receiver *r)
+{
+	return classify_other(true, ctx, r, INITIATOR);
 }
 
-static __always_inline int receive(struct xdp_md *ctx, const int side)
+static __noinline int other_at_responder(struct xdp_md *ctx, struct receiver *r)
 {
-	const enum transport_kind transport = plan.transport;
+	return classify_other(true, ctx, r, RESPONDER);
+}
+
+static __always_inline int receive_tcp(struct xdp_md *ctx, struct receiver *r, const int side)
+{
+	int verdict = NOT_PARSED;
+
+	switch (tcp_kind((void *)(long)ctx->data, (void *)(long)ctx->data_end, side, side)) {
+#define RECEIVE(kind)                                                                                                  \
+	case kind:                                                                                                     \
+		verdict = tcp_sender(kind) == side ? NOT_PARSED : receive_##kind(ctx, r);                              \
+		break;
+		TCP_KINDS(RECEIVE)
+	default:
+		break;
+	}
+	if (verdict != NOT_PARSED)
+		return verdict;
+	return side == INITIATOR ? other_at_initiator(ctx, r) : other_at_responder(ctx, r);
+}
+
+/* TCP has receivers of its own, so that the receivers of the other transports stay small. */
+static __always_inline int receive(const bool tcp, struct xdp_md *ctx, const int side)
+{
 	struct receiver *r;
 	__u32 zero = 0;
 	int verdict;
@@ -419,25 +424,37 @@ static __always_inline int receive(struct xdp_md *ctx, const int side)
 	r = bpf_map_lookup_elem(&receivers, &zero);
 	if (!r)
 		return XDP_DROP;
-	if (transport == TRANSPORT_TCP)
-		verdict = receive_tcp(ctx, r, side);
-	else if (transport == TRANSPORT_ICMP)
+	if (tcp)
+		return receive_tcp(ctx, r, side);
+	if (plan.transport == TRANSPORT_ICMP)
 		verdict = receive_as(FRAME_ECHO, ctx, r, side);
 	else
 		verdict = receive_as(FRAME_UDP, ctx, r, side);
-	return verdict == NOT_PARSED ? classify_other(ctx, r, side) : verdict;
+	return verdict == NOT_PARSED ? classify_other(false, ctx, r, side) : verdict;
 }
 
 SEC("xdp")
 int receive_initiator(struct xdp_md *ctx)
 {
-	return receive(ctx, INITIATOR);
+	return receive(false, ctx, INITIATOR);
 }
 
 SEC("xdp")
 int receive_responder(struct xdp_md *ctx)
 {
-	return receive(ctx, RESPONDER);
+	return receive(false, ctx, RESPONDER);
+}
+
+SEC("xdp")
+int receive_tcp_initiator(struct xdp_md *ctx)
+{
+	return receive(true, ctx, INITIATOR);
+}
+
+SEC("xdp")
+int receive_tcp_responder(struct xdp_md *ctx)
+{
+	return receive(true, ctx, RESPONDER);
 }
 
 /* Does nothing: measures the overhead of the kernel's own timing of programs, and is the redirect floor's receiver. */

@@ -324,6 +324,8 @@ static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, c
 		if (stream == PHASE1)
 			return send_message(FRAME_SYN, ctx, schedule, side, flow);
 		flow->stamps[1] = tcp_stamp(!side, now);
+		if (closes_in_phase2())
+			return send_message(FRAME_FIN, ctx, schedule, side, flow);
 		return send_message(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, flow);
 	}
 	if (plan.transport == TRANSPORT_ICMP)
@@ -361,7 +363,9 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 			return XDP_DROP;
 		}
 	} else {
-		initiator_flow(&flow, stream == PHASE1 ? number : initiator_connection(number));
+		bool in_order = stream == PHASE1 || closes_in_phase2();
+
+		initiator_flow(&flow, in_order ? number : initiator_connection(number));
 	}
 	return send(ctx, schedule, side, stream, stamp, &flow);
 }

@@ -44,8 +44,8 @@ static __always_inline void parse_transport(const enum frame_kind kind, struct r
 	frame->destination_port = destination_port_of(kind, from, form);
 	if (is_tcp(kind))
 		parse_stamps(kind, from->tcp, frame->stamps);
-	if (is_handshake(kind))
-		parse_handshake(kind, &frame->tag, from->tcp, frame->stamps);
+	if (is_untagged(kind))
+		parse_untagged(kind, &frame->tag, from->tcp, frame->stamps);
 	else if (form->lettered)
 		parse_letters(&frame->tag, payload);
 	else

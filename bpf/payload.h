@@ -88,8 +88,10 @@ static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octe
 static __always_inline __u64 put_payload(const enum frame_kind kind, void *to, const struct tag *tag,
 					 const volatile struct form *form, int octets)
 {
-	if (is_handshake(kind))
+	if (is_untagged(kind)) {
+		fill_padding(to, octets);
 		return 0;
+	}
 	return kind == FRAME_UDP && form->lettered ? put_letters(to, tag, &form->content, octets)
 						   : put_plain(to, tag, octets);
 }

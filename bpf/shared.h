@@ -35,7 +35,7 @@ enum constant {
 	/* Octets of struct tag in a frame, after the UDP header: all that a 64-octet IPv4 frame has room for. */
 	TAG_OCTETS = 18,
 	/* Messages of a connection. */
-	MOST_MESSAGES = 5,
+	MOST_MESSAGES = 9,
 	/* 32-bit words of the longest header after IP. */
 	HEADER_WORDS = 10,
 	/* 64-bit words of the longest DNS message, a response with an IPv6 address. */
@@ -61,6 +61,25 @@ enum sign { NOT_NEGATIVE = 0, NEGATIVE = 1, SIGNS = 2 };
 
 /* The header between IP and the tag. */
 enum transport_kind { TRANSPORT_UDP = 0, TRANSPORT_ICMP = 1, TRANSPORT_TCP = 2 };
+
+/*
+ * Kinds of test frames. The kinds of TCP are the messages of a connection: FRAME_SYN to FRAME_LAST_ACK are in their
+ * order. The Initiator sends the even ones, and the Responder sends the odd ones. FRAME_ACK may contain a request, and
+ * FRAME_FIN may be a reset.
+ */
+enum frame_kind {
+	FRAME_UDP = 0,
+	FRAME_ECHO,
+	FRAME_SYN,
+	FRAME_SYN_ACK,
+	FRAME_ACK,
+	FRAME_RESPONSE,
+	FRAME_FIN,
+	FRAME_FIN_ACK,
+	FRAME_LAST_ACK,
+	FRAME_DATA_DOWN,
+	FRAME_DATA_UP,
+};
 
 enum family { FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
 
@@ -138,8 +157,10 @@ struct form {
 
 /* A frame of a connection. */
 struct message {
-	__u32 streams;	/* of whose connections it is a part, a bit each */
+	__u32 streams;	/* of whose connections it is a part, a bit each; 0: not sent in this trial */
 	__u32 followed; /* 1: its receiver sends the next message at once */
+	/* TCP: relative to the initial sequence numbers of the sender and of its peer. */
+	__u32 sequence, acknowledgment;
 	struct form form[SIDES];
 };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * TCP (RFC 9293) without a stack: both sequence numbers of a connection follow from its index, so nothing is stored. A
- * handshake has no payload. The index travels in the Initiator's initial sequence number, and the sending time of the
- * SYN in its time stamp (RFC 7323), which all three frames contain. Frames of phase 2 have a tag, as UDP's have, and
- * always the first octets of the connection, so they are within the window.
+ * TCP (RFC 9293) without a stack: both sequence numbers of a connection follow from its index, so nothing is stored.
+ * Segments that open a connection, use it for a request and a response, or close it have no tag. The Initiator's
+ * initial sequence number contains the index. The time stamp (RFC 7323) of the first segment contains its sending time,
+ * and all reactions repeat this time stamp. Segments of data in phase 2 have a tag, as UDP's have, and always the first
+ * octets of the connection, so they are within the window.
  */
 #ifndef NATGAUGE_TCP_H
 #define NATGAUGE_TCP_H
@@ -12,10 +13,7 @@
 #define TCP_ACKNOWLEDGMENT 2
 #define TCP_FLAGS_WORD	   3
 #define TCP_CHECKSUM	   4
-#define TCP_FLAGS_AT	   13 /* octet of the header */
 #define TCP_STAMP_SHIFT	   10 /* a tick of the time stamps is 1024 ns, as of Linux's option for microseconds */
-
-enum tcp_flags { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_PSH = 8, TCP_ACK = 16 };
 
 /* A frame's position in the two streams of octets. */
 struct tcp_numbers {
@@ -48,6 +46,23 @@ static __always_inline int tcp_stamp_word(const enum frame_kind kind)
 	return is_opening(kind) ? 7 : 6;
 }
 
+/* The side that sends segments of this kind: they alternate. */
+static __always_inline int tcp_sender(const enum frame_kind kind)
+{
+	return (kind - FRAME_SYN) % SIDES;
+}
+
+static __always_inline const volatile struct message *tcp_message(const enum frame_kind kind)
+{
+	return &plan.messages[kind - FRAME_SYN];
+}
+
+/* Whether each frame of phase 2 closes a connection, in the order in which the connections were opened. */
+static __always_inline bool closes_in_phase2(void)
+{
+	return plan.transport == TRANSPORT_TCP && tcp_message(FRAME_FIN)->streams & 1 << PHASE2_INITIATOR;
+}
+
 /* A side's time stamp at a time of the monotonic clock. */
 static __always_inline __u32 tcp_stamp(const int side, __u64 ns)
 {
@@ -57,19 +72,15 @@ static __always_inline __u32 tcp_stamp(const int side, __u64 ns)
 /* The numbers in a connection's frames of this kind. */
 static __always_inline struct tcp_numbers tcp_numbers_of(const enum frame_kind kind, __u32 connection)
 {
+	const volatile struct message *message = tcp_message(kind);
 	__u32 initiator = scrambled(connection, tcp_key(INITIATOR));
 	__u32 responder = scrambled(initiator, tcp_key(RESPONDER));
+	bool up = tcp_sender(kind) == INITIATOR;
 
-	switch (kind) {
-	case FRAME_SYN:
-		return (struct tcp_numbers){ initiator, 0 };
-	case FRAME_SYN_ACK:
-		return (struct tcp_numbers){ responder, initiator + 1 };
-	case FRAME_DATA_DOWN:
-		return (struct tcp_numbers){ responder + 1, initiator + 1 };
-	default:
-		return (struct tcp_numbers){ initiator + 1, responder + 1 };
-	}
+	return (struct tcp_numbers){
+		(up ? initiator : responder) + message->sequence,
+		kind == FRAME_SYN ? 0 : (up ? responder : initiator) + message->acknowledgment,
+	};
 }
 
 /* `sum`: of pseudo header and payload; `stamps`: the sender's time stamp, and the echo of its peer's. */
@@ -107,21 +118,23 @@ static __always_inline void parse_stamps(const enum frame_kind kind, const __be3
 	stamps[1] = bpf_ntohl(from[tcp_stamp_word(kind) + 1]);
 }
 
-/* The tag of a frame of the handshake. A number that is of no connection results in mark 0, which no trial has. */
-static __always_inline void parse_handshake(const enum frame_kind kind, struct tag *tag, const __be32 *from,
-					    const __u32 *stamps)
+/* The tag of a segment without one. A number that is of no connection results in mark 0, which no trial has. */
+static __always_inline void parse_untagged(const enum frame_kind kind, struct tag *tag, const __be32 *from,
+					   const __u32 *stamps)
 {
-	__u32 first = kind == FRAME_SYN	  ? bpf_ntohl(from[TCP_SEQUENCE])
-		      : kind == FRAME_ACK ? bpf_ntohl(from[TCP_SEQUENCE]) - 1
-					  : bpf_ntohl(from[TCP_ACKNOWLEDGMENT]) - 1;
-	__u32 ticks = stamps[kind == FRAME_SYN_ACK] - tcp_key(INITIATOR);
+	const volatile struct message *message = tcp_message(kind);
+	bool up = tcp_sender(kind) == INITIATOR;
+	__u32 first = up ? bpf_ntohl(from[TCP_SEQUENCE]) - message->sequence
+			 : bpf_ntohl(from[TCP_ACKNOWLEDGMENT]) - message->acknowledgment;
+	__u32 ticks = (up ? stamps[0] : stamps[1]) - tcp_key(INITIATOR);
 	__u64 sent = (__u64)ticks << TCP_STAMP_SHIFT;
+	__u32 stream = message->streams & 1 << PHASE1 ? PHASE1 : PHASE2_INITIATOR;
 
 	tag->connection = unscrambled(first, tcp_key(INITIATOR));
 	tag->mark = tag->connection < plan.connections ? plan.mark : 0;
-	/* In phase 1 the senders take the connections in turn. */
+	/* The senders take the connections in turn. */
 	tag->sequence = tag->connection / plan.senders;
-	tag->kind = PHASE1 | (tag->connection % plan.senders) << STREAM_BITS;
+	tag->kind = stream | (tag->connection % plan.senders) << STREAM_BITS;
 	tag->sent_low = sent;
 	tag->sent_middle = sent >> 8;
 	tag->sent_high = sent >> 24;
@@ -136,7 +149,36 @@ static __always_inline bool tcp_numbers_match(const enum frame_kind kind, const 
 	       bpf_ntohl(from[TCP_ACKNOWLEDGMENT]) == right.acknowledgment;
 }
 
-/* Time stamps of the reaction to a frame with these: those of the time at which the SYN was sent. */
+/* The last ACK and the third segment can have the same flags. Whether the numbers are those of the last ACK. */
+static __always_inline bool is_last_ack(const __be32 *from)
+{
+	const volatile struct message *last = tcp_message(FRAME_LAST_ACK);
+	__u32 initiator = bpf_ntohl(from[TCP_SEQUENCE]) - last->sequence;
+
+	return last->streams &&
+	       bpf_ntohl(from[TCP_ACKNOWLEDGMENT]) - last->acknowledgment == scrambled(initiator, tcp_key(RESPONDER));
+}
+
+/* The kind of the plan's segments that have these flags and arrive at `side`; FRAME_UDP: none has. */
+static __always_inline enum frame_kind tcp_kind(void *data, void *end, const int side, const int as)
+{
+	const volatile struct side_plan *form_side = &plan.side[as];
+	int ip = form_side->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	const __be32 *from = data + form_side->outer + ETH_HLEN + ip;
+
+	if ((void *)(from + TCP_FLAGS_WORD + 1) > end)
+		return FRAME_UDP;
+#pragma unroll
+	for (enum frame_kind kind = FRAME_SYN; kind <= FRAME_DATA_UP; kind++) {
+		if (tcp_sender(kind) == side || !tcp_message(kind)->streams ||
+		    !tcp_is(from, &tcp_message(kind)->form[as]))
+			continue;
+		return kind == FRAME_ACK && is_last_ack(from) ? FRAME_LAST_ACK : kind;
+	}
+	return FRAME_UDP;
+}
+
+/* Time stamps of the reaction to a frame with these: those of the time at which the first segment was sent. */
 static __always_inline void reaction_stamps(const enum frame_kind kind, const __u32 *received, __u32 *stamps)
 {
 	stamps[0] = kind == FRAME_SYN ? received[0] - tcp_key(INITIATOR) + tcp_key(RESPONDER) : received[1];

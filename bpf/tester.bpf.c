@@ -27,6 +27,7 @@ const volatile struct also_shared {
 	enum constant constant;
 	enum side side;
 	enum sign sign;
+	enum frame_kind frame_kind;
 	struct tag tag;
 } also_shared;
 

@@ -7,17 +7,6 @@
 #ifndef NATGAUGE_TRANSPORT_H
 #define NATGAUGE_TRANSPORT_H
 
-/* The kinds of TCP frames are in the order of a connection's messages; data goes up from the Initiator. */
-enum frame_kind {
-	FRAME_UDP = 0,
-	FRAME_ECHO,
-	FRAME_SYN,
-	FRAME_SYN_ACK,
-	FRAME_ACK,
-	FRAME_DATA_UP,
-	FRAME_DATA_DOWN,
-};
-
 /*
  * Whether a kind is one of `first` to `last`. It is a single comparison, because clang keeps two that are joined from
  * its optimizer for BPF: what follows from them would be computed for each frame, even where the kind is constant.
@@ -33,10 +22,10 @@ static __always_inline bool is_tcp(const enum frame_kind kind)
 	return kind >= FRAME_SYN;
 }
 
-/* Whether the frame has no payload, and its header carries what the tag carries in others. */
-static __always_inline bool is_handshake(const enum frame_kind kind)
+/* Whether the header carries what the tag carries in other frames. */
+static __always_inline bool is_untagged(const enum frame_kind kind)
 {
-	return is_within(kind, FRAME_SYN, FRAME_ACK);
+	return is_within(kind, FRAME_SYN, FRAME_LAST_ACK);
 }
 
 /* Whether the frame has the options of the first segment of a direction. */
@@ -80,7 +69,7 @@ struct transport {
 /* Octets of the tag after the header. */
 static __always_inline int tag_octets(const enum frame_kind kind)
 {
-	return is_handshake(kind) ? 0 : TAG_OCTETS;
+	return is_untagged(kind) ? 0 : TAG_OCTETS;
 }
 
 /*
@@ -116,7 +105,7 @@ static __always_inline int message_number(const enum frame_kind kind, const int 
 /* The kind of the reaction to a frame. */
 static __always_inline enum frame_kind reaction_to(const enum frame_kind kind)
 {
-	return kind == FRAME_SYN ? FRAME_SYN_ACK : kind == FRAME_SYN_ACK ? FRAME_ACK : kind;
+	return is_within(kind, FRAME_SYN, FRAME_FIN_ACK) ? kind + 1 : kind;
 }
 
 /* Number in the IP header. */

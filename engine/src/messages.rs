@@ -21,6 +21,10 @@ pub enum MessageName {
     Syn,
     SynAck,
     Ack,
+    Fin,
+    FinAck,
+    Rst,
+    LastAck,
     Segment,
 }
 
@@ -35,6 +39,10 @@ pub struct Message {
     pub streams: &'static [usize],
     /// What follows the header of the transport.
     pub payload: Payload,
+    /// Its place in the plan of the frame programs.
+    pub place: usize,
+    /// TCP: sequence and acknowledgment number, relative to the initial ones of its sender and of the peer.
+    pub numbers: (u32, u32),
 }
 
 /// What follows the header of the transport.
@@ -44,14 +52,14 @@ pub enum Payload {
     Tagged,
     /// A DNS message.
     Dns(Content),
-    /// Nothing: the header carries what the tag carries in other frames.
-    Nothing,
+    /// This number of octets: the header carries what the tag carries in other frames.
+    Untagged(u32),
 }
 
 impl Message {
     /// A message with tag and padding.
     pub fn tagged(name: MessageName, sender: usize, streams: &'static [usize]) -> Self {
-        Self { name, sender, streams, payload: Payload::Tagged }
+        Self { name, sender, streams, payload: Payload::Tagged, place: sender, numbers: (0, 0) }
     }
 
     /// Whether the receiver of the message before it sends it at once.

@@ -71,8 +71,12 @@ fn sum(octets: &[u8]) -> u64 {
 /// Tag and padding, for frames of `octets` octets with headers of `headers` octets. The tag is 0 here, because frames
 /// differ in it; the octets after it are 0, 1, ... (RFC 2544 C.2.6.4).
 fn plain(octets: u32, headers: u32) -> Vec<u8> {
-    let padding = (0..octets - headers - TAG_OCTETS).map(|at| at as u8);
+    let padding = padding(octets - headers - TAG_OCTETS);
     std::iter::repeat_n(0, TAG_OCTETS as usize).chain(padding).collect()
+}
+
+fn padding(octets: u32) -> Vec<u8> {
+    (0..octets).map(|at| at as u8).collect()
 }
 
 /// Octets as 32-bit words in memory order, filled up with zeros.
@@ -92,7 +96,7 @@ fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -
     let (payload, content) = match &message.payload {
         Payload::Tagged => (plain(octets, headers), None),
         Payload::Dns(content) => (content.octets().to_vec(), Some(content.shared())),
-        Payload::Nothing => (Vec::new(), None),
+        Payload::Untagged(octets) => (padding(*octets), None),
     };
     let length = header as u16 + payload.len() as u16;
     let header = transport.header(message, family, length);
@@ -116,10 +120,12 @@ fn messages(request: &Request) -> [types::message; MOST_MESSAGES] {
     let headers = request.headers();
     let messages = request.frame.messages();
     let mut all = [types::message::default(); MOST_MESSAGES];
-    for (at, (to, message)) in all.iter_mut().zip(&messages).enumerate() {
-        *to = types::message {
+    for (at, message) in messages.iter().enumerate() {
+        all[message.place] = types::message {
             streams: messages::streams_with(&messages, at),
             followed: messages::followed(&messages, at).into(),
+            sequence: message.numbers.0,
+            acknowledgment: message.numbers.1,
             form: BOTH.map(|side| form(headers[side], transport, message, octets[side])),
         };
     }
@@ -238,6 +244,7 @@ fn customer_edges(request: &Request, largest: u64) -> types::customer_edges {
 /// Whether entries of the state table are prefetched: where the table exceeds the caches and is read at random.
 fn prefetched(request: &Request) -> bool {
     !request.stateless
+        && request.frame.closing.is_none()
         && matches!(reading(request), types::reading::READING_PSEUDORANDOM)
         && request.connections * u64::from(table::entry_octets(request)) > CACHED_OCTETS
 }

@@ -7,13 +7,13 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::ptr;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, ProgramMut};
 
 use crate::failure::{Failure, Outcome};
 use crate::port::{why_not_attached, Port};
 use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, PHASE2, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
-use crate::tester::{types, TesterSkel, TesterSkelBuilder};
+use crate::tester::{types, TesterProgs, TesterSkel, TesterSkelBuilder};
 use crate::{neighbour, netns};
 
 pub mod floor;
@@ -85,6 +85,8 @@ pub struct Offered {
 /// The loaded and attached programs.
 pub struct Programs<'obj> {
     skel: TesterSkel<'obj>,
+    /// Whether the receivers are those of TCP.
+    tcp: bool,
     _links: Vec<Link>,
     /// Links of the receivers, the Initiator's port first.
     receiving: Vec<Link>,
@@ -119,6 +121,15 @@ fn per_cpu<T: Copy + Default>(map: &impl MapCore, key: u32) -> Vec<T> {
     values.ok().flatten().unwrap_or_default().iter().map(|bytes| value(bytes)).collect()
 }
 
+/// The receivers of the transport, the Initiator's port first.
+fn receivers<'a, 'obj>(progs: &'a mut TesterProgs<'obj>, tcp: bool) -> [&'a mut ProgramMut<'obj>; SIDES] {
+    if tcp {
+        [&mut progs.receive_tcp_initiator, &mut progs.receive_tcp_responder]
+    } else {
+        [&mut progs.receive_initiator, &mut progs.receive_responder]
+    }
+}
+
 impl<'obj> Programs<'obj> {
     /// Load the programs with the plan as their read-only data.
     pub fn load(
@@ -131,6 +142,12 @@ impl<'obj> Programs<'obj> {
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.plan = *plan;
         }
+        let tcp = plan.transport == types::transport_kind::TRANSPORT_TCP;
+        let progs = &mut open.progs;
+        progs.receive_initiator.set_autoload(!tcp);
+        progs.receive_responder.set_autoload(!tcp);
+        progs.receive_tcp_initiator.set_autoload(tcp);
+        progs.receive_tcp_responder.set_autoload(tcp);
         let windows = u32::try_from(senders * STREAMS).unwrap_or(u32::MAX);
         open.maps.windows.set_max_entries(windows).map_err(|error| load_failure(&error))?;
         open.maps.sender_stalls.set_max_entries(senders as u32).map_err(|error| load_failure(&error))?;
@@ -151,7 +168,7 @@ impl<'obj> Programs<'obj> {
         let bss = skel.maps.bss_data.as_deref_mut();
         let bss = bss.ok_or_else(|| Failure::Broke("the frame programs have no shared memory".into()))?;
         let control = Control(&raw mut bss.control);
-        Ok(Self { skel, _links: links, receiving: Vec::new(), _idle: idle, control })
+        Ok(Self { skel, tcp, _links: links, receiving: Vec::new(), _idle: idle, control })
     }
 
     /// Attach the generator to the loopback of a new namespace, and the tracepoints.
@@ -194,8 +211,7 @@ impl<'obj> Programs<'obj> {
     }
 
     fn attach_port(&mut self, side: usize, port: &Port) -> Outcome<()> {
-        let program =
-            if side == 0 { &mut self.skel.progs.receive_initiator } else { &mut self.skel.progs.receive_responder };
+        let program = &mut receivers(&mut self.skel.progs, self.tcp)[side];
         let link = program.attach_xdp(port.ifindex).map_err(|error| {
             Failure::Host(format!(
                 "{}: {}: the receiver cannot be attached ({error:#}); {}",
@@ -224,7 +240,13 @@ impl<'obj> Programs<'obj> {
 
     /// Descriptors of the receivers, the Initiator's port first.
     pub fn receivers(&self) -> [RawFd; SIDES] {
-        [self.skel.progs.receive_initiator.as_fd().as_raw_fd(), self.skel.progs.receive_responder.as_fd().as_raw_fd()]
+        let progs = &self.skel.progs;
+        let both = if self.tcp {
+            [&progs.receive_tcp_initiator, &progs.receive_tcp_responder]
+        } else {
+            [&progs.receive_initiator, &progs.receive_responder]
+        };
+        both.map(|program| program.as_fd().as_raw_fd())
     }
 
     /// Descriptor of the receiver that does nothing.

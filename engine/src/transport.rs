@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::dns::Query;
 use crate::family::Family;
 use crate::messages::Message;
+use crate::request::Closing;
 use crate::tester::types;
 
 /// What test frames are: UDP datagrams; ICMP echo requests and replies, whose identifier is the Initiator's port; or TCP
@@ -26,12 +27,12 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The messages of a connection; `query`: of DNS.
-    pub fn messages(self, query: Option<Query>) -> Vec<Message> {
+    /// The messages of a connection; `query`: of DNS; `closing`: of TCP.
+    pub fn messages(self, query: Option<Query>, closing: Option<Closing>) -> Vec<Message> {
         match self {
             Self::Udp => udp::messages(query),
             Self::Icmp => icmp::messages(),
-            Self::Tcp => tcp::messages(),
+            Self::Tcp => tcp::messages(closing),
         }
     }
 
@@ -79,24 +80,32 @@ impl Transport {
 mod tests {
     use super::*;
     use crate::messages::of_stream;
+    use crate::request::Way;
     use crate::shared::{PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER};
 
     #[test]
     fn a_stream_has_its_senders_message_and_the_reactions_after_it() {
         let of = |messages: &[Message], stream| of_stream(messages, stream).map(|(at, _)| at).collect::<Vec<_>>();
-        let query = Transport::Udp.messages(Some(Query::A));
+        let query = Transport::Udp.messages(Some(Query::A), None);
         for stream in [PHASE1, PHASE2_INITIATOR] {
             assert_eq!(of(&query, stream), [0, 1]);
         }
         assert!(of(&query, PHASE2_RESPONDER).is_empty());
         for transport in [Transport::Udp, Transport::Icmp] {
-            let messages = transport.messages(None);
+            let messages = transport.messages(None, None);
             assert_eq!((of(&messages, PHASE1), of(&messages, PHASE2_RESPONDER)), (vec![0], vec![1]));
         }
-        let tcp = Transport::Tcp.messages(None);
+        let tcp = Transport::Tcp.messages(None, None);
         assert_eq!(
             [PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER].map(|s| of(&tcp, s)),
             [vec![0, 1, 2], vec![3], vec![4]]
         );
+        for (by, last) in [(Way::Fin, 6), (Way::Rst, 4)] {
+            let transaction = Transport::Tcp.messages(None, Some(Closing { by, request_octets: Some(0) }));
+            assert_eq!(of(&transaction, PHASE1), (0..=last).collect::<Vec<_>>());
+            let later = Transport::Tcp.messages(None, Some(Closing { by, request_octets: None }));
+            assert_eq!(of(&later, PHASE1), [0, 1, 2]);
+            assert_eq!(of(&later, PHASE2_INITIATOR), (3..last).collect::<Vec<_>>());
+        }
     }
 }

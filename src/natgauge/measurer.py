@@ -16,7 +16,7 @@ from typing import Literal
 from natgauge.core_work import WorkByCore
 from natgauge.errors import UsageError
 from natgauge.paired.slices import CostPlan, CostRound
-from natgauge.words import Order, Query, ReadingOrder
+from natgauge.words import Close, Order, Query, ReadingOrder
 
 #: Share of the nominal sending time by which a sender may be late at the end. It is a tenth of the usual error of a
 #: search (1 %), so it does not affect the result, and far more than the few batches of an undisturbed sender.
@@ -138,6 +138,12 @@ class TrialPlan:
             frames are then correct answers at the Initiator. None = plain frames (`Ability.QUERIES`).
         accept_zero_checksum: frames over IPv6 with a UDP checksum of 0 count as received, not as damaged.
         handed_on: the Responder forwards the queries to a real server, which answers (`Ability.REAL_SERVER`).
+        close: the segment with which the Initiator closes each TCP connection; None = connections stay open. With
+            `request_octets` the Initiator closes in phase 1; otherwise each of its frames of phase 2 closes one
+            connection.
+        request_octets: each TCP connection is a transaction. A request and a response of this many octets (>= 0) follow
+            the handshake, then the connection is closed. The received frames are the transactions whose last segment
+            arrived. None = connections have no request.
     """
 
     connections: int
@@ -160,6 +166,8 @@ class TrialPlan:
     query: Query | None = None
     handed_on: bool = False
     accept_zero_checksum: bool = False
+    close: Close | None = None
+    request_octets: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

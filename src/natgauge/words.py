@@ -20,6 +20,10 @@ Transport = Literal["udp", "icmp", "tcp"]
 
 #: Record type of a DNS query (RFC 1035, RFC 3596).
 Query = Literal["a", "aaaa"]
+#: The segment with which the Initiator begins to close a TCP connection.
+Close = Literal["fin", "rst"]
+#: Most octets of a request; with its headers, and those of a tunnel, it fits into a packet of 1500 octets.
+MOST_REQUEST_OCTETS: Final = 1360
 #: Octets of a query's frame with FCS: its name contains the identification of the query.
 QUERY_OCTETS: Final[Mapping[Family, int]] = {"ipv4": 114, "ipv6": 134}
 

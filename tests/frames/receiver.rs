@@ -51,7 +51,7 @@ fn counts(received: &Received) -> Vec<(&'static str, u64)> {
         ("wrong responses", sum(|tally| tally.wrong[RESPONDER])),
         ("second messages", sum(|tally| tally.followed[1])),
         ("wrong third messages", sum(|tally| tally.wrong[2])),
-        ("wrong data", sum(|tally| tally.wrong[3] + tally.wrong[4])),
+        ("wrong data", sum(|tally| tally.wrong[7] + tally.wrong[8])),
         ("unanswered", received.unanswered.iter().sum()),
     ]
 }

@@ -12,6 +12,7 @@ use crate::frame::{ones_complement, v4, v6};
 use crate::harness::{flow, request, Loaded, DROP, INITIATOR_MACS, NAT64, REDIRECT, RESPONDER_MACS};
 use crate::receiver::risen;
 
+const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const PSH: u8 = 8;
@@ -21,7 +22,12 @@ const ONCE: &str = r#"{"rate":1000000.0,"frames":1,"reading_order":"once"}"#;
 
 fn segments(through: &[(&str, &str)], connections: &str, more: &[(&str, &str)]) -> Request {
     let size = if through.is_empty() { 88 } else { 108 };
-    let frame = format!(r#"{{"size":{size},"side":"initiator","transport":"tcp"}}"#);
+    closed(through, connections, "", size, more)
+}
+
+/// With `closing` as the last field of the frame.
+fn closed(through: &[(&str, &str)], connections: &str, closing: &str, size: u32, more: &[(&str, &str)]) -> Request {
+    let frame = format!(r#"{{"size":{size},"side":"initiator","transport":"tcp"{closing}}}"#);
     let own = [("/frame", frame.as_str()), ("/connections", connections)];
     let once: &[_] = if connections == "1" { &[("/phase2/responder", ONCE)] } else { &[] };
     request(&[through, &own, once, more].concat())
@@ -205,6 +211,117 @@ fn each_message_of_the_handshake_follows_from_the_one_before_and_the_third_opens
     }
 }
 
+/// Segments of a transaction as they are inside, from its SYN on. Each side's number grows by its SYN, octets and FIN.
+fn transaction(syn: &Segment, responder: (u32, u32), octets: u32, by: u8) -> Vec<Segment> {
+    let push = if octets > 0 { PSH } else { 0 };
+    let payload: Vec<u8> = (0..octets).map(|at| at as u8).collect();
+    let (first, second) = (syn.sequence, responder.0);
+    let segment = |up: bool, flags, from: u32, to: u32, payload: &[u8]| {
+        let of = |mine: u32, peers: u32| (mine.wrapping_add(from), peers.wrapping_add(to));
+        let (sequence, acknowledgment) = if up { of(first, second) } else { of(second, first) };
+        let stamps = if up { (syn.stamps.0, responder.1) } else { (responder.1, syn.stamps.0) };
+        let ends = if up { syn.clone() } else { syn.back() };
+        Segment { sequence, acknowledgment, flags, stamps, payload: payload.to_vec(), ..ends }
+    };
+    let mut all = vec![
+        syn.clone(),
+        segment(false, SYN | ACK, 0, 1, &[]),
+        segment(true, push | ACK, 1, 1, &payload),
+        segment(false, push | ACK, 1, 1 + octets, &payload),
+        segment(true, by | ACK, 1 + octets, 1 + octets, &[]),
+    ];
+    if by == FIN {
+        all.push(segment(false, FIN | ACK, 1 + octets, 2 + octets, &[]));
+        all.push(segment(true, ACK, 2 + octets, 2 + octets, &[]));
+    }
+    all
+}
+
+/// A segment of the Initiator (`up`) or of the Responder, in the addresses of the side that receives it.
+fn at_receiver(segment: &Segment, up: bool) -> Segment {
+    if up {
+        segment.outside()
+    } else {
+        Segment { macs: INITIATOR_MACS, ..segment.clone() }
+    }
+}
+
+#[test]
+fn a_transaction_opens_exchanges_octets_and_closes_by_reactions_alone() {
+    for (through, addresses, header) in BOTH_WAYS {
+        for (octets, by, name) in [(0, FIN, "fin"), (101, FIN, "fin"), (1360, FIN, "fin"), (10, RST, "rst")] {
+            let mut place = MaybeUninit::uninit();
+            let closing = format!(r#","closing":{{"by":"{name}","request_octets":{octets}}}"#);
+            let size = if through.is_empty() { 88 } else { 108 };
+            let loaded = Loaded::new(&mut place, closed(through, "1000", &closing, size, &[("/phase2", "null")]));
+            let (syn, _) = syn(&loaded, 0, addresses, header);
+            let (_, reply, _) = loaded.receive(RESPONDER, &syn.outside().build());
+            let segments = transaction(&syn, (word(&reply, 38), word(&reply, 62)), octets, by);
+            let mut before = loaded.programs.received();
+            for (at, pair) in segments.windows(2).enumerate() {
+                let (side, up) = if at % 2 == 0 { (RESPONDER, true) } else { (INITIATOR, false) };
+                let arrived = at_receiver(&pair[0], up);
+                let next = &pair[1];
+                let ends = arrived.back();
+                let sent = Segment { macs: ends.macs, addresses: ends.addresses, ports: ends.ports, ..next.clone() };
+                let (verdict, reply, _) = loaded.receive(side, &arrived.build());
+                assert_eq!((verdict, reply), (REDIRECT, sent.build()), "{name} {octets}: message {at} {addresses:?}");
+            }
+            let last = segments.last().unwrap();
+            let after = loaded.programs.received();
+            assert_eq!(after.tally[PHASE1].received, 0, "not all of it has arrived");
+            assert_eq!(after.stored, 1, "the third segment opened the connection");
+            before.clone_from(&after);
+            let (verdict, _, after) = loaded.receive(RESPONDER, &at_receiver(last, true).build());
+            assert_eq!((verdict, risen(&before, &after)), (DROP, vec!["received"]), "{name} {octets}");
+        }
+    }
+}
+
+#[test]
+fn connections_of_phase_1_are_closed_in_phase_2_one_by_one_in_their_order() {
+    for (by, name) in [(FIN, "fin"), (RST, "rst")] {
+        let mut place = MaybeUninit::uninit();
+        let closing = format!(r#","closing":{{"by":"{name}"}}"#);
+        let once = [("/phase2/responder", "null"), ("/phase2/initiator/frames", "10")];
+        let loaded = Loaded::new(&mut place, closed(&[], "10", &closing, 88, &once));
+        for at in [0, 1] {
+            let [asked, answered, third] = opened(&loaded, at);
+            let (_, _, open) = loaded.receive(RESPONDER, &third.build());
+            assert_eq!(open.tally[PHASE1].received, at as u64 + 1, "the third segment is the last of phase 1");
+            let flows = [Flow { frames: at as u64 + 1, ..flow(PHASE2_INITIATOR, 10) }];
+            let made = loaded.generate(&flows).remove(at);
+            let stamps = (word(&made, 58), word(&made, 62));
+            let (inside, _) = syn(&loaded, at, INSIDE4, 20);
+            let first = Segment { flags: by | ACK, stamps, ..ack(&inside, &answered) };
+            assert_eq!(made, first.build());
+            let (_, reply, _) = loaded.receive(RESPONDER, &first.outside().build());
+            if by == FIN {
+                let second = Segment {
+                    sequence: answered.sequence.wrapping_add(1),
+                    acknowledgment: first.sequence.wrapping_add(1),
+                    flags: FIN | ACK,
+                    stamps: (stamps.1, stamps.0),
+                    ..asked.back()
+                };
+                assert_eq!(reply, second.build());
+                let (_, reply, _) = loaded.receive(INITIATOR, &second.inside(&inside).build());
+                let last = Segment {
+                    sequence: second.acknowledgment,
+                    acknowledgment: second.sequence.wrapping_add(1),
+                    flags: ACK,
+                    ..first.clone()
+                };
+                assert_eq!(reply, last.build());
+                loaded.receive(RESPONDER, &last.outside().build());
+            }
+            let after = loaded.programs.received();
+            assert_eq!(after.tally[PHASE2_INITIATOR].received, at as u64 + 1);
+            assert_eq!((after.stored, after.remapped), (at as u64 + 1, 0));
+        }
+    }
+}
+
 #[test]
 fn data_of_both_sides_is_the_first_of_the_connection() {
     for (through, addresses, header) in BOTH_WAYS {
@@ -340,12 +457,16 @@ fn each_of_several_senders_numbers_its_own_connections() {
 
 #[test]
 fn programs_of_tcp_are_verified_with_room_to_spare() {
-    for (through, _, _) in BOTH_WAYS {
-        let mut place = MaybeUninit::uninit();
-        let loaded = Loaded::new(&mut place, segments(through, "1000", &[("/frame_timeout_ms", "250")]));
-        for instructions in loaded.programs.verified_instructions() {
-            println!("{instructions} instructions verified");
-            assert!(instructions < 200_000, "{instructions}");
+    let longest = r#","closing":{"by":"fin","request_octets":1360}"#;
+    for (through, size) in [(&[] as &[_], 88), (NAT64, 108)] {
+        for (closing, phase2) in [("", r#"{"initiator":{"rate":1000.0,"frames":10}}"#), (longest, "null")] {
+            let more = [("/frame_timeout_ms", "250"), ("/phase2", phase2)];
+            let mut place = MaybeUninit::uninit();
+            let loaded = Loaded::new(&mut place, closed(through, "1000", closing, size, &more));
+            for instructions in loaded.programs.verified_instructions() {
+                println!("{instructions} instructions verified");
+                assert!(instructions < 200_000, "{instructions}");
+            }
         }
     }
 }

@@ -73,6 +73,15 @@ RIGHT = [
         "phase2": {"initiator": STREAM},
     },
     {
+        **{name: value for name, value in EXAMPLE.items() if name not in {"phase2", "record_delays"}},
+        "frame": {
+            "size": 88,
+            "side": "initiator",
+            "transport": "tcp",
+            "closing": {"by": "fin", "request_octets": 100},
+        },
+    },
+    {
         **{name: value for name, value in EXAMPLE.items() if name not in {"phase1", "record_delays"}},
         "stateless": True,
         "frame": {"size": 84, "side": "initiator"},

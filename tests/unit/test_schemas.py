@@ -209,6 +209,10 @@ def test_a_wrong_request_is_refused_by_schema_and_engine_alike(where: str, value
     assert where.split(".", maxsplit=1)[0] in refusal
 
 
+TRANSACTIONS = changed(
+    EXAMPLE, ("frame.size", 88), ("frame.transport", "tcp"), ("frame.closing", {"by": "fin", "request_octets": 0})
+)
+CLOSES = changed(TRANSACTIONS, ("frame.closing", {"by": "rst"}), ("phase2.responder", ABSENT))
 ECHOES = changed(EXAMPLE, ("frame.transport", "icmp"), ("initiator.destination_ports", {"first": 1, "last": 1}))
 
 #: By what the engine says: a request that breaks one rule between fields, which the schema knows as well.
@@ -257,6 +261,18 @@ BOTH_KNOW = {
     "frame.handed_on: true: only queries can be: name frame.query": changed(EXAMPLE, ("frame.handed_on", True)),
     "frame.query: aaaa: is of transport udp: leave it out": changed(
         EXAMPLE, ("frame", {**ASKING, "transport": "icmp"}), ("phase2.responder", ABSENT)
+    ),
+    "frame.closing: {}: is of transport tcp: leave it out": changed(
+        CLOSES, ("frame.transport", "udp"), ("phase2", ABSENT)
+    ),
+    "frame.closing: {}: closes connections of phase 1, and a stateless trial has none: leave it out": changed(
+        CLOSES, ("stateless", True), ("phase1", ABSENT)
+    ),
+    "phase2: {}: with frame.closing.request_octets connections are closed in phase 1: leave it out": changed(
+        TRANSACTIONS, ("phase2.responder", ABSENT)
+    ),
+    "phase2.responder: {}: with frame.closing it only reacts: leave it out": changed(
+        CLOSES, ("phase2.responder", EXAMPLE["phase2"]["responder"])
     ),
     "order: with-replacement: with transport tcp each four tuple is opened once: use another": changed(
         EXAMPLE, ("frame.size", 88), ("frame.transport", "tcp"), ("order", "with-replacement")
@@ -345,6 +361,7 @@ ENGINE_ALONE = {
         EXAMPLE, ("phase2.initiator.rate", 2e8), ("phase2.step", {"share": 1.5, "seconds": 1})
     ),
     "reading order once sends one frame a connection": changed(EXAMPLE, ("phase2.responder", {**ONCE, "frames": 5})),
+    "with frame.closing each connection is closed at most once": changed(CLOSES, ("connections", 5)),
     "too few frames of the stream are due from then on": changed(TIMED, ("delay_samples.from_ms", 17_000_000)),
     "must be less than n: m of n frames are in the foreground": changed(
         EXAMPLE, ("background", {**BACKGROUND, "m": 10})

@@ -22,17 +22,15 @@ pub struct KeptAttached {
 impl Programs<'_> {
     /// Attach all programs to idle devices, so that changing the receivers takes microseconds.
     pub fn keep_attached(&mut self) -> Outcome<KeptAttached> {
-        let programs = &mut self.skel.progs;
-        let all = [
-            &mut programs.redirect_only,
-            &mut programs.receive_nothing,
-            &mut programs.receive_initiator,
-            &mut programs.receive_responder,
-        ];
         let attach = |program: &mut libbpf_rs::ProgramMut| {
             netns::in_new(|| program.attach_xdp(LOOPBACK).map_err(|error| Failure::Host(format!("floor: {error:#}"))))
         };
-        Ok(KeptAttached { _programs: all.into_iter().map(attach).collect::<Outcome<_>>()? })
+        let programs = &mut self.skel.progs;
+        let mut kept = vec![attach(&mut programs.redirect_only)?, attach(&mut programs.receive_nothing)?];
+        for program in super::receivers(programs, self.tcp) {
+            kept.push(attach(program)?);
+        }
+        Ok(KeptAttached { _programs: kept })
     }
 
     /// Replace the receivers; frames are then sent alternately from `sides`. Accepted frames are not counted meanwhile.
@@ -51,8 +49,7 @@ impl Programs<'_> {
 
     /// Put the receivers back.
     pub fn switch_to_receivers(&mut self, ifindex: [u32; SIDES]) -> Outcome<()> {
-        let receivers = [&self.skel.progs.receive_initiator, &self.skel.progs.receive_responder];
-        for (link, receiver) in self.receiving.iter_mut().zip(receivers) {
+        for (link, receiver) in self.receiving.iter_mut().zip(super::receivers(&mut self.skel.progs, self.tcp)) {
             link.update_prog(receiver).map_err(|error| change_failure(&error))?;
         }
         self.control.count_offered_on(ifindex);

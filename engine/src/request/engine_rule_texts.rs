@@ -29,6 +29,7 @@ beyond_schema! {
     PACED = "takes longer than can be paced",
     AFTER_STEP = "leads to a rate or a number of frames out of bounds after the step",
     ONCE = "reading order once sends one frame a connection",
+    CLOSED_ONCE = "with frame.closing each connection is closed at most once",
     SAMPLES = "too few frames of the stream are due from then on",
     FOREGROUND = "must be less than n: m of n frames are in the foreground",
     MAPPING_RULE = "must be a basic mapping rule (RFC 7597 section 5)",

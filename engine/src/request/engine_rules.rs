@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use super::addresses::{halves, AddressRange, Gateway, PortRange};
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
-    AFTER_STEP, AS_MANY, CHOSEN_PORTS, CONNECTIONS, EDGE_DEVICE, FAMILY, FOREGROUND, FRAME, MAPPING_RULE, MAP_T, NAME,
-    NUMBERED, ONCE, ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS,
-    SPACE, STEP, TWO_PORTS, UNICAST,
+    AFTER_STEP, AS_MANY, CHOSEN_PORTS, CLOSED_ONCE, CONNECTIONS, EDGE_DEVICE, FAMILY, FOREGROUND, FRAME, MAPPING_RULE,
+    MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER,
+    SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS, UNICAST,
 };
 use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
@@ -228,6 +228,14 @@ fn check_phases(request: &Request) -> Outcome<()> {
     }
     if let Some(step) = &phase2.step {
         check_step(step, phase2)?;
+    }
+    if let Some(stream) = phase2.initiator.as_ref().filter(|_| request.frame.closing.is_some()) {
+        let after = phase2.step.as_ref().map_or(0, |step| step.frames(stream.rate));
+        let closed = u128::from(stream.frames + after) * u128::from(phase2.periods);
+        if closed > request.connections.into() {
+            let more = format!(": {closed} of {} connections", request.connections);
+            return refuse("phase2.initiator.frames", stream.frames, CLOSED_ONCE, &more);
+        }
     }
     if let Some(stream) = phase2.responder.as_ref().filter(|stream| stream.reading_order == Reading::Once) {
         if stream.frames != request.connections {

@@ -17,6 +17,8 @@ pub const FCS: u32 = 4;
 /// Most octets of a live frame, which shares a page with other data (kernel: net/bpf/test_run.c).
 pub const LIVE_FRAME_OCTETS: u32 = 3408;
 const LONGEST_FRAME: u64 = (LIVE_FRAME_OCTETS + FCS) as u64;
+/// A request and its headers fit into a packet of 1500 octets, in a tunnel, too.
+const MOST_REQUEST: u64 = 1360;
 /// Octets of an Ethernet header.
 pub const ETHERNET: u32 = 14;
 
@@ -59,6 +61,28 @@ pub enum SideName {
     Responder,
 }
 
+/// The segment with which the Initiator begins to close a connection: a FIN, to which the Responder reacts with its own,
+/// or a reset, which ends it at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names of the flags")]
+pub enum Way {
+    Fin,
+    Rst,
+}
+
+/// How TCP connections are closed.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Closing {
+    pub by: Way,
+    /// Each connection is a transaction: the ACK of its handshake contains a request of this many octets, the Responder
+    /// responds with as many, and the Initiator closes, all in reaction to its SYN of phase 1. Absent: the Initiator's
+    /// frames of phase 2 close the connections, one each, in the order in which they were opened.
+    #[serde(default, with = "Whole::<0, MOST_REQUEST>")]
+    pub request_octets: Option<u64>,
+}
+
 /// Length and content of frames.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -74,6 +98,8 @@ pub struct Frame {
     /// once. Received frames are then correct responses at the Initiator, and delays are those of query and response
     /// together. Absent: plain test frames.
     pub query: Option<Query>,
+    /// With transport tcp: how connections are closed. Absent: they stay open, and phase 2 sends data.
+    pub closing: Option<Closing>,
     /// The Responder does not answer queries but passes them to the network stack of its port's namespace, where a DNS
     /// server answers.
     #[serde(default)]
@@ -83,7 +109,7 @@ pub struct Frame {
 impl Frame {
     /// The messages of a connection.
     pub fn messages(&self) -> Vec<Message> {
-        self.transport.messages(self.query)
+        self.transport.messages(self.query, self.closing)
     }
 
     /// Octets without FCS of the shortest frame with these headers: all headers and the tag, or a whole query.
@@ -92,7 +118,7 @@ impl Frame {
             let payload = match &message.payload {
                 Payload::Tagged => TAG_OCTETS,
                 Payload::Dns(content) => content.octets().len() as u32,
-                Payload::Nothing => 0,
+                Payload::Untagged(octets) => *octets,
             };
             self.transport.header_octets(message, headers.family) + payload
         };

@@ -22,7 +22,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 24] = [
+pub const SCHEMA_RULES: [Rule; 28] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -226,6 +226,49 @@ pub const SCHEMA_RULES: [Rule; 24] = [
         text: "is of transport udp: leave it out",
         schema: || without_udp(&json!({"properties": {"background": false}})),
         broken: |request| (request.background.is_some() && request.frame.transport != Transport::Udp).then_some("{}"),
+    },
+    Rule {
+        field: "frame.closing",
+        text: "is of transport tcp: leave it out",
+        schema: || {
+            let tcp = json!({"properties": {"transport": {"const": "tcp"}}, "required": ["transport"]});
+            at("frame", json!({"if": tcp, "else": {"properties": {"closing": false}}}))
+        },
+        broken: |request| {
+            (request.frame.closing.is_some() && request.frame.transport != Transport::Tcp).then_some("{}")
+        },
+    },
+    Rule {
+        field: "frame.closing",
+        text: "closes connections of phase 1, and a stateless trial has none: leave it out",
+        schema: || stateless(at("frame.closing", json!(false))),
+        broken: |request| (request.frame.closing.is_some() && request.stateless).then_some("{}"),
+    },
+    Rule {
+        field: "phase2",
+        text: "with frame.closing.request_octets connections are closed in phase 1: leave it out",
+        schema: || {
+            let closing = json!({"required": ["request_octets"]});
+            let frame = json!({"properties": {"closing": closing}, "required": ["closing"]});
+            let wanted = json!({"properties": {"frame": frame}, "required": ["frame"]});
+            json!({"if": wanted, "then": {"properties": {"phase2": false}}})
+        },
+        broken: |request| {
+            let transactions = request.frame.closing.is_some_and(|closing| closing.request_octets.is_some());
+            (transactions && request.phase2.is_some()).then_some("{}")
+        },
+    },
+    Rule {
+        field: "phase2.responder",
+        text: "with frame.closing it only reacts: leave it out",
+        schema: || {
+            let frame = json!({"properties": {"frame": {"required": ["closing"]}}, "required": ["frame"]});
+            json!({"if": frame, "then": at("phase2.responder", json!(false))})
+        },
+        broken: |request| {
+            let responder = request.phase2.as_ref()?.responder.as_ref();
+            (request.frame.closing.is_some() && responder.is_some()).then_some("{}")
+        },
     },
     Rule {
         field: "order",

@@ -17,8 +17,8 @@ pub(super) fn messages(query: Option<Query>) -> Vec<Message> {
     };
     let (asked, answered) = (Payload::Dns(Content::query(query)), Payload::Dns(Content::response(query)));
     vec![
-        Message { name: MessageName::Query, sender: INITIATOR, streams: first, payload: asked },
-        Message { name: MessageName::Response, sender: RESPONDER, streams: &[], payload: answered },
+        Message { payload: asked, ..Message::tagged(MessageName::Query, INITIATOR, first) },
+        Message { payload: answered, ..Message::tagged(MessageName::Response, RESPONDER, &[]) },
     ]
 }
 

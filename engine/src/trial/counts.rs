@@ -160,8 +160,8 @@ impl Trial<'_> {
         let messages = self.request.frame.messages();
         let counts = |(at, message): (usize, &Message)| MessageCounts {
             name: message.name,
-            received: if messages::followed(&messages, at) { tally.followed[at] } else { tally.received },
-            wrong: tally.wrong[at],
+            received: if messages::followed(&messages, at) { tally.followed[message.place] } else { tally.received },
+            wrong: tally.wrong[message.place],
         };
         messages::of_stream(&messages, stream).map(counts).collect()
     }

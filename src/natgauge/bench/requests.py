@@ -17,8 +17,10 @@ from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.trials import (
     AddressRange,
     Background,
+    Closing,
     CustomerEdges,
     DelaySamples,
+    Frame,
     GatewaySide,
     InitiatorSide,
     InitiatorStream,
@@ -127,9 +129,7 @@ class Requests:
             stateless=plan.stateless,
             connections=plan.connections,
             order=plan.order,
-            frame=self.traffic.frame(
-                (settings.initiator_family, settings.responder_family), plan.query, handed_on=plan.handed_on
-            ),
+            frame=self._frame(plan),
             phase1=None if plan.stateless else _phase1(plan, pace, grace),
             gap_ms=None if plan.phase2 is None else _GAP_MS,
             phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, pace, grace),
@@ -145,6 +145,12 @@ class Requests:
             watch_stall_ns=round(watched_bound(plan) * 1e9) if plan.record_delays else None,
         )
         return request.model_copy(update={"limits": TrialLimits(seconds=longest_seconds(request))})
+
+    def _frame(self, plan: TrialPlan) -> Frame:
+        families = (self.constants.initiator_family, self.constants.responder_family)
+        frame = self.traffic.frame(families, plan.query, handed_on=plan.handed_on)
+        closing = None if plan.close is None else Closing(by=plan.close, request_octets=plan.request_octets)
+        return frame.model_copy(update={"closing": closing})
 
     def _background(self, plan: TrialPlan) -> Background | None:
         if plan.foreground_share >= 1 or self.constants.background is None:

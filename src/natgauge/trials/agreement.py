@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from natgauge.errors import BrokenError
-from natgauge.words import Family, Order, Query, ReadingOrder, Side, Transport
+from natgauge.words import Close, Family, Order, Query, ReadingOrder, Side, Transport
 
 REQUEST_VERSION: Final = 1
 RESULT_VERSION: Final = 1
@@ -123,18 +123,31 @@ class Translation(AgreementPart):
     pool: AddressRange | None = None
 
 
+class Closing(AgreementPart):
+    """How TCP connections are closed. `by`: the Initiator's segment that begins to close.
+
+    `request_octets`: each connection is a transaction of phase 1. A request and a response of this many octets follow
+    the handshake, then the connection is closed. None = each frame of the Initiator in phase 2 closes a connection.
+    """
+
+    by: Close
+    request_octets: int | None = None
+
+
 class Frame(AgreementPart):
     """Octets with FCS on the named side; the other side follows from the families (IPv6 = IPv4 + 20).
 
     `transport`: what the frames are; None = UDP datagrams.
     `query`: the Initiator sends DNS queries of this type, which the Responder answers; None = plain frames.
     `handed_on`: a server behind the Responder's port answers the queries.
+    `closing`: how connections are closed; None = they stay open.
     """
 
     size: int
     side: Side
     transport: Transport | None = None
     query: Query | None = None
+    closing: Closing | None = None
     handed_on: bool = False
 
 
