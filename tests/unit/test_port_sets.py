@@ -16,13 +16,14 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.each_subscriber import traffic_of
 from natgauge.bench.far_side import refuse
 from natgauge.bench.pacing import pacing
+from natgauge.bench.psid import chosen_sets
 from natgauge.bench.question import ask
 from natgauge.bench.requests import Requests, TrialConstants
 from natgauge.bench.traffic import hosts_of, make_plan, with_pool
 from natgauge.duts.port_sets import PortSets
 from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
-from natgauge.inputs.question import TrafficOptions
+from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.labs.contract import Addresses
 from natgauge.measurer import TrialPlan
 
@@ -270,7 +271,7 @@ def test_a_device_whose_edges_have_no_port_sets_or_are_emulated_is_held_to_none(
 
 
 @pytest.mark.parametrize(("length", "prefix"), [(5, "2001:db8::/40"), (8, "2001:db8::/40"), (10, "2001:db8::/38")])
-def test_sets_that_no_map_address_has_are_sent_with_a_shorter_rule(length: int, prefix: str) -> None:
+def test_sets_that_no_map_address_has_have_a_shorter_rule_in_frames_and_in_devices(length: int, prefix: str) -> None:
     """A binding table may have them (RFC 7596), and behind the relay no IPv6 address is seen."""
     bench = Bench(ask("throughput", "lw4o6", {"psid_length": length, "subscribers": 3}).cell)
     constants = TrialConstants(
@@ -284,6 +285,9 @@ def test_sets_that_no_map_address_has_are_sent_with_a_shorter_rule(length: int, 
     assert edges is not None
     assert (edges.number, edges.psid_length, edges.relay) == (3, length, None)
     assert f"{edges.ipv6_prefix}/{edges.ipv6_prefix_length}" == prefix
+    sets = chosen_sets(load("lw4o6"), DeviceOptions(psid_length=length))
+    assert sets is not None
+    assert sets.environment(3)["NG_RULE_PREFIX6"] == prefix
 
 
 def test_a_b4_is_that_of_a_host_and_keeps_its_ports() -> None:

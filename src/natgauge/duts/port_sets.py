@@ -175,7 +175,7 @@ class PortSets(RecipeTable):
             "NG_PSID_LENGTH": str(self.psid_length),
             "NG_PSID_OFFSET": str(self.psid_offset),
             "NG_PSID_FIRST": str(self.first),
-            "NG_RULE_PREFIX6": self.rule_prefix,
+            "NG_RULE_PREFIX6": str(self.fitting_prefix),
             "NG_RELAY6": self.relay,
             **self._of_first_customer(),
         }
