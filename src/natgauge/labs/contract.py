@@ -51,9 +51,10 @@ class CommandResult:
 
     @property
     def said(self) -> str:
-        """The last line of its errors, or else of its output; empty when there is none."""
+        """The last lines of its errors, or else of its output, in one line; empty when there is none."""
+        # iptables names the error in the line before its last one, and nft two lines before a last one of "^" signs.
         lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
-        return lines[-1].strip() if lines else ""
+        return "; ".join(line.strip() for line in lines[-3:])
 
 
 class Machine(Protocol):
