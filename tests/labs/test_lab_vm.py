@@ -87,6 +87,9 @@ def test_a_guest_is_a_machine_of_its_own_and_goes_with_the_lab() -> None:
         setting.write(2048)
         assert setting.read() == 2048
         assert Path("/sys/module/nf_conntrack/parameters/hashsize").read_text() == own
+        # An extension of iptables that is a link to the file of another one.
+        masquerades = one.run("iptables -w -t nat -A POSTROUTING -j MASQUERADE")
+        assert masquerades.status == 0, masquerades.said
     assert left() == []
 
 

@@ -48,6 +48,10 @@ for applet in $(busybox --list); do
 	[ -L "$stage/usr/bin/$applet" ] || [ -e "$stage/usr/bin/$applet" ] || ln -s busybox "$stage/usr/bin/$applet"
 done
 copy /usr/lib/*/xtables/*.so /usr/lib/*/libgcc_s.so.1
+# Some extensions have several names, which are links: iptables finds MASQUERADE by its name.
+for file in /usr/lib/*/xtables/*.so; do
+	if [ -L "$file" ]; then cp -P "$file" "$stage$file"; fi
+done
 
 folder=/usr/lib/modules/$kernel
 mkdir -p "$stage$folder"
