@@ -218,7 +218,7 @@ def test_missing_programs_are_refused_with_their_package() -> None:
 
 def test_a_start_that_fails_is_reported_with_the_last_lines_of_its_errors_and_undone(machine: Path) -> None:
     device = FakeDevice(answers={"nft -f": said(stderr="table busy\nError: Operation not permitted", status=1)})
-    with pytest.raises(BrokenError, match="start failed with exit status 1: table busy; Error: Operation not permitted"):
+    with pytest.raises(BrokenError, match="failed with exit status 1: table busy; Error: Operation not permitted"):
         live(Gateway(load("nftables-nat44"), device))
     assert "conntrack -F" in device.snippets(), "the rest of stop runs though its first piece fails"
     assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
