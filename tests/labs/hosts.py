@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -69,3 +69,10 @@ def captured(netns: str, interface: str, file: Path) -> Iterator[None]:
         sizes.append(file.stat().st_size)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
+
+
+def until(happens: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait until something happens, for this time at most."""
+    deadline = time.monotonic() + seconds
+    while not happens() and time.monotonic() < deadline:
+        time.sleep(0.02)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.labs.hosts import until
 from tests.labs.kills import Killed, clean, faults
 from tests.labs.moments import Moments
 from tests.labs.program import command_line, small_plan
@@ -59,6 +60,8 @@ def test_killed_at_random_moments_each_trial_counts_once(kills: int, tmp_path: P
                     process.wait(moments.uniform(0.0, 0.3))
             process.kill()
             assert process.wait() == -signal.SIGKILL, f"{moments.told}, kill {number}: {(tmp_path / 'log').read_text()}"
+            # A program that the session was starting has its journal until it is the program.
+            until(lambda: not status(tmp_path / "out").runs, 1.0)
             assert not status(tmp_path / "out").runs
         assert run(tmp_path, "--resume").wait() == 0, f"{moments.told}: {(tmp_path / 'log').read_text()}"
         assert LIMIT.read_text() == before

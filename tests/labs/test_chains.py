@@ -6,15 +6,14 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from pathlib import Path
 
 import pytest
 from tests.labs.datagrams import Datagram, parse
-from tests.labs.hosts import capturing
+from tests.labs.hosts import capturing, until
 from tests.labs.last_runs import playable, record
 from tests.labs.test_gateways import traces
 from tests.labs.wire import Tap
@@ -177,13 +176,6 @@ def test_it_translates_both_ways_and_only_one_device_holds_the_state(stand: Stan
     stand.chain.empty()
     assert stand.chain.count() == 0
     record(stand.recipe.name, "here", [line for one in stand.chain.gateways for line in one.version()])
-
-
-def until(happens: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Wait for something, no longer than this."""
-    deadline = time.monotonic() + seconds
-    while not happens() and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 class Shark:
