@@ -41,6 +41,7 @@ QUEUED = {"back-to-back", "frame-loss", "latency", "pdv", "system-recovery", "th
 CELLS: Mapping[str, Mapping[str, Any]] = {
     "expiry": {"udp_timeout": 3},
     "resolution-rate": {"destination_ports": "53"},
+    "transaction-rate": {"transport": "tcp"},
 }
 
 
@@ -103,7 +104,7 @@ def test_a_metric_is_answered_or_refused_for_a_known_reason(metric: str, placeme
         bench.plan(metric, settings_of(metric))
 
 
-@pytest.mark.parametrize(("metric", "placement"), cases("resolution-rate", "expiry"), indirect=["placement"])
+@pytest.mark.parametrize(("metric", "placement"), cases(*CELLS), indirect=["placement"])
 def test_a_metric_that_needs_traffic_or_time_outs_of_its_own_is_answered(metric: str, placement: Placement) -> None:
     with bench_of(placement, metric) as made:
         answered(made, metric)

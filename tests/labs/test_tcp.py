@@ -80,10 +80,10 @@ def test_every_handshake_and_segment_passes_and_each_connection_is_established(d
     assert set(outcomes[-1].phase2) == {Direction.INITIATOR, Direction.RESPONDER}
 
 
-def losing(flags: str) -> str:
-    """A rule that drops each fifth segment with exactly these flags."""
+def losing(flags: str, where: str = "") -> str:
+    """A rule that drops each fifth segment with exactly these flags; `where`: which of them."""
     wanted = " | ".join(flags.split())
-    rule = f"tcp flags & (fin | syn | rst | psh | ack) == ({wanted}) numgen inc mod 5 0 drop"
+    rule = f"{where} tcp flags & (fin | syn | rst | psh | ack) == ({wanted}) numgen inc mod 5 0 drop"
     return f"""
 nft -f - <<RULES
 table ip losing
@@ -110,6 +110,54 @@ def test_a_device_that_loses_one_message_of_the_handshake_is_found_by_that_messa
             assert (*received, outcome.established) == arrived, flags
             assert outcome.phase1.received == outcome.stored == N - fifth
             assert any(f"ack: {N - fifth} received" in remark for remark in outcome.remarks)
+
+
+#: Seven segments, as FD.io's CSIT has them.
+TRANSACTIONS = replace(OPEN, close="fin", request_octets=0)
+SEGMENTS = ("syn", "syn-ack", "ack", "response", "fin", "fin-ack", "last-ack")
+
+
+def in_state(bench: Bench, state: str) -> int:
+    """Connections of the device in this state, by its own list."""
+    listed = bench.lab.devices[0].run(f"conntrack -L -p tcp --state {state} 2> /dev/null | wc -l")
+    assert listed.status == 0, listed
+    return int(listed.stdout)
+
+
+def test_each_transaction_leaves_an_entry_that_is_closed_and_each_connection_can_be_closed_later() -> None:
+    with opening("nftables-nat44") as (bench, measurer):
+        later = replace(OPEN, phase2=Phase2Plan(5_000.0, 0.0, N / 5_000.0))
+        for plan, state in (
+            (TRANSACTIONS, "TIME_WAIT"),
+            (replace(TRANSACTIONS, request_octets=1360), "TIME_WAIT"),
+            (replace(TRANSACTIONS, close="rst"), "CLOSE"),
+            (replace(later, close="fin"), "TIME_WAIT"),
+            (replace(later, close="rst"), "CLOSE"),
+        ):
+            outcome = decided(measurer, plan)
+            assert outcome.verdict is Verdict.PASS, outcome.reason
+            counts = outcome.phase1 if plan.phase2 is None else outcome.phase2[Direction.INITIATOR]
+            assert {message.received for message in counts.messages} == {N}
+            assert (outcome.stored, outcome.table_count, outcome.established) == (N, N, 0)
+            assert in_state(bench, state) == N, state
+
+
+def test_a_device_that_loses_every_fifth_fin_is_found_by_that_segment() -> None:
+    fifth = N // 5
+    with opening("nftables-nat44") as (bench, measurer):
+        device = bench.lab.devices[0]
+        assert isinstance(device, NamespaceDevice)
+        made = device.run(losing("fin ack", f"iifname {device.inside}"))
+        assert made.status == 0, made
+        outcome = decided(measurer, TRANSACTIONS)
+    assert outcome.verdict is Verdict.FAIL
+    received = [message.received for message in outcome.phase1.messages]
+    assert [message.name for message in outcome.phase1.messages] == list(SEGMENTS)
+    assert received == [N] * 4 + [N - fifth] * 3
+    assert outcome.phase1.received == N - fifth
+    # The device still calls the connections open whose FIN it lost.
+    assert (outcome.stored, outcome.table_count, outcome.established) == (N, N, fifth)
+    assert any(f"fin: {N - fifth} received" in remark for remark in outcome.remarks)
 
 
 @pytest.mark.parametrize("connections", [20, pytest.param(10_000, marks=pytest.mark.soak)])

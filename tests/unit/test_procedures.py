@@ -40,6 +40,7 @@ def test_the_metrics_of_this_release_are_there() -> None:
         "table-capacity",
         "tear-down-rate",
         "throughput",
+        "transaction-rate",
         "validated-connection-rate",
     }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from natgauge.tester import highest
 from natgauge.tester.cable import BEYOND_REACH, CableTester, FloorShare, FrameKind
 from natgauge.tester.highest import DISTURBED_ENOUGH, HighestRates, highest_rates
 from natgauge.tester.selftest import run_selftest
+from natgauge.trials import Closing
 
 PROFILE = FrameKind("ipv6", 84, delays=True)
 N = 100_000
@@ -46,6 +48,17 @@ def test_the_highest_rate_is_what_was_offered_over_the_time_it_took() -> None:
 def test_frames_lost_at_90_percent_are_counted_to_the_frame() -> None:
     figures = CableTester(FakeCable(), (0,), FakeEngine(fastest=5e6, lost=3)).figures(PROFILE, SHARE, 1_000_000_000)
     assert (figures.lost_at_90_percent, figures.frames_at_90_percent) == (3, 1_000_000_000)
+
+
+def test_transactions_are_sent_in_phase_1_and_are_no_plain_segments_to_the_cache() -> None:
+    plain = FrameKind("ipv4", 88, delays=False, transport="tcp")
+    transactions = replace(plain, close="fin", request_octets=100)
+    engine = FakeEngine(fastest=5e6)
+    assert CableTester(FakeCable(), (0,), engine).highest(transactions) == pytest.approx((5e6, 5e6))
+    for request in engine.requests:
+        assert (request.phase2, request.frame.closing) == (None, Closing(by="fin", request_octets=100))
+    others = (plain, transactions, replace(transactions, request_octets=0), replace(transactions, close="rst"))
+    assert len({highest._cache_key(kind, (0,), N) for kind in others}) == len(others)
 
 
 @pytest.mark.parametrize("frames", [0, -1, 2**40])

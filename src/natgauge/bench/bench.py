@@ -214,8 +214,16 @@ class Bench:
         return planned
 
     def _refuse_transport(self, metric: str, settings: TrialSettings) -> None:
-        """Refuse metrics whose frames can only be UDP datagrams."""
+        """Refuse metrics whose frames cannot be those of the transport, and sizes that their frames cannot have."""
         transport = self.traffic.transport
+        if settings.close is not None:
+            if transport != "tcp":
+                raise UsageError(f"transport: {transport}, but {metric} closes TCP connections; leave it out")
+            if (size := self.cell.traffic.frame_size) is not None:
+                raise UsageError(
+                    f"frame size: {size}, but the segments of {metric} are as long as their headers and the request "
+                    "octets; leave it out"
+                )
         if transport != "udp" and (settings.query is not None or Ability.BACKGROUND in settings.needs()):
             what = "DNS queries" if settings.query is not None else "native IPv6 in the background"
             raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out")
@@ -437,7 +445,16 @@ class Bench:
         families = {self.address_plan.inside.family, self.address_plan.outside.family}
         query, transport = settings.query, self.traffic.transport
         kinds_sent = [
-            FrameKind(family, self.octets_on(family, query), delays, variation, query, transport)
+            FrameKind(
+                family,
+                self.octets_on(family, query),
+                delays,
+                variation,
+                query,
+                transport,
+                settings.close,
+                settings.request_octets,
+            )
             for family in sorted(families)
         ]
         highest = [highest_rates(kind, self.lab.sender_cpus, self.traffic.connections) for kind in kinds_sent]

@@ -106,7 +106,9 @@ def words(question: Question) -> list[str]:
         values += [(input_, getattr(chosen, input_.name)) for input_ in inputs_of_part(part)]
     if cell.kind_options is not None:
         values += [(input_, getattr(cell.kind_options, input_.name)) for input_ in inputs_of_lab(cell.lab.lab)]
-    values = [(input_, value) for input_, value in values if value != input_.default]
+    # A metric can have own defaults. A choice that equals the general default then still has to be in the command.
+    own = procedures.get(question.metric).traffic
+    values = [each for each in values if each[1] != each[0].default or (each[0].name in own and each[1] is not None)]
     settings = procedures.get(question.metric).own_inputs()
     values += [(input_, question.settings[input_.name]) for input_ in settings if input_.name in question.settings]
     return ["--dut", str(cell.dut), *(word for input_, value in values for word in input_.words(value))]

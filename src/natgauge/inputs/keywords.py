@@ -64,6 +64,8 @@ class MeasureKeywords(TypedDict, total=False):
     sample: int | None
     search: Literal["binary", "mlrsearch"] | None
     goals: Literal["rfc2544", "ndr-pdr"] | None
+    request_octets: int | None
+    close: Literal["fin", "rst"] | None
     failed_validation: Literal["repeat-slower", "fail"] | None
     connections: int | None
     subscribers: int | None

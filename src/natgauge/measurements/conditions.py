@@ -190,13 +190,17 @@ def with_neighbours(parameters: Parameters, worker: Mapping[str, Any] | None) ->
 
 def _traffic(conditions: Conditions) -> dict[str, Any]:
     traffic, query = conditions.traffic, conditions.settings.query
+    sizes = {
+        "frame_size": traffic.frame_size if query is None else conditions.frame_octets[traffic.frame_side],
+        "frame_side": traffic.frame_side,
+        "frame_octets": conditions.frame_octets,
+    }
     return {
         "initiator_family": conditions.recipe.initiator_family,
         **_ranges(traffic),
-        "frame_size": traffic.frame_size if query is None else conditions.frame_octets[traffic.frame_side],
-        "frame_side": traffic.frame_side,
+        # The segments of a transaction differ in size.
+        **(sizes if conditions.settings.close is None else {}),
         "transport": traffic.transport,
-        "frame_octets": conditions.frame_octets,
         "grace_seconds": conditions.grace_seconds,
         "seed": conditions.seed,
     }

@@ -27,15 +27,13 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.frame_counts import forwarding_rate
 from natgauge.procedures.kit.result.handshakes import with_handshakes
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames, queues
-from natgauge.procedures.kit.search.binary_search import search
+from natgauge.procedures.kit.search.establishing import EstablishingRate
 from natgauge.procedures.kit.search.expected import expected_rate
-from natgauge.procedures.kit.search.rate_search import SearchSettings, establishing_span, search_plan
-from natgauge.procedures.kit.search.searched_rate import SearchedRate
+from natgauge.procedures.kit.search.rate_search import SearchSettings
 
 METRIC = "connection-rate"
 UNIT = "connections/s"
@@ -60,38 +58,29 @@ class ConnectionRateSettings(DrawSettings, SearchSettings):
         return queues.limited(self)
 
 
-class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
+class _ConnectionRate(EstablishingRate[ConnectionRateSettings]):
     """The highest rate in connections/s."""
 
     def __init__(self, runner: TrialRunner, settings: ConnectionRateSettings) -> None:
         super().__init__(runner, settings)
-        self._expected = expected_rate(runner, settings, "new")
+        self.expected = expected_rate(runner, settings, "new")
         self._counted: dict[float, int] = {}
 
     def search_once(self, known: float | None) -> Measurement:
-        def trial(rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
-            outcome = self.runner.run(self.settings.phase1_plan(rate), rate, bounds)
-            if outcome.verdict is Verdict.PASS and outcome.table_count is not None:
-                self._counted[rate] = outcome.table_count
-            return outcome
-
-        def fewer(rate: float, connections: int, bounds: Bounds) -> TrialOutcome:
-            return self.runner.run(replace(self.settings.phase1_plan(rate), connections=connections), rate, bounds)
-
         self._counted.clear()
-        span = establishing_span(self.runner.measurer, self.settings.phase1_frames, self._expected)
-        plan = search_plan(self.settings, span, known, short_probes=False)
-        found = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]), fewer)
-        repetition = with_handshakes(found)
+        repetition = with_handshakes(super().search_once(known))
         return repetition if self.settings.order != DRAWN else self._with_drawn(repetition)
+
+    def trial(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+        outcome = super().trial(rate, _short, bounds)
+        if outcome.verdict is Verdict.PASS and outcome.table_count is not None:
+            self._counted[rate] = outcome.table_count
+        return outcome
 
     def length(self) -> late_frames.Length:
         return late_frames.of_connections(
             self.settings.phase1_frames, "connections" if self.settings.draws is None else "draws"
         )
-
-    def seconds(self, rate: float) -> float:
-        return self.settings.phase1_frames / rate
 
     def _with_drawn(self, repetition: Measurement) -> Measurement:
         """Add the expected number of connections, and the counted number of the trial that gave the value."""

@@ -16,6 +16,7 @@ from natgauge.labs.contract import Port
 from natgauge.measurer import Delays
 from natgauge.trials import (
     AddressRange,
+    Closing,
     Frame,
     GatewaySide,
     InitiatorSide,
@@ -32,7 +33,7 @@ from natgauge.trials import (
     phase1_of,
     run,
 )
-from natgauge.words import Address, Family, Query, Transport
+from natgauge.words import Address, Close, Family, Query, Transport
 
 #: Intended rate when the highest rate is measured: above that of any core, within the engine's limit.
 BEYOND_REACH: Final = 60_000_000.0
@@ -72,7 +73,8 @@ class FrameKind:
     """Properties of the frames of one cell; `frame_size` in octets with FCS.
 
     `delays`: every frame is timed. `variation`: delays of consecutive frames are subtracted. `query`: type of the DNS
-    queries, which are answered; None = plain frames. `transport`: what the frames are.
+    queries, which are answered; None = plain frames. `transport`: what the frames are. `close` and `request_octets`: as
+    in `TrialPlan`; each connection is then a transaction of phase 1, and there is no phase 2.
     """
 
     family: Family
@@ -81,6 +83,13 @@ class FrameKind:
     variation: bool = False
     query: Query | None = None
     transport: Transport = "udp"
+    close: Close | None = None
+    request_octets: int | None = None
+
+    @property
+    def closing(self) -> Closing | None:
+        """The frame's `closing` in requests."""
+        return None if self.close is None else Closing(by=self.close, request_octets=self.request_octets)
 
 
 def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword
@@ -246,7 +255,7 @@ class CableTester:
         phase1, phase2 = self.highest(kind)
         rate = SAFE_SHARE * phase2
         frames = frames_at_90 if frames_at_90 is not None else max(1, int(rate * TRIAL_SECONDS))
-        check = self._sent(self._trial(kind, rate, frames))
+        check = self._sent(kind, self._trial(kind, rate, frames))
         return CableFigures(
             family=kind.family,
             frame_size=kind.frame_size,
@@ -268,12 +277,15 @@ class CableTester:
     def highest(
         self, kind: FrameKind, pick: Callable[[Iterable[float]], float] = statistics.median
     ) -> tuple[float, float]:
-        """Return the highest rates of phases 1 and 2, frames/s: `pick` (by default the median) of a few trials."""
-        guess = _rate_of(self._sent(self._trial(kind, BEYOND_REACH, self._connections)))
+        """Return the highest rates of phases 1 and 2, frames/s: `pick` (by default the median) of a few trials.
+
+        Transactions have no phase 2, so both are the rate of phase 1, in transactions/s.
+        """
+        guess = _rate_of(self._sent(kind, self._trial(kind, BEYOND_REACH, self._connections)))
         frames = max(self._connections, int(guess * TRIAL_SECONDS))
         results = [self._trial(kind, BEYOND_REACH, frames) for _ in range(_REPEATS)]
         phase1 = pick([_rate_of(phase1_of(result)) for result in results])
-        phase2 = pick([_rate_of(self._sent(result)) for result in results])
+        phase2 = pick([_rate_of(self._sent(kind, result)) for result in results])
         return phase1, phase2
 
     def delays(self, kind: FrameKind, rate: float, seconds: float) -> Delays:
@@ -284,13 +296,15 @@ class CableTester:
         """
         frames = max(1, round(rate * seconds))
         # Few connections, because only phase 2 matters and phase 1 must not take longer.
-        counts = self._sent(self._run(self._request(kind, rate, frames, min(self._connections, frames))))
+        counts = self._sent(kind, self._run(self._request(kind, rate, frames, min(self._connections, frames))))
         delays = None if counts.delay is None else delays_of(counts.delay)
         if delays is None:
             raise BrokenError("selftest: the cable gave no delays, although they were requested")
         return delays
 
-    def _sent(self, result: TrialResult) -> StreamCounts:
+    def _sent(self, kind: FrameKind, result: TrialResult) -> StreamCounts:
+        if kind.close is not None:
+            return phase1_of(result)
         if result.phase2 is None or result.phase2.initiator is None:
             raise BrokenError("selftest: the engine left phase 2 out of its result")
         return result.phase2.initiator
@@ -315,13 +329,19 @@ class CableTester:
             frame_size=kind.frame_size,
             connections=self._connections if connections is None else connections,
             phase1=Phase1(rate=rate, grace_ms=_GRACE_MS),
-            phase2=Phase2(initiator=InitiatorStream(rate=rate, frames=frames), grace_ms=_GRACE_MS),
+            phase2=(
+                Phase2(initiator=InitiatorStream(rate=rate, frames=frames), grace_ms=_GRACE_MS)
+                if kind.close is None
+                else None
+            ),
             sender_cpus=self._cpus,
             record_delays=kind.delays,
             record_variation=kind.variation,
             transport=kind.transport,
         )
-        return request.model_copy(update={"frame": request.frame.model_copy(update={"query": kind.query})})
+        return request.model_copy(
+            update={"frame": request.frame.model_copy(update={"query": kind.query, "closing": kind.closing})}
+        )
 
 
 def _rate_of(counts: StreamCounts) -> float:

@@ -22,7 +22,7 @@ from natgauge.inputs.types import RepetitionCount, SearchError
 from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.profiles import Profile
-from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Order, Placement, Query
+from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Close, Order, Placement, Query
 
 #: How often to repeat; "auto" = until the median is known well enough (see `repetitions.repeat`).
 Repeat = int | Literal["auto"]
@@ -203,6 +203,16 @@ class TrialSettings:
         return None
 
     @property
+    def close(self) -> Close | None:
+        """The segment with which the Initiator closes TCP connections; None = connections stay open."""
+        return None
+
+    @property
+    def request_octets(self) -> int | None:
+        """Octets of the request of each TCP connection, and of its response; None = there are no requests."""
+        return None
+
+    @property
     def far_side(self) -> str:
         """Responder to DNS queries: "tester", or the name of a real server."""
         return TESTER
@@ -241,6 +251,8 @@ class TrialSettings:
             settle_seconds=self.settle_seconds,
             lag_share=self.lag_share,
             accept_zero_checksum=self.zero_checksum == "accept",
+            close=self.close,
+            request_octets=self.request_octets,
         )
 
     def parameters(self) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from natgauge.procedures.kit.result.results import Measurement
 HALF_OPEN_RATE: Final = "half_open_rate"
 #: Connections that the device itself calls open, after the trial that gave the value.
 ESTABLISHED: Final = "established"
-#: Messages of a handshake: what opens, its answer, and the Initiator's reaction to the answer.
+#: Messages of a handshake: what opens, its answer, and the Initiator's reaction to the answer. A transaction has more.
 _HANDSHAKE: Final = 3
 
 
 def with_handshakes(measurement: Measurement) -> Measurement:
     """Return the repetition with `HALF_OPEN_RATE` and `ESTABLISHED`, if its connections open with a handshake."""
-    handshakes = [each for each in measurement.attempts if len(each.outcome.phase1.messages) == _HANDSHAKE]
+    handshakes = [each for each in measurement.attempts if len(each.outcome.phase1.messages) >= _HANDSHAKE]
     figures: dict[str, float] = {}
     if half_open := [each.load for each in handshakes if _all_answered(each.outcome)]:
         figures[HALF_OPEN_RATE] = max(half_open)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transaction rate: the highest rate at which TCP connections are opened, used once, and closed.
+
+One trial: the table is empty, and the Initiator opens N connections with N different four tuples at R connections/s. A
+transaction consists of seven segments, each in reaction to the one before: SYN, SYN-ACK, ACK with a request of n
+octets, a response of n octets, FIN, FIN-ACK, ACK. It counts when its last segment has arrived, and a trial passes when
+all N count. The search is that of the connection rate.
+
+With n = 0 a transaction has the seven segments of FD.io's CSIT (its tests of connections per second with TCP), of the
+same sizes and in the same directions. CSIT's server acknowledges the FIN and then sends its own. Here the Responder's
+ACK comes before the FIN, and its FIN acknowledges the Initiator's. CSIT counts a connection when the SYN-ACK has
+arrived; the figure `half_open_rate` is the highest rate by that count.
+
+With `close="rst"` the Initiator resets the connection, in place of the last three segments.
+
+A closed connection stays in the device's table: on Linux for 120 s (nf_conntrack_tcp_timeout_time_wait), and for 10 s
+after a reset. Each trial uses N four tuples once, so its table holds at most N entries. A device that is to sustain R
+transactions/s for longer needs a table of R times this time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from natgauge.inputs.checks import whole
+from natgauge.inputs.input import described
+from natgauge.notes import Note
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.result.handshakes import with_handshakes
+from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.search import queues
+from natgauge.procedures.kit.search.establishing import EstablishingRate
+from natgauge.procedures.kit.search.rate_search import SearchSettings
+from natgauge.words import MOST_REQUEST_OCTETS, Close
+
+METRIC = "transaction-rate"
+UNIT = "transactions/s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransactionRateSettings(SearchSettings):
+    """Settings of the transaction rate: the settings of a search, and what a transaction is.
+
+    Attributes:
+        request_octets: octets of the request, and of the response; 0 to 1360.
+        close: segment with which the Initiator closes.
+    """
+
+    request_octets: int = field(
+        default=0,
+        metadata=described(
+            "data in the request of each transaction, and in its response",
+            "octets",
+            partial(whole, lowest=0, highest=MOST_REQUEST_OCTETS, unit="octets"),
+            group="traffic",
+        ),
+    )
+    close: Close = field(
+        default="fin", metadata=described("segment with which the Initiator closes a connection", group="traffic")
+    )
+
+    def as_run(self) -> TransactionRateSettings:
+        """Return these settings, with a time limit for each transaction where there are queues before the device."""
+        return queues.limited(self)
+
+    def notes(self) -> list[Note]:
+        """Return what a transaction is."""
+        how = "FIN, FIN-ACK and ACK" if self.close == "fin" else "a reset"
+        text = f"a transaction: handshake, request and response of {self.request_octets} octets each, {how}"
+        return [*super().notes(), Note("method", text)]
+
+
+class _TransactionRate(EstablishingRate[TransactionRateSettings]):
+    """The highest rate in transactions/s."""
+
+    unit = UNIT
+
+    def search_once(self, known: float | None) -> Measurement:
+        return with_handshakes(super().search_once(known))
+
+
+PROCEDURE = Procedure(
+    metric=METRIC,
+    unit=UNIT,
+    better="higher",
+    summary="highest rate at which TCP connections are opened, used once and closed",
+    does="completes {value}",
+    best="completes most transactions",
+    source="RFC 9693 section 4.5, applied to TCP",
+    settings=TransactionRateSettings,
+    start=_TransactionRate,
+    profiles={"rfc": {"repeat": 10}},
+    traffic={"transport": "tcp"},
+)
