@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 
+from natgauge.analysis.contrast import bounds
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, CountAt, TearDown
 from natgauge.procedures import expiry, tear_down_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.tear_down_rate import tear_down
 from natgauge.records.making import make
+from natgauge.reports.answers import one
 
 N = 400_000
 
@@ -105,11 +108,16 @@ def test_a_difference_within_the_spread_is_marked() -> None:
     assert "unreliable: the difference of 2 ms is not larger than the spread of the times, 6 ms" in str(notes[0])
 
 
-def test_a_full_table_that_empties_like_an_empty_one_has_no_rate() -> None:
+def test_a_full_table_that_empties_like_an_empty_one_has_a_least_rate() -> None:
     value, figures, notes = tear_down(10, [0.01, 0.01], [0.01, 0.02])
-    assert value == 0
+    assert value == pytest.approx(10 / 0.01)
     assert figures["difference_seconds"] == pytest.approx(-0.005)
-    assert "no slower than an empty one" in str(notes[0])
+    assert "no slower than an empty one: the rate is at least this" in str(notes[0])
+    # Deletions of full and empty tables take turns: 10 ms and 20 ms.
+    found = make(measure(_Emptying(tears_down=1e12, command_seconds=(0.010, 0.020)), sample=10), grouped({}))
+    assert found.limited_by == "host"
+    assert bounds(found) == pytest.approx((N / 0.010, math.inf))
+    assert "removes at least 40,000,000 connections/s when its table is cleared" in one(found).text
 
 
 def test_connections_that_stay_are_no_tear_down() -> None:

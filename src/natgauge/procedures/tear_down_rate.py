@@ -5,7 +5,8 @@ The command costs time on an empty table, too, so that is measured with the same
 subtracted: rate = N / (median when full - median when empty), of unrounded times. It is the rate of emptying the whole
 table; removing connections one by one may be another.
 
-Where the difference is not larger than the spread of either sample the rate says little, and is marked.
+Where the difference is not larger than the spread of either sample the rate says little, and is marked. Where a full
+table was emptied no slower than an empty one, the host's noise hides the rate: it is at least N / median when full.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ class _TearDownRate(HeldConnections[TearDownRateSettings]):
             for full_seconds, empty_seconds in zip(full, empty, strict=True)
         ]
         sample = {"full_seconds": tuple(full), "empty_seconds": tuple(empty)}
-        repetition = self.measurement(value, figures=figures, notes=notes, series=rows)
+        limited_by = "device" if figures["difference_seconds"] > 0 else "host"
+        repetition = self.measurement(value, limited_by=limited_by, figures=figures, notes=notes, series=rows)
         return replace(repetition, sample=sample, is_sampled=True)
 
 
@@ -101,6 +103,8 @@ def tear_down(
 ) -> tuple[float, dict[str, float], list[Note]]:
     """The rate in connections/s, the figures it is made of in seconds, and how far it is to be trusted.
 
+    If the difference is not positive, the rate is a lower bound.
+
     Args:
         connections: N.
         full: times of emptying a table of N, in seconds, at least one.
@@ -114,8 +118,10 @@ def tear_down(
         "difference_seconds": difference,
     }
     if difference <= 0:
-        text = "a full table was emptied no slower than an empty one; use more connections"
-        return 0.0, figures, [Note("unreliable", text)]
+        text = (
+            "a full table was emptied no slower than an empty one, so the rate is at least this; use more connections"
+        )
+        return connections / figures["full_seconds"], figures, [Note("unreliable", text)]
     for name, seconds in (("lowest", max(full)), ("highest", min(full))):
         if seconds > statistics.median(empty):
             figures[f"rate_{name}"] = connections / (seconds - statistics.median(empty))

@@ -328,7 +328,7 @@ def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iter
     if not isinstance(top, int | float):
         return
     rate = _frames_per_second(measured)
-    near = measured.unit in ("connections/s", "frames/s") and rate >= NEAR_TOP * top
+    near = measured.metric in FRAME_RATES and rate >= NEAR_TOP * top
     share = f"; the result is {rate / top:.0%} of it and may be the tester's" if near else ""
     text = f"the tester's highest rate on these ports is not known; at most {top:,.0f} frames/s were tried{share}"
     yield Note("tester unknown", text, grade="answer" if near else "information")
