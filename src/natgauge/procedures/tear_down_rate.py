@@ -118,9 +118,7 @@ def tear_down(
         "difference_seconds": difference,
     }
     if difference <= 0:
-        text = (
-            "a full table was emptied no slower than an empty one, so the rate is at least this; use more connections"
-        )
+        text = "a full table was emptied no slower than an empty one: the rate is at least this; use more connections"
         return connections / figures["full_seconds"], figures, [Note("unreliable", text)]
     for name, seconds in (("lowest", max(full)), ("highest", min(full))):
         if seconds > statistics.median(empty):
