@@ -114,7 +114,7 @@ def test_a_full_table_that_empties_like_an_empty_one_has_a_least_rate() -> None:
     assert figures["difference_seconds"] == pytest.approx(-0.005)
     assert "no slower than an empty one: the rate is at least this" in str(notes[0])
     # Deletions of full and empty tables take turns: 10 ms and 20 ms.
-    found = make(measure(_Emptying(tears_down=1e12, command_seconds=(0.010, 0.020)), sample=10), grouped({}))
+    found = make(measure(_Emptying(tears_down=math.inf, command_seconds=(0.010, 0.020)), sample=10), grouped({}))
     assert found.limited_by == "host"
     assert bounds(found) == pytest.approx((N / 0.010, math.inf))
     assert "removes at least 40,000,000 connections/s when its table is cleared" in one(found).text
