@@ -11,8 +11,11 @@ use serde::Deserialize;
 use crate::dns::Query;
 use crate::family::Family;
 use crate::messages::Message;
-use crate::request::Closing;
+use crate::request::bounds::Whole;
 use crate::tester::types;
+
+/// A request and its headers fit into a packet of 1500 octets, in a tunnel, too.
+const MOST_REQUEST: u64 = 1360;
 
 /// What test frames are: UDP datagrams; ICMP echo requests and replies, whose identifier is the Initiator's port; or TCP
 /// segments, after a handshake in phase 1.
@@ -24,6 +27,29 @@ pub enum Transport {
     Udp,
     Icmp,
     Tcp,
+}
+
+/// The segment with which the Initiator begins to close a connection: a FIN, to which the Responder reacts with its own,
+/// or a reset, which ends it at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names of the flags")]
+pub enum Way {
+    Fin,
+    Rst,
+}
+
+/// How TCP connections are closed.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "its schema has no description of the way either")]
+pub struct Closing {
+    pub by: Way,
+    /// Each connection is a transaction: the ACK of its handshake contains a request of this many octets, the Responder
+    /// responds with as many, and the Initiator closes, all in reaction to its SYN of phase 1. Absent: the Initiator's
+    /// frames of phase 2 close the connections, one each, in the order in which they were opened.
+    #[serde(default, with = "Whole::<0, MOST_REQUEST>")]
+    pub request_octets: Option<u64>,
 }
 
 impl Transport {
@@ -80,7 +106,6 @@ impl Transport {
 mod tests {
     use super::*;
     use crate::messages::of_stream;
-    use crate::request::Way;
     use crate::shared::{PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER};
 
     #[test]

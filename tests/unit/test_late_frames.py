@@ -56,6 +56,7 @@ SHORT_TRIALS: dict[str, dict[str, object]] = {
     "connection-rate": {"connections": 5000},
     "validated-connection-rate": {"connections": 5000},
     "enumeration-orders": {"connections": 5000},
+    "transaction-rate": {"connections": 5000},
     "throughput": {"trial_seconds": 0.01, "connection_rate": 300_000.0},
     "resolution-rate": {"trial_seconds": 0.01, "connection_rate": 300_000.0},
     "frame-loss": {"trial_seconds": 0.01, "connection_rate": 300_000.0, "step": 0.01},
@@ -74,7 +75,9 @@ def test_every_rate_that_lateness_decides_says_where_its_trials_were_short(metri
     assert "short trials" in {doubt.word for doubt in find(found, Parameters())}
 
 
-@pytest.mark.parametrize("metric", ["connection-rate", "validated-connection-rate", "enumeration-orders"])
+@pytest.mark.parametrize(
+    "metric", ["connection-rate", "validated-connection-rate", "enumeration-orders", "transaction-rate"]
+)
 @pytest.mark.parametrize("connections", [64, 100, 1000])
 def test_every_rate_that_the_lag_makes_by_itself_is_refused(metric: str, connections: int) -> None:
     with pytest.raises(ShortTrialsError, match=rf"^connections: {connections} .*at least \d[\d,]+ connections$"):

@@ -10,15 +10,13 @@ use crate::dns::Query;
 use crate::family::Family;
 use crate::messages::{Message, Payload};
 use crate::shared::TAG_OCTETS;
-use crate::transport::Transport;
+use crate::transport::{Closing, Transport};
 
 /// Octets of an Ethernet frame's check sequence.
 pub const FCS: u32 = 4;
 /// Most octets of a live frame, which shares a page with other data (kernel: net/bpf/test_run.c).
 pub const LIVE_FRAME_OCTETS: u32 = 3408;
 const LONGEST_FRAME: u64 = (LIVE_FRAME_OCTETS + FCS) as u64;
-/// A request and its headers fit into a packet of 1500 octets, in a tunnel, too.
-const MOST_REQUEST: u64 = 1360;
 /// Octets of an Ethernet header.
 pub const ETHERNET: u32 = 14;
 
@@ -59,28 +57,6 @@ impl From<Family> for Headers {
 pub enum SideName {
     Initiator,
     Responder,
-}
-
-/// The segment with which the Initiator begins to close a connection: a FIN, to which the Responder reacts with its own,
-/// or a reset, which ends it at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "the names of the flags")]
-pub enum Way {
-    Fin,
-    Rst,
-}
-
-/// How TCP connections are closed.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Closing {
-    pub by: Way,
-    /// Each connection is a transaction: the ACK of its handshake contains a request of this many octets, the Responder
-    /// responds with as many, and the Initiator closes, all in reaction to its SYN of phase 1. Absent: the Initiator's
-    /// frames of phase 2 close the connections, one each, in the order in which they were opened.
-    #[serde(default, with = "Whole::<0, MOST_REQUEST>")]
-    pub request_octets: Option<u64>,
 }
 
 /// Length and content of frames.

@@ -2,7 +2,7 @@
 //! Requests: types, rules and reading. Nothing here accesses an interface.
 
 mod addresses;
-mod bounds;
+pub(crate) mod bounds;
 mod comparison;
 mod customer_edges;
 mod document;
@@ -19,7 +19,7 @@ pub use comparison::{parse as parse_comparison, Comparison, Contestant, Quantity
 pub use customer_edges::{four, CustomerEdges};
 pub use document::LONGEST;
 pub use engine_rule_texts::ENGINE_RULES;
-pub use frame::{Closing, Frame, Headers, SideName, Way, ETHERNET, FCS};
+pub use frame::{Frame, Headers, SideName, ETHERNET, FCS};
 pub use model::{
     Background, DelaySamples, Initiator, InitiatorStream, Limits, Order, Phase1, Phase2, Reading, Request, Responder,
     ResponderStream, Senders, Source, Step, Stream, Translation, VERSION,

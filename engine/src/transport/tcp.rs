@@ -5,9 +5,9 @@
 
 use crate::family::Family;
 use crate::messages::{Message, MessageName, Payload};
-use crate::request::{Closing, Way};
 use crate::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
 use crate::tester::types::frame_kind;
+use crate::transport::{Closing, Way};
 
 pub(super) const PROTOCOL: u8 = 6;
 

@@ -211,6 +211,20 @@ POLICE_QUERIES = Ruled(
     rules=f"udp dport 53 limit rate over {LIMIT}/second burst {BUCKET} packets drop",
     placement="isolated",
 )
+#: A transaction has one SYN.
+POLICE_SYNS = Ruled(
+    words=f"drops SYNs beyond {LIMIT:,}/s, bucket of {BUCKET:,}",
+    rules=f"tcp flags & (syn | ack) == syn limit rate over {LIMIT}/second burst {BUCKET} packets drop",
+    placement="isolated",
+    connections=OPENED,
+)
+#: Units of rates that are not frames/s.
+UNITS = {
+    "connection-rate": "connections/s",
+    "validated-connection-rate": "connections/s",
+    "transaction-rate": "transactions/s",
+    "resolution-rate": "queries/s",
+}
 FULL_RATE = 50_000.0
 ROUGH = SearchError(share=0.1)
 
@@ -219,12 +233,10 @@ def searched(name: str, metric: str, device: Device, truth: float, settings: Map
     """A rate that is searched for to 1 %, or as the settings say."""
     error = settings.get("error", SearchError(share=0.01))
     assert isinstance(error, SearchError)
-    opening = metric in ("connection-rate", "validated-connection-rate")
-    seconds = OPENED / truth if opening else TRIAL_SECONDS
+    seconds = OPENED / truth if device.connections == OPENED else TRIAL_SECONDS
     below = error.width(truth) + truth * DEVICE_STALL / seconds
     reason = f"below: error of the search ({error}), tokens wasted in 5 ms; above: a schedule kept to 0.1 %"
-    unit = "connections/s" if opening else "queries/s" if device is POLICE_QUERIES else "frames/s"
-    look = Look("", unit, value, truth, (below, truth * LAG_SHARE), reason)
+    look = Look("", UNITS.get(metric, "frames/s"), value, truth, (below, truth * LAG_SHARE), reason)
     return Row(name, device, metric, (look,), {"confirm": False, **settings, "error": error})
 
 
@@ -281,6 +293,7 @@ POLICED = (
         POLICED_OPENING,
         {"error": ROUGH},
     ),
+    searched("transaction rate, roughly", "transaction-rate", POLICE_SYNS, POLICED_OPENING, {"error": ROUGH}),
     Row(
         "loss of a policed device",
         POLICE,
