@@ -202,10 +202,10 @@ def test_a_comparison_has_its_ratio_and_its_interval_or_cannot_tell() -> None:
         estimate("same", 1.001, 0.99, 1.008),
         estimate("unknown", None, None, None),
     ]
-    found = answers([], [compared(estimates)])
+    found, than = answers([], [compared(estimates)]), "than through nftables-nat44 (500 ns); 95 % interval."
     assert [each.text for each in found] == [
-        "A frame up through dear costs 10.0 % more than through nftables-nat44 (9.0 to 11.0 %, 95 % interval).",
-        "A frame up through cheap costs 20.0 % less than through nftables-nat44 (18.0 to 21.0 %, 95 % interval).",
+        f"A frame up costs 10.0 % more through dear (9.0 to 11.0 %) {than}",
+        f"A frame up costs 20.0 % less through cheap (18.0 to 21.0 %) {than}",
         "A frame up through same costs the same as through nftables-nat44 within 1.0 % (95 % interval).",
         "Cannot tell: frame up: unknown has a cost.",
     ]
@@ -215,22 +215,31 @@ def test_gateways_with_one_verdict_share_a_sentence_from_the_least_cost_to_the_m
     more = [estimate(name, ratio, ratio - 0.01, ratio + 0.01) for name, ratio in (("b", 1.3), ("a", 1.1))]
     (found,) = answers([], [compared(more)])
     assert found.text == (
-        "A frame up costs more than through nftables-nat44 (500 ns): 10.0 % through a (9.0 to 11.0 %), 30.0 % through "
-        "b (29.0 to 31.0 %); 95 % intervals."
+        "A frame up costs 10.0 % more through a (9.0 to 11.0 %), 30.0 % more through b (29.0 to 31.0 %) than through "
+        "nftables-nat44 (500 ns); 95 % intervals."
     )
     less = [estimate(f"g{at}", 0.5 + at / 20, 0.49 + at / 20, 0.51 + at / 20) for at in range(6)]
     (found,) = answers([], [compared(less)])
-    assert "50.0 % through g0 (49.0 to 51.0 %), 25.0 % through g5 (24.0 to 26.0 %); 4 others lie between;" in found.text
+    assert "50.0 % less through g0 (49.0 to 51.0 %), 25.0 % less through g5 (24.0 to 26.0 %) than" in found.text
+    assert found.text.endswith("95 % intervals; 4 others lie between.")
     same = [estimate(name, 1.0, 1 - width, 1 + width) for name, width in (("a", 0.004), ("b", 0.009))]
     (found,) = answers([], [compared(same)])
     assert (
         found.text
         == "A frame up through a and b costs the same as through nftables-nat44 within 0.9 % (95 % interval)."
     )
+    unsure = [estimate(name, ratio, 0.98, 1.05, verdict="undecided") for name, ratio in (("b", 1.02), ("a", 1.01))]
+    (found,) = answers([], [compared(unsure)])
+    assert found.text == (
+        "Cannot tell whether a frame up costs more or less than through nftables-nat44 (500 ns): +1.0 % through a "
+        "(-2.0 to +5.0 %), +2.0 % through b (-2.0 to +5.0 %); 95 % intervals."
+    )
     (found,) = answers([], [compared([estimate(name, None, None, None) for name in ("a", "b")])])
     assert (found.certainty, found.text) == (
         "cannot tell", "Cannot tell what a frame up through a and b costs compared with nftables-nat44.",
     )  # fmt: skip
+    (found,) = answers([], [compared([estimate(name, None, 1.2, None, verdict="costs more") for name in ("a", "b")])])
+    assert (found.certainty, found.text) == ("seen", "Frame up: a has a cost; frame up: b has a cost.")
 
 
 def test_a_gateway_whose_gain_something_else_limited_is_not_known() -> None:
@@ -270,7 +279,7 @@ def test_a_chain_against_a_chain_of_another_length_says_so() -> None:
     base = compared([estimate("464xlat")])
     gateways = (base.gateways[0], gateway("464xlat", "compared", devices=2), base.gateways[-1])
     (found,) = answers([], [base.model_copy(update={"gateways": gateways})])
-    assert "through 464xlat (2 devices, the baseline has 1) costs 10.0 % more" in found.text
+    assert "10.0 % more through 464xlat (2 devices, the baseline has 1) (9.0 to 11.0 %) than" in found.text
 
 
 def test_a_capacity_a_loss_curve_and_delays_have_their_own_words() -> None:

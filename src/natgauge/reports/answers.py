@@ -451,10 +451,7 @@ def of_comparison(record: ComparisonRecord) -> list[Sentence]:
     groups: dict[tuple[str, str, bool], list[RatioEstimate]] = {}
     for estimate in record.estimates:
         groups.setdefault((estimate.quantity, estimate.verdict, estimate.is_bounded), []).append(estimate)
-    found = [
-        _compared(record, group[0]) if len(group) == 1 else _compared_together(record, group)
-        for group in groups.values()
-    ]
+    found = [_compared(record, group) for group in groups.values()]
     if record.fail_above is not None:
         limit = f"more than {100 * record.fail_above:g} % above that of {record.baseline.label}"
         start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
@@ -472,65 +469,54 @@ def _excludes_1(estimate: RatioEstimate) -> bool:
     return estimate.is_bounded and not (estimate.low or 0.0) <= 1 <= (estimate.high or math.inf)
 
 
-def _compared(record: ComparisonRecord, estimate: RatioEstimate) -> Sentence:
-    gateway, what = record.gateway(estimate.gateway), FRAME_OF[estimate.quantity]
-    if estimate.ratio is None or not estimate.is_bounded:
-        if estimate.verdict == "undecided":
-            return Sentence(f"Cannot tell: {estimate.text}.", "cannot tell")
-        return Sentence(_capital(f"{estimate.text}."), "seen")
-    low, high = estimate.low or 0.0, estimate.high or math.inf
-    level = f"{math.floor(100 * estimate.level)} % interval"
-    devices = (gateway.devices, record.baseline.devices)
-    chain = "" if devices[0] == devices[1] else f" ({devices[0]} devices, the baseline has {devices[1]})"
-    of = f"{what} through {gateway.label}{chain}"
-    if estimate.verdict == "undecided":
-        change = f"{100 * (low - 1):+.1f} to {100 * (high - 1):+.1f} %"
-        question = f"whether a {of} costs more or less than through {record.baseline.label}"
-        return Sentence(f"Cannot tell {question}: the difference is {change} ({level}).", "cannot tell")
-    if estimate.verdict == "no difference":
-        largest = max(high - 1, 1 - low, 0.0)
-        same = f"{of} costs the same as through {record.baseline.label} within {100 * largest:.1f} % ({level})"
-        return Sentence(_capital(f"a {same}."), "sure")
-    sign = 1 if estimate.verdict == "costs more" else -1
-    ends = sorted(100 * sign * (end - 1) for end in (low, high))
-    change = f"{100 * sign * (estimate.ratio - 1):.1f} % {'more' if sign > 0 else 'less'}"
-    interval = f"{ends[0]:.1f} to {ends[1]:.1f} %, {level}"
-    return Sentence(_capital(f"a {of} costs {change} than through {record.baseline.label} ({interval})."), "sure")
-
-
-def _compared_together(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
+def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
     """Gateways with the same verdict on the same frames, the least cost first."""
-    base, what, verdict = record.baseline.label, FRAME_OF[group[0].quantity], group[0].verdict
-    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == group[0].quantity), None)
-    names = listed([estimate.gateway for estimate in group])
+    base, what, verdict = record.baseline, FRAME_OF[group[0].quantity], group[0].verdict
+    names = listed([_through(estimate, record) for estimate in group])
     level = f"{math.floor(100 * min(estimate.level for estimate in group))} % interval"
     bounded = [(estimate, estimate.low, estimate.high) for estimate in group if estimate.low and estimate.high]
+    if not bounded and (verdict != "undecided" or len(group) == 1):
+        texts = "; ".join(estimate.text for estimate in group)
+        return (
+            Sentence(f"Cannot tell: {texts}.", "cannot tell")
+            if verdict == "undecided"
+            else Sentence(f"{texts[:1].upper()}{texts[1:]}.", "seen")
+        )
     if not bounded:
-        limited = dict.fromkeys((limit.limited_by, limit.gateway) for each in group for limit in each.limits)
-        by: dict[str, list[str]] = {}
-        for limit, gateway in limited:
-            by.setdefault(limit, []).append(gateway)
-        why = "; ".join(f"{limit} limited searches of {listed(gateways)}" for limit, gateways in by.items())
-        costs = f"a {what} through {names} costs compared with {base}"
+        by: dict[str, dict[str, None]] = {}
+        for limit in (limit for estimate in group for limit in estimate.limits):
+            by.setdefault(limit.limited_by, {})[limit.gateway] = None
+        why = "; ".join(f"{limit} limited searches of {listed(list(gateways))}" for limit, gateways in by.items())
+        costs = f"a {what} through {names} costs compared with {base.label}"
         return Sentence(f"Cannot tell what {costs}{f': {why}' if why else ''}.", "cannot tell")
     if verdict == "no difference":
         largest = max(max(high - 1, 1 - low) for _, low, high in bounded)
-        same = f"costs the same as through {base} within {100 * largest:.1f} % ({level})"
+        same = f"costs the same as through {base.label} within {100 * largest:.1f} % ({level})"
         return Sentence(f"A {what} through {names} {same}.", "sure")
-    sign = -1 if verdict == "costs less" else 1
+    undecided = verdict == "undecided"
+    sign, form = -1 if verdict == "costs less" else 1, "+.1f" if undecided else ".1f"
+    direction = "" if undecided else f"{verdict.removeprefix('costs ')} "
     parts = []
     for estimate, low, high in sorted(bounded, key=lambda each: each[0].ratio or each[1]):
-        first, last = sorted(100 * sign * (end - 1) for end in (low, high))
-        middle = "" if estimate.ratio is None else f"{100 * sign * (estimate.ratio - 1):.1f} % "
-        parts.append(f"{middle}through {estimate.gateway} ({first:.1f} to {last:.1f} %)")
+        first, last = (f"{end:{form}}" for end in sorted(100 * sign * (end - 1) for end in (low, high)))
+        middle = "" if estimate.ratio is None else f"{100 * sign * (estimate.ratio - 1):{form}} % "
+        parts.append(f"{middle}{direction}through {_through(estimate, record)} ({first} to {last} %)")
+    intervals = f"{level}{'s' if len(parts) > 1 else ''}"
     if others := len(parts) - 2 if len(parts) > _MOST_NAMES else 0:
-        parts = [parts[0], f"{parts[-1]}; {others} others lie between"]
-    ratios = f"{', '.join(parts)}; {level}s"
-    if verdict == "undecided":
-        head = f"Cannot tell whether a {what} costs more or less than through {base}"
-        return Sentence(f"{head}; the differences are {ratios}.", "cannot tell")
-    absolute = "" if cost is None else f" ({number(cost)} ns)"
-    return Sentence(f"A {what} {verdict} than through {base}{absolute}: {ratios}.", "sure")
+        parts, intervals = [parts[0], parts[-1]], f"{intervals}; {others} others lie between"
+    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == group[0].quantity), None)
+    against = f"through {base.label}{'' if cost is None else f' ({number(cost)} ns)'}"
+    if undecided:
+        head = f"Cannot tell whether a {what} costs more or less than {against}"
+        return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
+    return Sentence(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", "sure")
+
+
+def _through(estimate: RatioEstimate, record: ComparisonRecord) -> str:
+    """The gateway, and its number of devices where that of the baseline is another."""
+    devices, of_baseline = record.gateway(estimate.gateway).devices, record.baseline.devices
+    chain = f" ({devices} devices, the baseline has {of_baseline})" if devices != of_baseline else ""
+    return f"{estimate.gateway}{chain}"
 
 
 def _best(result: Result) -> str:
@@ -551,7 +537,3 @@ def listed(names: Sequence[str]) -> str:
     """Return names in words; of more than four, the first three and the number of the others."""
     shown = list(names) if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES - 1], f"{len(names) - 3} more"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
