@@ -52,8 +52,8 @@ QUANTITIES: Final[tuple[Quantity, ...]] = ("new", "up", "down", "both")
 #: Quantities in words.
 FRAME_OF: Final[Mapping[Quantity, str]] = {
     "new": "new connection",
-    "up": "frame up",
-    "down": "frame down",
+    "up": "frame from the Initiator",
+    "down": "frame from the Responder",
     "both": "frame in both directions",
 }
 

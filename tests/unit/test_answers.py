@@ -203,10 +203,10 @@ def test_a_comparison_has_its_ratio_and_its_interval_or_cannot_tell() -> None:
         estimate("unknown", None, None, None),
     ]
     found, than = answers([], [compared(estimates)]), "than through nftables-nat44 (500 ns); 95 % interval."
-    assert [each.text for each in found] == [
-        f"A frame up costs 10.0 % more through dear (9.0 to 11.0 %) {than}",
-        f"A frame up costs 20.0 % less through cheap (18.0 to 21.0 %) {than}",
-        "A frame up through same costs the same as through nftables-nat44 within 1.0 % (95 % interval).",
+    assert [each.text.replace("rame from the Initiator", "rame") for each in found] == [
+        f"A frame costs 10.0 % more through dear (9.0 to 11.0 %) {than}",
+        f"A frame costs 20.0 % less through cheap (18.0 to 21.0 %) {than}",
+        "A frame through same costs the same as through nftables-nat44 within 1.0 % (95 % interval).",
         "Cannot tell: frame up: unknown has a cost.",
     ]
 
@@ -215,8 +215,8 @@ def test_gateways_with_one_verdict_share_a_sentence_from_the_least_cost_to_the_m
     more = [estimate(name, ratio, ratio - 0.01, ratio + 0.01) for name, ratio in (("b", 1.3), ("a", 1.1))]
     (found,) = answers([], [compared(more)])
     assert found.text == (
-        "A frame up costs 10.0 % more through a (9.0 to 11.0 %), 30.0 % more through b (29.0 to 31.0 %) than through "
-        "nftables-nat44 (500 ns); 95 % intervals."
+        "A frame from the Initiator costs 10.0 % more through a (9.0 to 11.0 %), 30.0 % more through b (29.0 to 31.0 "
+        "%) than through nftables-nat44 (500 ns); 95 % intervals."
     )
     less = [estimate(f"g{at}", 0.5 + at / 20, 0.49 + at / 20, 0.51 + at / 20) for at in range(6)]
     (found,) = answers([], [compared(less)])
@@ -226,17 +226,19 @@ def test_gateways_with_one_verdict_share_a_sentence_from_the_least_cost_to_the_m
     (found,) = answers([], [compared(same)])
     assert (
         found.text
-        == "A frame up through a and b costs the same as through nftables-nat44 within 0.9 % (95 % interval)."
+        == "A frame from the Initiator through a and b costs the same as through nftables-nat44 within 0.9 % "
+        "(95 % interval)."
     )
     unsure = [estimate(name, ratio, 0.98, 1.05, verdict="undecided") for name, ratio in (("b", 1.02), ("a", 1.01))]
     (found,) = answers([], [compared(unsure)])
     assert found.text == (
-        "Cannot tell whether a frame up costs more or less than through nftables-nat44 (500 ns): +1.0 % through a "
-        "(-2.0 to +5.0 %), +2.0 % through b (-2.0 to +5.0 %); 95 % intervals."
+        "Cannot tell whether a frame from the Initiator costs more or less than through nftables-nat44 (500 ns): +1.0 "
+        "% through a (-2.0 to +5.0 %), +2.0 % through b (-2.0 to +5.0 %); 95 % intervals."
     )
     (found,) = answers([], [compared([estimate(name, None, None, None) for name in ("a", "b")])])
     assert (found.certainty, found.text) == (
-        "cannot tell", "Cannot tell what a frame up through a and b costs compared with nftables-nat44.",
+        "cannot tell",
+        "Cannot tell what a frame from the Initiator through a and b costs compared with nftables-nat44.",
     )  # fmt: skip
     (found,) = answers([], [compared([estimate(name, None, 1.2, None, verdict="costs more") for name in ("a", "b")])])
     assert (found.certainty, found.text) == ("seen", "Frame up: a has a cost; frame up: b has a cost.")
@@ -368,8 +370,8 @@ def test_an_a_a_control_that_seems_to_differ_is_an_answer_of_its_own() -> None:
     control = [estimate("nftables-nat44 (A/A control)", 1.02, 1.011, 1.029)]
     *_, found = answers([], [compared(control=control)])
     assert found.text == (
-        "Compared with itself, nftables-nat44 seems to differ, too (frame up: 1.01 to 1.03, A/A control): a difference "
-        "counts only beyond that."
+        "Compared with itself, nftables-nat44 seems to differ, too (frame from the Initiator: 1.01 to 1.03, A/A "
+        "control): a difference counts only beyond that."
     )
 
 

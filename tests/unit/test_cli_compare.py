@@ -314,14 +314,14 @@ def test_when_time_is_over_what_is_known_is_told_and_the_exit_status_says_undeci
 ) -> None:
     engine.noise = 0.5
     assert run([*ASKED, "--resolve", "0.1%", "--most-seconds", "1", "--quantities", "up"]) == 11
-    assert capsys.readouterr().out.startswith("A frame up costs ")
+    assert capsys.readouterr().out.startswith("A frame from the Initiator costs ")
     assert engine.rounds
 
 
 def test_words_name_verdict_interval_and_costs(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*ASKED, "--quantities", "up"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("A frame up costs ")
+    assert out.startswith("A frame from the Initiator costs ")
     assert "x forwarding" in out
     assert "no difference" in out
     assert engine.rounds
@@ -399,7 +399,7 @@ def test_chains_of_unequal_length_say_so_with_the_cost_of_a_hop(
     assert f"up {document['forwarding_nanoseconds']['up']:,.0f} ns" in note["text"]
     assert run([*UNEQUAL, "--unlike"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("A frame up costs ")
+    assert shown.startswith("A frame from the Initiator costs ")
     assert "through ds-lite (3 devices, the baseline has 2)" in shown
     assert "the chains have unequal numbers of devices" in shown
     assert run([*UNEQUAL, "--unlike", "--format", "markdown"]) == 0

@@ -103,6 +103,6 @@ def comparison(**places: Any) -> list[str]:
 
 def test_a_comparison_has_the_sum_of_both_halves() -> None:
     assert comparison() == [
-        "map-t, frame up: 500 ns; its halves map-t-ce and map-t-br take 550 + 300 = 850 ns.",
+        "map-t, frame from the Initiator: 500 ns; its halves map-t-ce and map-t-br take 550 + 300 = 850 ns.",
     ]
     assert comparison(cores_of_devices="each its own") == []

@@ -273,7 +273,7 @@ def test_a_folder_of_all_kinds_is_one_page(tmp_path: Path) -> None:
     assert run(["report", "--html", str(path), str(tmp_path)]) == 0
     shown = text_of(path)
     for said in (
-        "A frame up costs 10.0 % more through other",
+        "A frame from the Initiator costs 10.0 % more through other",
         "No result: ",
         "nat-a opens most connections",
         "forwards 1 frames/s",

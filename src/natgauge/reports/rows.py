@@ -28,7 +28,7 @@ from natgauge.procedures.kit.result.results import VALUES_FOR_PERCENTILES
 from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.records.parameters import describe, shown
-from natgauge.words import Quantity
+from natgauge.words import FRAME_OF
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +205,6 @@ def _many(value: Cell) -> str:
     return str(str(value).count(",") + 1)
 
 
-#: Names of the frames of each quantity of a cost.
-_OF_COST: Final[Mapping[Quantity, str]] = {
-    "new": "a new connection",
-    "up": "a frame up",
-    "down": "a frame down",
-    "both": "a frame in both directions",
-}
-
-
 #: Labels of figures of delays that have a second value without the frames due in stalls.
 _OF_DELAYS: Final[Mapping[str, str]] = {
     "typical_latency": "typical latency",
@@ -273,9 +264,9 @@ def _over_loads(results: Sequence[Result]) -> Iterator[ResultRow]:
 
 def _costs() -> Iterator[_Described]:
     """The rows of each quantity."""
-    for quantity, name in _OF_COST.items():
+    for quantity, name in FRAME_OF.items():
         for figure, unit, digits in ((RATIO, "x forwarding", 2), (OWN, "ns", 0), (TESTER, "ns", 0)):
-            of = "tester's own part of " if figure == TESTER else "cost of "
+            of = "tester's own part of a " if figure == TESTER else "cost of a "
             yield _Described(of + name, _figure(f"{quantity}_{figure}"), unit, text=_decimals(digits), measured=True)
 
 

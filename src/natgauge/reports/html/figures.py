@@ -393,8 +393,8 @@ def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGro
     ordered = sorted(every, key=lambda estimate: (estimate in record.control, estimate.ratio or math.inf))
     by_quantity = {each.quantity: [one for one in ordered if one.quantity == each.quantity] for each in every}
     caption = (
-        f"The cost is the {'work of the device' if record.by == 'slices' else 'time'} for a frame; up is from the "
-        f"Initiator to the Responder. The point is the median ratio, the stroke its {every[0].level:.0%} interval. "
+        f"The cost is the {'work of the device' if record.by == 'slices' else 'time'} for a frame. "
+        f"The point is the median ratio, the stroke its {every[0].level:.0%} interval. "
         "Left of 1 a gateway costs less than the baseline, right of it more. Grey is the A/A control: the baseline "
         f"compared with itself.{' An arrow marks an unknown end.' * any(not each.is_bounded for each in every)}"
     )
