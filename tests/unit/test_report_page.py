@@ -188,6 +188,19 @@ def test_a_chart_over_cores_has_the_ideal_and_one_over_connections_a_band() -> N
     assert many[0]["encoding"]["x"]["scale"]["type"] == "log"
 
 
+def test_charts_of_a_group_have_the_same_axes() -> None:
+    results = [
+        rate("a", 1e5 * cores * factor, cores, size) for factor, size in ((1, 1000), (3, 9000)) for cores in (1, 2)
+    ]
+    (group, *_) = groups_of(results)
+    scales = [
+        [layer["encoding"][axis]["scale"] for axis in "xy"] for one in group.figures for layer in one.spec["layer"]
+    ]
+    assert len(group.figures) == 2
+    assert scales == scales[:1] * len(scales)
+    assert scales[0][1]["domain"][1] > 6e5
+
+
 def test_bars_come_by_rank_and_six_orders_of_magnitude_on_a_logarithmic_axis() -> None:
     near = groups_of([made([value], parameters={"dut": f"g{value}"}) for value in (1.0, 3.0, 2.0)])
     assert [row[0] for row in near[0].figures[0].data] == ["g3.0", "g2.0", "g1.0"]

@@ -35,12 +35,15 @@ _MANY_TIMES, _MANY_TIMES_OF_LINES = 50, 10
 _POINTS, _ALL_POINTS, _LEAST_POINTS = 80, 2500, 6
 #: One point in this many shows its value under the pointer, so that pointer areas do not overlap.
 _SHOWN: Final = 5
+#: Factor by which a shared axis of values extends beyond them.
+_BEYOND_VALUES: Final = 1.1
 #: Room beyond the farthest ends of ratios, and the least width of what is drawn, as a ratio.
 _BEYOND, _LEAST_SPAN = 0.08, 1.02
 #: Letters in a line of a name.
 _LETTERS: Final = 42
 #: Name of the tester's limit of a delay.
 _OWN_PART: Final = "tester's own part"
+_AGAINST: Final = {CORES: "cores", SESSIONS: "connections"}
 _Kind = TypeVar("_Kind")
 
 
@@ -151,9 +154,9 @@ def _over(axis: Axis, results: Sequence[Result], looks: Looks) -> FigureGroup:
     panels: dict[str, list[list[Result]]] = {}
     for each in sets:
         panels.setdefault(labels.words(each[0], names), []).append(each)
-    what = "cores" if axis is CORES else "connections"
+    drawn = [result for each in sets for result in each]
     figures = tuple(
-        _lines(title, part, axis, what, looks)
+        _lines(title, part, axis, looks, drawn)
         for title, every in panels.items()
         for part in _chunks(every, charts.MOST_LINES)
     )
@@ -161,7 +164,7 @@ def _over(axis: Axis, results: Sequence[Result], looks: Looks) -> FigureGroup:
     log = " The axis of connections is logarithmic." * (axis is SESSIONS)
     metric = results[0].metric
     return FigureGroup(
-        f"{metric} against {what} ({unit_of(results[0])})",
+        f"{metric} against {_AGAINST[axis]} ({unit_of(results[0])})",
         "The line goes through the medians. Strokes are the range of the repetitions; a hollow mark is a single "
         f"repetition.{ideal}{log}{_limits(results)}",
         figures,
@@ -169,7 +172,9 @@ def _over(axis: Axis, results: Sequence[Result], looks: Looks) -> FigureGroup:
     )
 
 
-def _lines(title: str, sets: Sequence[Sequence[Result]], axis: Axis, what: str, looks: Looks) -> Figure:
+def _lines(title: str, sets: Sequence[Sequence[Result]], axis: Axis, looks: Looks, drawn: Sequence[Result]) -> Figure:
+    """A chart whose axes fit all results that its group draws, so that the charts of a group can be compared."""
+    what = _AGAINST[axis]
     rows: list[dict[str, Any]] = []
     ideal: list[dict[str, Any]] = []
     findings = []
@@ -197,14 +202,16 @@ def _lines(title: str, sets: Sequence[Sequence[Result]], axis: Axis, what: str, 
         if axis is CORES and first.unit.endswith("/s"):
             straight = ((row["x"], first.median * row["x"] / ends[0]["x"]) for row in rows[-len(each) :])
             ideal += [{"x": x, "y": y, **look} for x, y in straight]
-    every = [result for each in sets for result in each]
-    ticks = tuple(sorted({row["x"] for row in rows}))
-    marks = _caches(every, ticks) if axis is SESSIONS else ()
+    ticks = tuple(sorted({result.number(axis.parameter) or 0.0 for result in drawn}))
+    marks = _caches([result for each in sets for result in each], ticks) if axis is SESSIONS else ()
     findings += [f"From {number(mark.value)} connections on the {mark.label}." for mark in marks]
-    log = axis is SESSIONS
+    log, spans, limits = axis is SESSIONS, _spans(drawn, _MANY_TIMES_OF_LINES), _near_limits(drawn)
+    values = [value for result in drawn for value in (*result.values, *filter(math.isfinite, bounds(result)))]
+    highest = _BEYOND_VALUES * max(*values, *(mark.value for mark in limits))
+    domain = (min(filter(None, values)) / _BEYOND_VALUES if spans else 0.0, highest) if highest > 0 else None
     axes = (
         ChartAxis(what, log=log, ticks=ticks, marks=marks),
-        ChartAxis("", log=_spans(every, _MANY_TIMES_OF_LINES), marks=_near_limits(every)),
+        ChartAxis("", log=spans, domain=domain, marks=limits),
     )
     head = ("gateway", what, *_HEAD)
     spec = charts.lines(rows, axes, band=log, ideal=ideal)
