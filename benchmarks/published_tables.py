@@ -18,7 +18,7 @@ from typing import Any, Final, get_args
 from benchmarks import machine
 from benchmarks.command import day, heading, options, write
 from natgauge.campaigns import journal
-from natgauge.campaigns.status import status
+from natgauge.campaigns.status import CampaignStatus, status
 from natgauge.errors import UsageError
 from natgauge.published import plans
 from natgauge.published.load import names, table
@@ -54,19 +54,14 @@ class Ran:
     broken: Mapping[str, int]
 
     @classmethod
-    def of(cls, folder: Path, size: plans.Size) -> Ran:
-        """Read a campaign.
-
-        Raises:
-            UsageError: its record or its journal is damaged, or of another version.
-        """
-        measurements = status(folder).measurements
+    def of(cls, campaign: CampaignStatus, size: plans.Size) -> Ran:
+        """Return a campaign with its time and its outcome."""
         return cls(
-            folder,
+            campaign.folder,
             size,
-            sum(sessions(folder)),
-            sum(bool(each.folder) for each in measurements),
-            Counter(each.broken for each in measurements if not each.folder),
+            sum(sessions(campaign.folder)),
+            sum(bool(each.folder) for each in campaign.measurements),
+            Counter(each.broken for each in campaign.measurements if not each.folder),
         )
 
     @property
@@ -78,25 +73,31 @@ class Ran:
 
 
 def sessions(folder: Path) -> Iterator[float]:
-    """Seconds of each session of a campaign."""
-    first = last = None
+    """Seconds of each session of a campaign, from its first event to its last one."""
+    times: list[list[float]] = []
     for entry in journal.entries(folder):
         if entry["event"] == "session":
-            if first is not None and last is not None:
-                yield last - first
-            first = entry["at"]
-        last = entry.get("at", last)
-    if first is not None and last is not None:
-        yield last - first
+            times.append([])
+        times[-1].append(entry["at"])
+    return (of_session[-1] - of_session[0] for of_session in times)
 
 
-def ran(name: str, folders: Sequence[Path]) -> Iterator[Ran]:
-    """Campaigns of one published table in the folders."""
+def ran(folders: Sequence[Path]) -> dict[str, list[Ran]]:
+    """Campaigns in the folders, by the names of the published tables; a table without one has an empty list.
+
+    Raises:
+        UsageError: a campaign cannot be read.
+    """
+    sizes = [(name, size) for name in names() for size in get_args(plans.Size)]
+    plan = {Path(plans.file_name(table(name), size=size)).stem: (name, size) for name, size in sizes}
+    found: dict[str, list[Ran]] = {name: [] for name in names()}
     for folder in folders:
         for campaign in sorted(path.parent for path in folder.glob(f"*/{CAMPAIGN}")):
-            for size in get_args(plans.Size):
-                if status(campaign).name == Path(plans.file_name(table(name), size=size)).stem:
-                    yield Ran.of(campaign, size)
+            measured = status(campaign)
+            if measured.name in plan:
+                name, size = plan[measured.name]
+                found[name].append(Ran.of(measured, size))
+    return found
 
 
 def rows(name: str, campaigns: Sequence[Ran]) -> Iterator[str]:
@@ -115,7 +116,7 @@ def page(folders: Sequence[Path], described: Mapping[str, Any]) -> str:
     Raises:
         UsageError: a campaign cannot be read.
     """
-    found = {name: list(ran(name, folders)) for name in names()}
+    found = ran(folders)
     lines = [*heading("Published tables, measured here", described), _INTRODUCTION, ""]
     lines += ["| Table | Plan | Time | Outcome |", "|---|---|--:|---|"]
     for name, campaigns in found.items():

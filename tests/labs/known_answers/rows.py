@@ -27,6 +27,7 @@ from tests.labs.known_answers.devices import (
     SlowToEmpty,
 )
 
+from natgauge import procedures
 from natgauge.bench.traffic import FIRST_SOURCE_PORT
 from natgauge.inputs.question import DeviceOptions
 from natgauge.inputs.types import SearchError
@@ -218,13 +219,6 @@ POLICE_SYNS = Ruled(
     placement="isolated",
     connections=OPENED,
 )
-#: Units of rates that are not frames/s.
-UNITS = {
-    "connection-rate": "connections/s",
-    "validated-connection-rate": "connections/s",
-    "transaction-rate": "transactions/s",
-    "resolution-rate": "queries/s",
-}
 FULL_RATE = 50_000.0
 ROUGH = SearchError(share=0.1)
 
@@ -236,7 +230,7 @@ def searched(name: str, metric: str, device: Device, truth: float, settings: Map
     seconds = OPENED / truth if device.connections == OPENED else TRIAL_SECONDS
     below = error.width(truth) + truth * DEVICE_STALL / seconds
     reason = f"below: error of the search ({error}), tokens wasted in 5 ms; above: a schedule kept to 0.1 %"
-    look = Look("", UNITS.get(metric, "frames/s"), value, truth, (below, truth * LAG_SHARE), reason)
+    look = Look("", procedures.get(metric.partition(",")[0]).unit, value, truth, (below, truth * LAG_SHARE), reason)
     return Row(name, device, metric, (look,), {"confirm": False, **settings, "error": error})
 
 
