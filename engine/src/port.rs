@@ -4,6 +4,8 @@
 use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{if_nametoindex, InterfaceFlags};
@@ -16,6 +18,10 @@ use crate::shared::{INITIATOR, RESPONDER, SIDES};
 
 /// The largest MTU with which a veth accepts a program for frames in one page (Linux 6.18); cards differ by a few octets.
 const ONE_PAGE_MTU: u32 = 3504;
+
+/// Longest wait for a link. Some drivers (igb, vmxnet3) take it down when a program is attached or detached, which is at
+/// the beginning and at the end of each trial; twisted pair links then negotiate their speed for up to four seconds.
+const LINK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Frames an interface counted as dropped.
 #[derive(Debug, Clone, Copy, Default)]
@@ -123,19 +129,7 @@ fn find(wanted: &PortRequest) -> Outcome<Port> {
 
 /// Refuse an interface that is down, no Ethernet, or has a too small MTU; returns its MAC address.
 fn check_interface(field: &str, wanted: &PortRequest) -> Outcome<Mac> {
-    let all = getifaddrs().map_err(|error| Failure::Host(format!("{field}: {}: {error}", wanted.interface)))?;
-    let link = all
-        .filter(|entry| entry.interface_name == wanted.interface)
-        .find_map(|entry| entry.address.as_ref()?.as_link_addr().map(|link| (entry.flags, link.addr())));
-    let Some((flags, Some(mac))) = link else {
-        return Err(Failure::field(field, wanted.interface, "is not an Ethernet interface"));
-    };
-    if !flags.contains(InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING) {
-        return Err(Failure::Unreachable(format!(
-            "{field}: {}: is down or has no carrier: ip link set {} up",
-            wanted.interface, wanted.interface
-        )));
-    }
+    let mac = await_link(field, wanted.interface)?;
     let mtu = neighbour::mtu(wanted.interface).unwrap_or(u32::MAX);
     if mtu + 14 < wanted.octets {
         return Err(Failure::Host(format!(
@@ -146,7 +140,45 @@ fn check_interface(field: &str, wanted: &PortRequest) -> Outcome<Mac> {
             wanted.octets - 14
         )));
     }
-    Ok(Mac(mac))
+    Ok(mac)
+}
+
+/// Wait until the links of both ports are up.
+pub fn await_links(ports: &[Port; SIDES]) -> Outcome<()> {
+    for port in ports {
+        let field = format!("{}.interface", port.name);
+        netns::within(port.netns.as_deref(), || await_link(&field, &port.interface))?;
+    }
+    Ok(())
+}
+
+/// Wait until the link of an interface of this namespace is up; returns the interface's MAC address.
+fn await_link(field: &str, interface: &str) -> Outcome<Mac> {
+    let until = Instant::now() + LINK_PATIENCE;
+    loop {
+        let (flags, mac) = link_of(field, interface)?;
+        if flags.contains(InterfaceFlags::IFF_UP | InterfaceFlags::IFF_LOWER_UP | InterfaceFlags::IFF_RUNNING) {
+            return Ok(mac);
+        }
+        if !flags.contains(InterfaceFlags::IFF_UP) || Instant::now() >= until {
+            return Err(Failure::Unreachable(format!(
+                "{field}: {interface}: is down or has no carrier: ip link set {interface} up"
+            )));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Flags and MAC address of an interface of this namespace.
+fn link_of(field: &str, interface: &str) -> Outcome<(InterfaceFlags, Mac)> {
+    let all = getifaddrs().map_err(|error| Failure::Host(format!("{field}: {interface}: {error}")))?;
+    let link = all
+        .filter(|entry| entry.interface_name == interface)
+        .find_map(|entry| entry.address.as_ref()?.as_link_addr().map(|link| (entry.flags, link.addr())));
+    match link {
+        Some((flags, Some(mac))) => Ok((flags, Mac(mac))),
+        _ => Err(Failure::field(field, interface, "is not an Ethernet interface")),
+    }
 }
 
 impl Port {
@@ -181,7 +213,7 @@ pub fn why_not_attached(interface: &str, mtu: Option<u32>) -> String {
         Some(mtu) if mtu > ONE_PAGE_MTU => {
             format!("frames of its MTU of {mtu} do not fit into one page: ip link set {interface} mtu 1500")
         }
-        _ => "is an XDP program on it?".into(),
+        _ => format!("is an XDP program on it? natgauge probe {interface} shows the kernel's reason"),
     }
 }
 
@@ -192,7 +224,7 @@ mod tests {
     #[test]
     fn the_reason_depends_on_the_mtu() {
         for plain in [None, Some(1500), Some(ONE_PAGE_MTU)] {
-            assert_eq!(why_not_attached("eth9", plain), "is an XDP program on it?");
+            assert!(why_not_attached("eth9", plain).starts_with("is an XDP program on it? natgauge probe eth9 "));
         }
         let reason = why_not_attached("eth9", Some(9000));
         assert_eq!(reason, "frames of its MTU of 9000 do not fit into one page: ip link set eth9 mtu 1500");

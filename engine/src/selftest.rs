@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome};
 use crate::host;
 use crate::neighbour;
 use crate::netns;
-use crate::port::Port;
+use crate::port::{await_links, Port};
 use crate::programs::Programs;
 use crate::sender;
 use crate::shared::SIDES;
@@ -24,6 +24,7 @@ const MOST_ANNOUNCED: u64 = 256;
 
 /// Send a frame to each port from each CPU, and check that each port receives from its gateway.
 pub fn run(programs: &Programs, ports: &[Port; SIDES], cpus: &[usize]) -> Outcome<()> {
+    await_links(ports)?;
     for (side, port) in ports.iter().enumerate() {
         for &cpu in cpus {
             check_sending(programs, side, port, cpu)?;

@@ -7,12 +7,16 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from threading import Timer
 from typing import Any
 
 import pytest
 from tests.labs.program import command_line
 
 from natgauge.labs.common.namespaces import PREFIX
+from natgauge.labs.netns.lab import NetnsLab
+from natgauge.tester.cable import untranslated_request
+from natgauge.trials import Phase1, phase1_of, run
 
 NAMESPACE = f"{PREFIX}probe-{os.getpid()}"
 
@@ -98,3 +102,27 @@ def test_a_port_without_xdp_or_without_a_link_is_not_usable(name: str, word: str
     status, (port,) = probed(name)
     assert status == 3
     assert word in obstacles(port)
+
+
+def test_a_trial_waits_for_a_link_that_comes_back() -> None:
+    """Some drivers take the link down and up when a program is attached or detached, thus between two trials."""
+    with NetnsLab("late-link", initiator_family="ipv4", responder_family="ipv4") as lab:
+        request = untranslated_request(
+            lab.initiator,
+            lab.responder,
+            family="ipv4",
+            frame_size=64,
+            connections=100,
+            phase1=Phase1(rate=10_000.0, grace_ms=50),
+            phase2=None,
+            sender_cpus=lab.sender_cpus,
+        )
+        (device,) = lab.devices
+        assert device.run("ip link set inside down").status == 0
+        later = Timer(0.5, device.run, ["ip link set inside up"])
+        later.start()
+        try:
+            result = run(request)
+        finally:
+            later.join()
+    assert phase1_of(result).offered_frames == 100

@@ -15,6 +15,7 @@ from tests.unit.made_ports import FULL, port_state
 from natgauge.cli import run
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities
+from natgauge.labs.common import locks
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.drivers import driver_facts
 from natgauge.labs.wire.media import Media
@@ -102,6 +103,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     """A machine with the port eth1, whose settings are not the best ones."""
     monkeypatch.setattr(port_probe, "read_port", port_state)
     monkeypatch.setattr(capabilities, "require", lambda *_: None)
+    monkeypatch.setattr(xdp, "refusal", lambda _: None)
+    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
     return Made(tmp_path)
 
 
@@ -129,6 +132,27 @@ def test_a_card_on_another_node_and_an_iommu_are_warnings(made: Made) -> None:
     what = {finding.word: finding.what for finding in report.findings if finding.state == "warning"}
     assert what["NUMA"].startswith("the card is on node 1, and core ")
     assert "DMA-FQ" in what["IOMMU"]
+
+
+def test_a_driver_that_refuses_programs_is_an_obstacle_with_the_kernels_reason(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = "virtio_net: Can't set XDP while host is implementing GRO_HW/CSUM, disable GRO_HW/CSUM first"
+    monkeypatch.setattr(xdp, "refusal", lambda _: reason)
+    monkeypatch.setattr(port_probe, "read_port", lambda name: port_state(name, media=driver("virtio_net")))
+    monkeypatch.setattr(port_probe, "_of_cable", lambda *_: pytest.fail("a frame was sent"))
+    for report in probe(["eth0", "eth1"], machine=made.machine):
+        (found,) = (finding for finding in report.findings if finding.state == "obstacle")
+        assert (found.word, report.usable) == ("XDP", False)
+        assert reason in found.what
+        assert (found.mend or "").startswith("start the guest with ctrl_guest_offloads=on")
+
+
+def test_nothing_is_attached_where_nothing_is_sent(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xdp, "refusal", lambda _: pytest.fail("a program was attached"))
+    probe(["eth1"], machine=made.machine, sends_frames=False)
+    monkeypatch.setattr(port_probe, "read_port", lambda name: port_state(name, is_up=False))
+    probe(["eth1"], machine=made.machine)
 
 
 def test_one_port_named_twice_is_refused() -> None:

@@ -283,6 +283,9 @@ def test_what_an_emulated_device_did_is_stamped_whatever_else_is_doubtful() -> N
     assert first.endswith("(functional, not performance)")
     assert any("functional: the device ran on an emulated machine" in line for line in others)
     assert found.document()["doubts"][0]["word"] == "functional"
+    tester = make(measured([100.0]), Parameters.grouped(place={"cpu": "QEMU TCG CPU version 2.5+"}))
+    assert tester.functional
+    assert "the tester ran on an emulated machine" in verdict(tester)
 
 
 @pytest.mark.parametrize(

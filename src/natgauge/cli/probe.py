@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.argument("other", required=False)
 @click.option("--frame-size", "frame_sizes", type=int, multiple=True, metavar="N", help="Planned frame size with FCS.")
 @click.option("--allow-addresses", is_flag=True, help="The ports may carry IP addresses.")
-@click.option("--no-frames", is_flag=True, help="Send nothing between two ports.")
+@click.option("--no-frames", is_flag=True, help="Attach no program and send nothing.")
 @click.option("-v", "--verbose", is_flag=True, help="Print also the checks that passed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
@@ -41,7 +41,8 @@ def command(
 ) -> None:
     """Print whether PORT (and OTHER) can carry the tester, then a line for each problem, with its remedy.
 
-    Settings are only read. Two ports get 1000 frames each way, which must arrive if a cable joins them.
+    Settings are only read. Each port gets an XDP program for a moment, and two ports 1000 frames each way, which must
+    arrive if a cable joins them.
     """
     from natgauge.tables import aligned
     from natgauge.tester.port_probe import FRAME_SIZES, probe

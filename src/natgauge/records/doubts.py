@@ -24,6 +24,8 @@ from natgauge.words import TESTER
 WIDE: Final = 0.05
 #: What is stamped on results of an emulated device.
 FUNCTIONAL: Final = "functional, not performance"
+#: Part of the name that QEMU gives to processors that it emulates (TCG).
+_EMULATOR: Final = "QEMU TCG"
 #: Notes that can occur many times: one doubt summarizes all of them.
 _SUMMED: Final[frozenset[NoteWord]] = frozenset({"contradictions"})
 #: Largest share of excused trials among the deciding trials; above it, the remaining trials decide nothing.
@@ -94,6 +96,8 @@ def _functional(parameters: Parameters) -> Iterator[Note]:
     if parameters.get("emulated"):
         text = "the device ran on an emulated machine, which shows that it works, not how fast it is"
         yield Note("functional", text)
+    elif _EMULATOR in str(parameters.get("cpu")):
+        yield Note("functional", "the tester ran on an emulated machine, which shows that it works, not any speed")
 
 
 def _mixed(parameters: Parameters) -> Iterator[Note]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.inputs.types import format_cores, parse_cores
 from natgauge.labs.contract import Port
+from natgauge.labs.wire import xdp
 from natgauge.labs.wire.lab import port_lock
 from natgauge.labs.wire.port_state import PortFinding, PortState, findings, read_port
 from natgauge.tester.cable import untranslated_request
@@ -56,14 +57,14 @@ def probe(
 ) -> tuple[PortReport, ...]:
     """Examine one or two ports of the calling thread's namespace; settings are read, not changed.
 
-    Two ports without obstacles get 1000 frames each way, which also attaches the tester's programs for a moment.
+    A port without obstacles gets an XDP program for a moment. Two such ports then get 1000 frames each way.
 
     Args:
         names: interfaces, one or two.
         frame_sizes: frame sizes of the planned measurement, in octets with FCS.
         allow_addresses: whether the ports may carry IP addresses.
         machine: machine with the ports; None = this one.
-        sends_frames: whether frames are sent from port to port.
+        sends_frames: whether programs are attached, and frames are sent from port to port.
 
     Raises:
         UsageError: an interface does not exist, or is named twice.
@@ -82,6 +83,10 @@ def probe(
         ]
         for state in states
     ]
+    if sends_frames:
+        for state, each in zip(states, found, strict=True):
+            if not _obstacles(each):
+                each.extend(_of_attaching(state))
     if sends_frames and len(states) == 2 and not any(_obstacles(each) for each in found):
         across = _of_cable(states[0], states[1])
         for each in found:
@@ -131,6 +136,19 @@ def _of_settings(state: PortState, machine: TunedMachine) -> Iterator[PortFindin
         yield PortFinding("tuning", "warning", what, f"natgauge host tune --ports {state.name}")
 
 
+def _of_attaching(state: PortState) -> list[PortFinding]:
+    """Return the obstacle if the driver refuses an XDP program, as the kernel gives the reason."""
+    try:
+        with _locked(state):
+            reason = xdp.refusal(state.name)
+    except (NatgaugeError, OSError) as error:
+        reason = str(error)
+    if reason is None:
+        return []
+    mend = (state.driver and state.driver.if_refused) or None
+    return [PortFinding("XDP", "obstacle", f"its driver accepts no XDP program now ({reason})", mend)]
+
+
 def _of_cable(first: PortState, second: PortState) -> PortFinding:
     """Send frames both ways with the tester itself: its programs are attached, frames redirected and received."""
     ports = [Port(one.name, None, other.mac, None) for one, other in ((first, second), (second, first))]
@@ -149,11 +167,7 @@ def _of_cable(first: PortState, second: PortState) -> PortFinding:
         sender_cpus=usable_cpus()[:1],
     )
     try:
-        with ExitStack() as locks:
-            for state in (first, second):
-                lock = port_lock(state.name, None)
-                lock.take()
-                locks.callback(lock.release)
+        with _locked(first, second):
             result = run(request, seconds=_SECONDS)
     except NatgaugeError as error:
         return PortFinding("cable", "obstacle", f"the tester does not start on these ports: {error}")
@@ -168,6 +182,21 @@ def _of_cable(first: PortState, second: PortState) -> PortFinding:
         what = f"no frame arrived ({ways}): there is no cable between these ports, or something that does not pass them"
         return PortFinding("cable", "warning", what)
     return PortFinding("cable", "obstacle", f"frames were lost on the cable: {ways}")
+
+
+@contextmanager
+def _locked(*states: PortState) -> Iterator[None]:
+    """Use ports as their only user.
+
+    Raises:
+        HostError: another process uses one.
+    """
+    with ExitStack() as locks:
+        for state in states:
+            lock = port_lock(state.name, None)
+            lock.take()
+            locks.callback(lock.release)
+        yield
 
 
 def _arrived(counts: StreamCounts | None) -> str:

@@ -11,7 +11,7 @@ mount -t tmpfs -o mode=755 tmpfs /run
 mount -t tmpfs tmpfs /tmp
 mkdir -p /run/netns /run/sshd
 exec </dev/null >/dev/console 2>&1
-for module in crc32c_generic virtio_pci virtio_rng virtio_net; do modprobe $module; done
+for module in crc32c_generic virtio_pci virtio_rng virtio_net tun; do modprobe $module; done
 ip link set lo up
 ip link set eth2 up
 ip addr add 10.0.2.15/24 dev eth2

@@ -20,6 +20,7 @@ class DriverFacts(BaseModel):
         most_mtu: largest MTU with an XDP program, in octets; None = not known.
         own_queue: whether a core sends through the transmit queue of its own number, and cannot send without one.
         note: what else must be known; empty = nothing.
+        if_refused: action where it refuses an XDP program; empty = none is known.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -29,6 +30,7 @@ class DriverFacts(BaseModel):
     most_mtu: int | None = None
     own_queue: bool = False
     note: str = ""
+    if_refused: str = ""
 
 
 def driver_facts(name: str) -> DriverFacts | None:
