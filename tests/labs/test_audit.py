@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.absent import absent
 from tests.labs.external import external_nat
+from tests.labs.far import SSHD, TIMEOUT, far_machine, unchanged
 from tests.labs.nat44 import variant, with_rules
 
 import natgauge
@@ -18,6 +20,7 @@ from natgauge.audits.audit import Audited
 from natgauge.audits.kit import examiner
 from natgauge.audits.kit.flows import Transport
 from natgauge.audits.kit.timers import TIMERS
+from natgauge.audits.request import LONG_WAIT_SECONDS
 from natgauge.audits.requirements import requirements
 from natgauge.audits.requirements.leaks import REQUIREMENTS as LEAKS
 from natgauge.audits.requirements.out_of_sight import REQUIREMENTS as OUT_OF_SIGHT
@@ -150,8 +153,11 @@ def test_a_gateway_that_answers_a_syn_itself_is_named(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.slow("time-outs of ten seconds, which must pass; the wait ends by itself")
-def test_time_outs_that_were_set_are_measured(tmp_path: Path) -> None:
-    done = audited("nftables-nat44", tmp_path, timeouts=10, wait=330.0)
+def test_time_outs_that_were_set_are_measured_without_the_long_wait_that_is_allowed(tmp_path: Path) -> None:
+    done = audited("nftables-nat44", tmp_path, timeouts=10, long=True)
+    assert done.record.wait_seconds == LONG_WAIT_SECONDS
+    found = verdicts(done)
+    assert found["RFC5382-REQ-5-established", "tcp"] == found["RFC4787-REQ-5", "udp"] == "fails"
     assert done.record.seconds < 120.0
     refreshed = {kind.name for kind in TIMERS if kind.refresh is not None}
     for name, (alive, dead) in done.record.timeouts.items():
@@ -175,6 +181,23 @@ def test_a_gateway_on_a_wire_is_audited_with_the_addresses_that_were_named(tmp_p
     assert "needs 2 addresses on the initiator's side, the audit has 1; give more with --source-addresses" in reason
     assert found.record.classes["udp"].mapping == "address and port-dependent"
     assert found.record.device is None
+
+
+@TIMEOUT
+@pytest.mark.skipif(absent(SSHD), reason="openssh-server is not installed: make test installs it")
+@pytest.mark.slow("takes another machine over ssh, which another test may keep for minutes")
+@pytest.mark.usefixtures("impatient")
+def test_a_gateway_on_another_machine_is_audited_with_several_addresses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = [one for one in requirements() if one.key in ("RFC4787-REQ-9", "RFC4787-REQ-12a", "RFC4787-REQ-13")]
+    monkeypatch.setattr(audit, "requirements", lambda: few)
+    with far_machine("auditfar", tmp_path / "far") as machine, unchanged(machine):
+        done = audited("nftables-nat44", tmp_path, **machine.chosen, lab_name="sshlab")
+    assert done.record.classes["udp"].ports == "overloading"
+    assert done.record.device is not None
+    # Two inside hosts, two outside hosts, and another MTU of the gateway's interface over there.
+    assert [one.verdict for one in done.record.requirements] == ["fails", "meets", "meets"]
 
 
 @pytest.mark.usefixtures("impatient")

@@ -106,6 +106,15 @@ def test_flows_are_spread_over_all_processors_of_a_guest() -> None:
     assert left() == []
 
 
+def test_a_gateway_in_a_guest_is_audited(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"lab": "vm", "lab_name": "vmtest", "wait": 0.0, "mappings": 512}
+    done = natgauge.audit("jool-nat64", results=tmp_path, **asked)
+    verdicts = {(one.key, one.transport): one.verdict for one in done.record.requirements}
+    assert done.record.classes["udp"].mapping == "endpoint-independent"
+    assert verdicts["RFC6146-3.4-checksum", "udp"] == verdicts["RFC4787-REQ-9", "udp"] == "meets"
+    assert left() == []
+
+
 @pytest.mark.parametrize(
     "gateway",
     [

@@ -50,7 +50,7 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         Behaviour(hairpinning="internal source"),
         {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"},
     ),
-    "arbitrary pooling": (Behaviour(addresses=4, paired=False), {"RFC4787-REQ-2", "RFC6888-REQ-2"}),
+    "arbitrary pooling": (Behaviour(addresses=4, paired=False), {"RFC4787-REQ-2", "RFC6888-REQ-2", "RFC7857-4-paired"}),
     "pooling by transport": (Behaviour(addresses=4, paired_by_transport=True), {"RFC6888-REQ-2"}),
     "UDP 30 s": (Behaviour(udp_seconds=30.0), {"RFC4787-REQ-5", "RFC4787-REQ-5c"}),
     "UDP 180 s": (Behaviour(udp_seconds=180.0), {"RFC4787-REQ-5c"}),

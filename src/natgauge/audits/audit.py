@@ -35,7 +35,7 @@ from natgauge.words import Side
 
 #: Exit status of an audit whose gateway fails a requirement of `fail_on`.
 FAILED: Final = 12
-#: Addresses of the tester on each side where the lab's networks are natgauge's own.
+#: Addresses of the tester on each side where natgauge made the links' addresses.
 _HOSTS: Final = 3
 #: Mappings for which the gateway must have room; some requirements open as many as there is room for.
 _MAPPINGS: Final = 8192
@@ -192,7 +192,7 @@ def _set_mtu(device: Device, mtu: str) -> None:
 def _sides(bench: Bench) -> dict[Side, AuditSide]:
     """Return the tester's addresses on both sides.
 
-    In a lab of natgauge's own, the tester may use any address of its links; elsewhere those that the user named.
+    Where natgauge made the links' addresses, the tester may use any of them; on a wire, those that the user named.
     """
     traffic, chosen, ground = bench.traffic, bench.cell.traffic, bench.lab.ground
     sides: tuple[tuple[Side, Addresses, str | None, Link, Port], ...] = (
@@ -201,7 +201,7 @@ def _sides(bench: Bench) -> dict[Side, AuditSide]:
     )
     made: dict[Side, AuditSide] = {}
     for side, addresses, text, link, port in sides:
-        number = _HOSTS if text is None and bench.lab.virtual else min(addresses.count, _HOSTS)
+        number = _HOSTS if text is None and bench.lab.devices else min(addresses.count, _HOSTS)
         if side == "initiator":
             number = min(number, bench.recipe.limits.source_addresses or number)
         hosts = (addresses.first + index for index in range(number))

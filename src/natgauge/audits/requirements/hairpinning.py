@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hairpinning: RFC 4787 section 6, RFC 5382 section 7.2, RFC 5508 section 4.3."""
+"""Hairpinning: RFC 4787 section 6, RFC 5382 section 7.2, RFC 5508 section 4.3 (see RFC 7857 section 12)."""
 
 from __future__ import annotations
 

@@ -18,11 +18,14 @@ _TABLE: Final[tuple[tuple[int, str, Level, str, str], ...]] = (
     (6888, "REQ-11c", "SHOULD", "the operator is notified of lacking room", "needs the gateway's management interface"),
     (6888, "REQ-12", "SHOULD", "destinations are not logged", "needs the gateway's log"),
     (6888, "REQ-13", "SHOULD", "ports are used as far as possible", "needs every port of all outside addresses in use"),
-    (7857, "2.1-separate", "SHOULD", "opening and closing have time-outs of their own", "needs two settings"),
     (7857, "7", "SHOULD", "refused frames from outside refresh no mapping", "needs a policy that refuses sessions"),
     (7857, "8", "SHOULD", "hosts can ask for ports of the same parity", "the audit does not speak PCP"),
 )  # fmt: skip
-REQUIREMENTS: Final = tuple(
-    Requirement(rfc, name, level, text, ("udp",), unseen(reason), CGN if rfc == 6888 else EVERY_PROFILE)
-    for rfc, name, level, text, reason in _TABLE
+_SEPARATE: Final = "opening and closing have time-outs of their own"
+REQUIREMENTS: Final = (
+    *(
+        Requirement(rfc, name, level, text, ("udp",), unseen(reason), CGN if rfc == 6888 else EVERY_PROFILE)
+        for rfc, name, level, text, reason in _TABLE
+    ),
+    Requirement(7857, "2.1-separate", "SHOULD", _SEPARATE, ("tcp",), unseen("needs two settings")),
 )

@@ -26,15 +26,20 @@ def _addresses(examiner: Examiner, transport: Transport) -> dict[str, set[str]]:
     }
 
 
-def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    """Compare the outside addresses of each host, which must be one for UDP and TCP together."""
+def _examine(examiner: Examiner, transport: Transport, *others: Transport) -> RequirementFinding:
+    """Compare the outside addresses of each host, which must be one for all of these transports together."""
     seen = examiner.once(_addresses, transport)
-    if transport == "tcp":
-        seen = {host: outside | examiner.once(_addresses, "udp")[host] for host, outside in seen.items()}
+    for other in others:
+        seen = {host: outside | examiner.once(_addresses, other)[host] for host, outside in seen.items()}
     if len(set().union(*seen.values())) == 1:
         raise NotApplicableError("all flows of all inside hosts had one outside address")
     words = "; ".join(f"{host} had {', '.join(sorted(outside))}" for host, outside in seen.items())
     return judged(all(len(outside) == 1 for outside in seen.values()), f"{_FLOWS} flows each: {words}")
+
+
+def _examine_all(examiner: Examiner, transport: Transport) -> RequirementFinding:
+    """Require one address of a host for UDP and TCP together."""
+    return _examine(examiner, "udp") if transport == "udp" else _examine(examiner, "udp", "tcp")
 
 
 def _examine_full(examiner: Examiner, transport: Transport) -> RequirementFinding:
@@ -49,16 +54,10 @@ def _examine_full(examiner: Examiner, transport: Transport) -> RequirementFindin
 
 
 _TEXT: Final = "all flows of an inside host have one outside address"
+_FULL: Final = "a host whose address has no port left gets no second address"
 REQUIREMENTS: Final = (
     Requirement(4787, "REQ-2", "SHOULD", _TEXT, ("udp",), _examine),
-    Requirement(6888, "REQ-2", "MUST", _TEXT, ("udp", "tcp"), _examine, CGN),
-    Requirement(
-        7857,
-        "4",
-        "SHOULD",
-        "a host whose address has no port left gets no second address",
-        ("udp",),
-        _examine_full,
-        strain=2,
-    ),
+    Requirement(6888, "REQ-2", "MUST", _TEXT, ("udp", "tcp"), _examine_all, CGN),
+    Requirement(7857, "4", "SHOULD", _FULL, ("udp",), _examine_full, strain=2),
+    Requirement(7857, "4-paired", "SHOULD", _TEXT, ("tcp",), _examine),
 )
