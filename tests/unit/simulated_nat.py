@@ -75,6 +75,7 @@ class Behaviour:
     error_source_filtered: bool = False
     error_checksum_verified: bool = True
     quoted_header_verified: bool = True
+    extensions_pass: bool = True
     errors_from_inside: bool = True
     hairpins_errors: bool = True
     icmp_kills: bool = False
@@ -412,6 +413,8 @@ class SimulatedNat:
         if inner is None or (self.behaviour.error_checksum_verified and not is_right(packet)):
             return
         head = 20 + len(inner.options)
+        if not self.behaviour.extensions_pass and len(error.quoted) > int.from_bytes(error.quoted[2:4], "big"):
+            return
         if self.behaviour.quoted_header_verified and checksum(error.quoted[:head]):
             return
         source, remote = source_of(inner), destination_of(inner)

@@ -110,6 +110,7 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "ICMP errors of the remote host only": (Behaviour(error_source_filtered=True), {"RFC4787-REQ-12a"}),
     "checksums of ICMP errors unchecked": (Behaviour(error_checksum_verified=False), {"RFC5508-REQ-3"}),
     "quoted headers unchecked": (Behaviour(quoted_header_verified=False), {"RFC5508-REQ-3a"}),
+    "ICMP extensions dropped": (Behaviour(extensions_pass=False), {"RFC5508-REQ-3d"}),
     "no ICMP errors of the inside": (Behaviour(errors_from_inside=False), {"RFC5508-REQ-5", "RFC5508-REQ-7"}),
     "no hairpinned ICMP errors": (Behaviour(hairpins_errors=False), {"RFC5508-REQ-7"}),
     "no error for packets that are too big": (Behaviour(frag_needed=False), {"RFC4787-REQ-13"}),
@@ -278,3 +279,12 @@ def test_without_a_second_address_the_reason_is_said() -> None:
     without = {one.requirement.key: one.finding.measured for one in found if one.finding.verdict == "not seen"}
     assert "needs 2 addresses on the initiator's side" in without["RFC4787-REQ-9"]
     assert "needs 2 addresses on the responder's side" in without["RFC4787-REQ-8"]
+
+
+def test_a_kept_port_shows_neither_mapping_nor_parity_without_a_second_inside_address() -> None:
+    wanted = [one for one in requirements() if one.key in ("RFC4787-REQ-1", "RFC4787-REQ-4")]
+    alone = list(examine(examiner_of(Behaviour(ports="preserving"), inside_hosts=1), wanted))
+    assert {one.finding.verdict for one in alone} == {"not seen"}
+    assert all("needs 2 addresses on the initiator's side" in one.finding.measured for one in alone)
+    chosen = examine(examiner_of(Behaviour(ports="random"), inside_hosts=1), wanted[:1])
+    assert [one.finding.verdict for one in chosen] == ["meets"]

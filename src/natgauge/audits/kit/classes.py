@@ -72,7 +72,11 @@ def mapping(examiner: Examiner, transport: Transport) -> MappingSeen:
         for remote in remotes[1:]:
             examiner.open(transport, neighbour, remote, "I2, on the same port,")
     flows += [examiner.open(transport, own, remote, "I1") for remote in remotes[1:]]
-    return MappingSeen(_dependence(flows), alone, tuple((flow.remote, flow.mapped) for flow in flows))
+    kind = _dependence(flows)
+    if kind == "endpoint-independent" and flows[0].mapped.port == own.port:
+        # The port was kept, which shows nothing without the second host.
+        examiner.host(1)
+    return MappingSeen(kind, alone, tuple((flow.remote, flow.mapped) for flow in flows))
 
 
 def _dependence(flows: Sequence[Flow]) -> Dependence:

@@ -11,12 +11,17 @@ from typing import Final
 from natgauge.audits.kit.errors import error_down
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Transport
-from natgauge.audits.kit.packets import ErrorMessage, Packet, make_packet, read_segment
+from natgauge.audits.kit.packets import ErrorMessage, Packet, checksum, make_packet, read_segment
 from natgauge.audits.kit.requirement import Level, Requirement, RequirementFinding, judged
 from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
 
 #: Two options of IPv4 that do nothing, and the end of the list.
 _OPTIONS: Final = b"\x01\x01\x00\x00"
+#: Length to which the quoted packet is padded before extensions (RFC 4884 section 4.6).
+_QUOTED_OCTETS: Final = 128
+#: An extension structure with one object, an MPLS label (RFC 4884 section 7, RFC 4950), and its checksum.
+_OBJECT: Final = b"\x00\x08\x01\x01\x00\x01\x01\x40"
+_EXTENSIONS: Final = b"\x20\x00" + checksum(b"\x20\x00\x00\x00" + _OBJECT).to_bytes(2, "big") + _OBJECT
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ def _examine(change: _Change, examiner: Examiner, transport: Transport) -> Requi
     if seen is None:
         return judged(not change.must_pass, f"an error{words} was dropped")
     # Options move the ports in the quoted packet.
-    met = change.must_pass and (seen.source == flow.inside or not change.ipv4)
+    met = change.must_pass and (seen.source == flow.inside or change is not _PASSED_OVER)
     return judged(met, f"an error{words} was delivered, with the quoted source {seen.source}")
 
 
@@ -56,26 +61,39 @@ def _breaks(place: int) -> Callable[[Packet], Packet]:
     return lambda packet: replace(packet, payload=_broken(packet.payload, place))
 
 
-def _quoted_header(packet: Packet) -> Packet:
-    """Break the checksum of the quoted IPv4 header; the error's own checksum is right."""
-    error = read_segment(packet)
-    if not isinstance(error, ErrorMessage):
-        return packet
-    return make_packet(packet.source, packet.destination, replace(error, quoted=_broken(error.quoted, 10)))
+def _alters(change: Callable[[bytes], bytes], rest: int = 0) -> Callable[[Packet], Packet]:
+    """Return a change of what an error quotes; the error's own checksum is right."""
+
+    def altered(packet: Packet) -> Packet:
+        error = read_segment(packet)
+        if not isinstance(error, ErrorMessage):
+            return packet
+        return make_packet(packet.source, packet.destination, replace(error, rest=rest, quoted=change(error.quoted)))
+
+    return altered
 
 
 _CHECKSUM: Final = _Change("with a wrong checksum", sent=_breaks(2))
-_HEADER: Final = _Change("that quotes an IP header with a wrong checksum", sent=_quoted_header, ipv4=True)
+_HEADER: Final = _Change(
+    "that quotes an IP header with a wrong checksum", sent=_alters(lambda quoted: _broken(quoted, 10)), ipv4=True
+)
 _PASSED_OVER: Final = _Change(
     "that quotes IP options", quoted=lambda packet: replace(packet, options=_OPTIONS), must_pass=True, ipv4=True
 )
 _SEGMENT: Final = _Change("that quotes a wrong UDP checksum", quoted=_breaks(6), must_pass=True)
+_EXTENDED: Final = _Change(
+    "with ICMP extensions",
+    sent=_alters(lambda quoted: quoted.ljust(_QUOTED_OCTETS, b"\0") + _EXTENSIONS, (_QUOTED_OCTETS // 4) << 16),
+    must_pass=True,
+    ipv4=True,
+)
 #: Name in RFC 5508, level, text, change.
 _TABLE: Final[tuple[tuple[str, Level, str, _Change], ...]] = (
     ("REQ-3", "SHOULD", "errors with a wrong checksum are dropped", _CHECKSUM),
     ("REQ-3a", "SHOULD", "errors that quote a wrong IP checksum are dropped", _HEADER),
     ("REQ-3b", "MUST", "IP options of the quoted packet are passed over", _PASSED_OVER),
     ("REQ-3c", "SHOULD", "the checksum of the quoted segment is not verified", _SEGMENT),
+    ("REQ-3d", "MUST", "padding and ICMP extensions are no part of the quoted segment", _EXTENDED),
 )
 REQUIREMENTS: Final = tuple(
     Requirement(5508, name, level, text, ("udp",), partial(_examine, change)) for name, level, text, change in _TABLE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements that no frame of an audit shows, with the reason: RFC 4787, RFC 6888 and RFC 7857."""
+"""Requirements that no frame of an audit shows, with the reason: RFC 4787, RFC 5508, RFC 6888 and RFC 7857."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from natgauge.audits.kit.requirement import CGN, EVERY_PROFILE, Level, Requireme
 #: RFC, name, level, text, reason.
 _TABLE: Final[tuple[tuple[int, str, Level, str, str], ...]] = (
     (4787, "REQ-7", "MUST", "inside and outside may have the same addresses", "needs a network with such addresses"),
+    (4787, "REQ-10a", "SHOULD", "each application level gateway can be turned off", "needs a setting of the gateway"),
+    (5508, "REQ-9", "MAY", "ICMP errors towards an interface can be turned off", "needs a setting of the gateway"),
+    (5508, "REQ-11", "MAY", "other ICMP messages are dropped or handled", "both are permitted"),
     (6888, "REQ-1", "MUST", "each transport fulfils its own RFC", "see RFC 4787, RFC 5382 and RFC 5508"),
     (6888, "REQ-3", "SHOULD", "outside addresses of any number, with gaps", "needs a gateway with such addresses"),
     (6888, "REQ-6", "MUST", "translation can be turned off for destinations", "needs a setting of the gateway"),

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from natgauge.audits.kit.classes import are_contiguous, ports, steps
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Endpoint, Transport
-from natgauge.audits.kit.requirement import CGN, NAT64, Requirement, RequirementFinding, judged, meets
+from natgauge.audits.kit.requirement import CGN, NAT64, Requirement, RequirementFinding, fails, judged, meets
 from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
 
 _WELL_KNOWN: Final = 1024
@@ -29,6 +30,10 @@ def _examine_range(examiner: Examiner, transport: Transport) -> RequirementFindi
     return judged(met, ", ".join(f"{inside} became {outside}" for inside, outside in pairs))
 
 
+def _free(examiner: Examiner, transport: Transport) -> Sequence[tuple[int, int]]:
+    return examiner.once(ports, transport).pairs
+
+
 def _taken(examiner: Examiner, transport: Transport) -> list[tuple[int, int]]:
     """Return inside and outside ports of flows whose inside port another host uses towards the same remote endpoint."""
     remote, pairs = examiner.remote(), list[tuple[int, int]]()
@@ -41,13 +46,14 @@ def _taken(examiner: Examiner, transport: Transport) -> list[tuple[int, int]]:
 
 def _examine_parity(examiner: Examiner, transport: Transport) -> RequirementFinding:
     """Look at ports that are free, and at ports that another inside host uses."""
-    free = examiner.once(ports, transport).pairs
-    taken = examiner.once(_taken, transport) if len(examiner.hosts("initiator")) > 1 else []
-    kept, kept_taken = (sum(inside % 2 == outside % 2 for inside, outside in pairs) for pairs in (free, taken))
-    words = f"{kept} of {len(free)} flows kept the parity of their port"
-    if taken:
-        words += f", and {kept_taken} of {len(taken)} while another host used the same port"
-    return judged(kept == len(free) and kept_taken == len(taken), words)
+    words = list[str]()
+    for function, when in ((_free, ""), (_taken, " while another host used the same port")):
+        pairs = examiner.once(function, transport)
+        kept = sum(inside % 2 == outside % 2 for inside, outside in pairs)
+        words.append(f"{kept} of {len(pairs)} flows kept the parity of their port{when}")
+        if kept < len(pairs):
+            return fails("; ".join(words))
+    return meets("; ".join(words))
 
 
 def _examine_guessing(examiner: Examiner, transport: Transport) -> RequirementFinding:
