@@ -199,33 +199,30 @@ class Examiner:
             remote: outside endpoint.
             name: name of the inside host in the sentences; empty = the frames are no evidence.
         """
-        first = self.mark
-        for _ in range(TRIES):
-            tag, since = self.tag(), self.mark
-            sentence = f"{name} sends from {inside} to {remote}" if name else ""
-            self.up(inside, remote.written, opening(transport, inside, remote.written, tag), sentence)
+        first, tags = self.mark, list[bytes]()
+
+        def send(tag: bytes) -> None:
+            tags.append(tag)
+            words = f"{name} sends from {inside} to {remote}" if name else ""
+            self.up(inside, remote.written, opening(transport, inside, remote.written, tag), words)
+
+        def wanted(packet: Packet, tag: bytes) -> bool:
             # A gateway may change sequence numbers, so the endpoint decides about TCP.
-            arrival = self.network.wait(
-                "responder",
-                lambda packet: (
-                    _at(packet, remote.own) and _flags(packet) == SYN
-                    if transport == "tcp"
-                    else packet.destination == remote.own.address and carries(packet, transport, tag)  # noqa: B023
-                ),
-                PATIENCE_SECONDS,
-                since=since,
+            if transport == "tcp":
+                return _at(packet, remote.own) and _flags(packet) == SYN
+            return packet.destination == remote.own.address and carries(packet, transport, tag)
+
+        arrival = self.delivered(send, "responder", wanted, "", may_drop=False)
+        mapped = None if arrival is None else source_of(arrival.packet)
+        if arrival is None or mapped is None:
+            raise NotSeenError(
+                f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside"
+                f"{self._answer_to(inside, first)}"
             )
-            mapped = None if arrival is None else source_of(arrival.packet)
-            if arrival is None or mapped is None:
-                continue
-            if name:
-                self.network.explain(arrival.number, f"the gateway sends it from {mapped} to {remote}")
-            up = SequenceNumber(int.from_bytes(tag[-4:], "big") + 1, number_after_syn(arrival.packet))
-            return Flow(transport, inside, remote, mapped, up)
-        raise NotSeenError(
-            f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside"
-            f"{self._answer_to(inside, first)}"
-        )
+        if name:
+            self.network.explain(arrival.number, f"the gateway sends it from {mapped} to {remote}")
+        up = SequenceNumber(int.from_bytes(tags[-1][-4:], "big") + 1, number_after_syn(arrival.packet))
+        return Flow(transport, inside, remote, mapped, up)
 
     def _answer_to(self, inside: Endpoint, since: int) -> str:
         """Return what came back to an inside endpoint instead, as the end of a sentence."""
@@ -271,21 +268,16 @@ class Examiner:
             back: 1 = its sequence number was used already, by a SYN without ACK.
         """
         end = flow.remote.own if up else flow.inside
-        for _ in range(TRIES):
-            since = self.mark
-            self.send(flow, numbered(flow, flags, up=up, back=back), up=up, name=name)
-            arrival = self.network.wait(
-                "responder" if up else "initiator",
-                lambda packet: _at(packet, end) and _flags(packet) == flags,
-                PATIENCE_SECONDS,
-                since=since,
-                sentence="the gateway delivers it" * bool(name),
-            )
-            if arrival is not None:
-                if flags & (SYN | FIN) and not back:
-                    flow.numbers(up=up)[0].advance(1)
-                return arrival
-        return None
+        arrival = self.delivered(
+            lambda _: self.send(flow, numbered(flow, flags, up=up, back=back), up=up, name=name),
+            "responder" if up else "initiator",
+            lambda packet, _: _at(packet, end) and _flags(packet) == flags,
+            "the gateway delivers it" * bool(name),
+            may_drop=False,
+        )
+        if arrival is not None and flags & (SYN | FIN) and not back:
+            flow.numbers(up=up)[0].advance(1)
+        return arrival
 
     def send(self, flow: Flow, segment: Segment, *, up: bool, name: str = "") -> None:
         """Send a segment from one end of a flow to the other; without a name, its frame is no evidence."""
@@ -309,20 +301,16 @@ class Examiner:
 
     def passes(self, flow: Flow, *, up: bool, name: str = "") -> bool:
         """Whether a segment over an open flow arrives at its end; it is sent up to three times."""
-        for _ in range(TRIES):
-            tag, since = self.tag(), self.mark
-            self.send(flow, along(flow, tag, up=up), up=up, name="data" * bool(name))
-            arrival = self.network.wait(
-                "responder" if up else "initiator",
-                lambda packet: carries(packet, flow.transport, tag),  # noqa: B023 - called in this turn
-                PATIENCE_SECONDS,
-                since=since,
-            )
-            if arrival is not None:
-                if name:
-                    self.network.explain(arrival.number, f"the gateway delivers it, from {source_of(arrival.packet)}")
-                return True
-        return False
+        arrival = self.delivered(
+            lambda tag: self.send(flow, along(flow, tag, up=up), up=up, name="data" * bool(name)),
+            "responder" if up else "initiator",
+            lambda packet, tag: carries(packet, flow.transport, tag),
+            "",
+            may_drop=False,
+        )
+        if arrival is not None and name:
+            self.network.explain(arrival.number, f"the gateway delivers it, from {source_of(arrival.packet)}")
+        return arrival is not None
 
     # What may be dropped
 
@@ -331,26 +319,30 @@ class Examiner:
         send: Callable[[bytes], object],
         side: Side,
         wanted: Callable[[Packet, bytes], bool],
-        sentence: str = "",
+        sentence: str = "the gateway delivers it",
+        *,
+        may_drop: bool = True,
     ) -> Arrival | None:
-        """Return the arrival of a frame that the gateway may drop; None = it was dropped twice.
-
-        Control frames follow it, so that a host that stalls is not taken for a gateway that drops.
+        """Return the arrival of a frame, which is sent again if it does not arrive; None = no try arrived.
 
         Args:
             send: sends the frame with this tag.
             side: port at which it may arrive.
             wanted: whether a packet is the one with the tag.
             sentence: what the arrival is.
+            may_drop: whether the gateway may drop the frame. Then control frames follow it, so that a host that stalls
+                is not taken for a gateway that drops.
         """
-        for _ in range(2):
+        for _ in range(2 if may_drop else TRIES):
             tag, since = self.tag(), self.mark
             send(tag)
-            self.control()
+            if may_drop:
+                self.control()
+            seconds = SETTLE_SECONDS if may_drop else PATIENCE_SECONDS
             arrival = self.network.wait(
                 side,
                 lambda packet: wanted(packet, tag),  # noqa: B023 - called in this turn
-                SETTLE_SECONDS,
+                seconds,
                 since=since,
                 sentence=sentence,
             )
@@ -370,17 +362,14 @@ class Examiner:
 
     def enters(self, transport: Transport, source: Endpoint, target: Endpoint, inside: Endpoint, name: str) -> bool:
         """Whether a frame from an outside endpoint to an endpoint of the gateway reaches the inside endpoint."""
-
-        def send(tag: bytes) -> None:
-            self.down(source, target, entering(transport, source, target, tag), f"{name} ({source}) sends to {target}")
-
-        arrived = self.delivered(
-            send,
+        words = f"{name} ({source}) sends to {target}"
+        arrival = self.delivered(
+            lambda tag: self.down(source, target, entering(transport, source, target, tag), words),
             "initiator",
             lambda packet, tag: _at(packet, inside) and carries(packet, transport, tag),
             f"the gateway delivers it to {inside}",
         )
-        return arrived is not None
+        return arrival is not None
 
     def control(self) -> None:
         """Send a UDP frame each way over a flow of its own, and wait until both have arrived."""

@@ -127,14 +127,9 @@ class Network:
     def wait(
         self, side: Side, wanted: Callable[[Packet], bool], seconds: float, *, since: int, sentence: str = ""
     ) -> Arrival | None:
-        """Return the first packet after the first `since` arrivals that is wanted.
+        """Return the first packet after the first `since` arrivals that is wanted; `sentence` says what it is.
 
-        Args:
-            side: port at which it must arrive.
-            wanted: whether a packet is the one.
-            seconds: longest wait.
-            since: number of arrivals to leave out, as `len(network.arrivals)` gave it before the question was sent.
-            sentence: what the frame is.
+        `since` is `len(network.arrivals)` before the question was sent.
         """
         seen = since
         found: Arrival | None = None

@@ -80,21 +80,10 @@ class Packet:
                 payload = struct.pack("!BBHI", following, 0, field, self.identification) + payload
                 following = _FRAGMENT_HEADER
             return struct.pack("!IHBB", 6 << 28, len(payload), following, self.ttl) + addresses + payload
-        head_octets = 20 + len(self.options)
-        field = self.offset // 8
-        field |= _MORE_FRAGMENTS if self.more_fragments else 0
-        field |= _DO_NOT_FRAGMENT if self.dont_fragment else 0
-        head = struct.pack(
-            "!BBHHHBBH",
-            0x40 | head_octets // 4,
-            0,
-            head_octets + len(self.payload),
-            self.identification & 0xFFFF,
-            field,
-            self.ttl,
-            self.protocol,
-            0,
-        )
+        words, field = 5 + len(self.options) // 4, self.offset // 8
+        field |= _MORE_FRAGMENTS * self.more_fragments | _DO_NOT_FRAGMENT * self.dont_fragment
+        sizes = 0x40 | words, 0, 4 * words + len(self.payload)
+        head = struct.pack("!BBHHHBBH", *sizes, self.identification & 0xFFFF, field, self.ttl, self.protocol, 0)
         head += addresses + self.options
         return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + self.payload
 
@@ -104,16 +93,10 @@ class Packet:
         Args:
             octets: payload of each fragment but the last one; a multiple of 8.
         """
-        parts = range(0, len(self.payload), octets)
+        whole, parts = replace(self, dont_fragment=False), range(0, len(self.payload), octets)
         return tuple(
-            replace(
-                self,
-                payload=self.payload[start : start + octets],
-                offset=start,
-                more_fragments=start != parts[-1],
-                dont_fragment=False,
-            )
-            for start in parts
+            replace(whole, payload=self.payload[at : at + octets], offset=at, more_fragments=at != parts[-1])
+            for at in parts
         )
 
 
@@ -128,18 +111,9 @@ def read_packet(octets: bytes) -> Packet | None:
 def _read4(octets: bytes) -> Packet:
     first, _, length, identification, field, ttl, protocol, _ = struct.unpack_from("!BBHHHBBH", octets)
     head = (first & 15) * 4
-    return Packet(
-        ip_address(octets[12:16]),
-        ip_address(octets[16:20]),
-        protocol,
-        octets[head:length],
-        ttl,
-        identification,
-        bool(field & _DO_NOT_FRAGMENT),
-        bool(field & _MORE_FRAGMENTS),
-        (field & 0x1FFF) * 8,
-        options=octets[20:head],
-    )
+    ends = ip_address(octets[12:16]), ip_address(octets[16:20])
+    bits = bool(field & _DO_NOT_FRAGMENT), bool(field & _MORE_FRAGMENTS), (field & 0x1FFF) * 8
+    return Packet(*ends, protocol, octets[head:length], ttl, identification, *bits, options=octets[20:head])
 
 
 def _read6(octets: bytes) -> Packet:
@@ -151,15 +125,8 @@ def _read6(octets: bytes) -> Packet:
     if packet.protocol != _FRAGMENT_HEADER:
         return packet
     following, _, field, identification = struct.unpack_from("!BBHI", packet.payload)
-    return replace(
-        packet,
-        protocol=following,
-        payload=packet.payload[8:],
-        identification=identification,
-        more_fragments=bool(field & 1),
-        offset=field & 0xFFF8,
-        fragment_header=True,
-    )
+    packet = replace(packet, protocol=following, payload=packet.payload[8:], identification=identification)
+    return replace(packet, more_fragments=bool(field & 1), offset=field & 0xFFF8, fragment_header=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,19 +207,9 @@ def make_packet(source: Address, destination: Address, segment: Segment) -> Pack
 
 
 def _tcp(segment: TcpSegment) -> bytes:
-    fields = struct.pack(
-        "!HHIIBBHHH",
-        segment.source_port,
-        segment.destination_port,
-        segment.sequence & 0xFFFFFFFF,
-        segment.acknowledgement & 0xFFFFFFFF,
-        5 << 4,
-        segment.flags,
-        _WINDOW,
-        0,
-        0,
-    )
-    return fields + segment.data
+    numbers = segment.sequence & 0xFFFFFFFF, segment.acknowledgement & 0xFFFFFFFF
+    ports = segment.source_port, segment.destination_port
+    return struct.pack("!HHIIBBHHH", *ports, *numbers, 5 << 4, segment.flags, _WINDOW, 0, 0) + segment.data
 
 
 def _icmp(message: EchoMessage | ErrorMessage, version: int) -> bytes:

@@ -216,13 +216,7 @@ def plan(kinds: Sequence[TimerKind], wait: float) -> tuple[int, float]:
 def watch(
     examiner: Examiner, kinds: Iterable[TimerKind], wait: float, show: Callable[[str], None] = lambda _: None
 ) -> dict[str, TimerSeen]:
-    """Measure the time-outs of these kinds in one wait.
-
-    Args:
-        examiner: examines the gateway.
-        kinds: kinds of mappings.
-        wait: longest idle time, s.
-        show: receives the progress.
+    """Measure the time-outs of these kinds in one wait of at most `wait` seconds; `show` receives the progress.
 
     Returns:
         What was seen, by the kind's name; a kind that cannot be opened is missing.
@@ -232,14 +226,10 @@ def watch(
     for kind in kinds:
         show(f"time-outs: opening mappings: {kind.name}")
         seen = TimerSeen(kind)
-        try:
-            events += [
-                _opened(examiner, seen, idle, len(events) + at) for at, idle in enumerate(idle_times(kind, wait))
-            ]
-        except NotSeenError:
-            events = [event for event in events if event.seen is not seen]
-            continue
-        found[kind.name] = seen
+        with suppress(NotSeenError):
+            times = enumerate(idle_times(kind, wait), start=len(events))
+            events += [_opened(examiner, seen, idle, number) for number, idle in times]
+            found[kind.name] = seen
     heapq.heapify(events)
     begun = examiner.network.now()
     _, longest = plan([seen.kind for seen in found.values()], wait)
