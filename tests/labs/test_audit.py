@@ -13,12 +13,15 @@ from tests.absent import absent
 from tests.labs.external import external_nat
 from tests.labs.far import SSHD, TIMEOUT, far_machine, unchanged
 from tests.labs.nat44 import variant, with_rules
+from tests.unit.test_audit_requirements import WRONG
+from tests.unit.test_audit_requirements import audited as known_answer
 
 import natgauge
 from natgauge.audits import audit
 from natgauge.audits.audit import Audited
 from natgauge.audits.kit import examiner
 from natgauge.audits.kit.flows import Transport
+from natgauge.audits.kit.pcapng import pcapng
 from natgauge.audits.kit.timers import TIMERS
 from natgauge.audits.request import LONG_WAIT_SECONDS
 from natgauge.audits.requirements import requirements
@@ -75,15 +78,26 @@ def test_linux_without_a_free_port_drops_and_keeps_what_there_was(tmp_path: Path
     assert found["RFC6888-REQ-11a", "udp"] == found["RFC6888-REQ-11d", "udp"] == "meets"
 
 
+def read_by_tshark(captures: bytes) -> list[str]:
+    """The comments of the frames, read without a warning; one capture behind the other is one with several sections."""
+    command = ["tshark", "-r", "-", "-T", "fields", "-e", "frame.comment"]
+    read = subprocess.run(command, input=captures, capture_output=True, check=True)
+    assert [line for line in read.stderr.decode().splitlines() if "Running as user" not in line] == []
+    return read.stdout.decode().splitlines()
+
+
 def test_tshark_reads_each_capture_without_a_warning(linux: Audited) -> None:
     evidence = [one.evidence for one in linux.record.requirements if one.evidence.file is not None]
     assert len(evidence) > 20
-    # One capture behind the other is a capture with several sections.
     captures = b"".join((linux.folder / str(each.file)).read_bytes() for each in evidence)
-    command = ["tshark", "-r", "-", "-T", "fields", "-e", "frame.comment"]
-    read = subprocess.run(command, input=captures, capture_output=True, check=True)
-    assert read.stdout.decode().splitlines() == [sentence for each in evidence for sentence in each.frames]
-    assert [line for line in read.stderr.decode().splitlines() if "Running as user" not in line] == []
+    assert read_by_tshark(captures) == [sentence for each in evidence for sentence in each.frames]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", WRONG)
+def test_tshark_reads_each_capture_of_each_known_answer(name: str) -> None:
+    found = [one.frames for one in known_answer(WRONG[name][0])]
+    assert read_by_tshark(b"".join(map(pcapng, found))) == [each.sentence for frames in found for each in frames]
 
 
 @pytest.mark.usefixtures("impatient")
