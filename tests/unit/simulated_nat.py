@@ -105,6 +105,7 @@ class Behaviour:
     invalid_leaks: bool = False
     sequence_offset: int = 0
     answers_syn: Literal["no", "SYN-ACK", "reset"] = "no"
+    ends_connections: bool = False
     loses: Callable[[int], bool] = field(default=lambda _: False)
 
 
@@ -131,6 +132,7 @@ class SimulatedNat:
         self._time = 1000.0
         self._queue: deque[tuple[Side, bytes]] = deque()
         self._later: list[tuple[float, Side, Packet]] = []
+        self._acknowledged: set[int] = set()
         self._random = random.Random(seed)  # noqa: S311 - a simulation
         self._next_port = 1024
         self._frames = 0
@@ -240,6 +242,8 @@ class SimulatedNat:
                 self._answer_syn(packet, segment)
                 return
             packet = self._renumbered(side, packet, segment)
+        if self.behaviour.ends_connections and isinstance(segment, TcpSegment) and self._acknowledges(packet, segment):
+            return
         if side == "initiator":
             self._up(packet, cut)
         else:
@@ -249,6 +253,15 @@ class SimulatedNat:
         flags = SYN | ACK if self.behaviour.answers_syn == "SYN-ACK" else RST | ACK
         answer = TcpSegment(syn.destination_port, syn.source_port, flags, 1, syn.sequence + 1)
         self._emit("initiator", make_packet(packet.destination, packet.source, answer))
+
+    def _acknowledges(self, packet: Packet, segment: TcpSegment) -> bool:
+        """Send the third segment of a handshake for the inside host; whether a segment is the host's own one."""
+        if segment.flags == SYN | ACK:
+            number = segment.sequence + 1
+            ack = TcpSegment(segment.destination_port, segment.source_port, ACK, segment.acknowledgement, number)
+            self._emit("responder", make_packet(packet.destination, packet.source, ack))
+            self._acknowledged.add(number)
+        return segment.flags == ACK and not segment.data and segment.acknowledgement in self._acknowledged
 
     def _renumbered(self, side: Side, packet: Packet, segment: TcpSegment) -> Packet:
         """Add the offset to the sequence numbers of the inside."""

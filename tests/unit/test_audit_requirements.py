@@ -265,6 +265,12 @@ def test_a_gateway_that_answers_a_syn_itself_is_named(answers: Any, said: str) -
     assert all(said in one.finding.measured for one in found)
 
 
+def test_a_gateway_that_ends_connections_itself_is_examined() -> None:
+    wanted = [one for one in requirements() if one.key in ("RFC5382-REQ-2", "RFC5382-REQ-4")]
+    found = list(examine(examiner_of(Behaviour(ends_connections=True)), wanted))
+    assert [one.finding.verdict for one in found] == ["meets", "meets"]
+
+
 def test_a_gateway_that_changes_sequence_numbers_is_named_and_examined() -> None:
     wanted = [one for one in requirements() if one.key == "RFC5382-REQ-2"]
     (kept,) = examine(examiner_of(Behaviour()), wanted)

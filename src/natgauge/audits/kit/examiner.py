@@ -222,7 +222,7 @@ class Examiner:
         if name:
             self.network.explain(arrival.number, f"the gateway sends it from {mapped} to {remote}")
         up = SequenceNumber(int.from_bytes(tags[-1][-4:], "big") + 1, number_after_syn(arrival.packet))
-        return Flow(transport, inside, remote, mapped, up)
+        return Flow(transport, inside, remote, mapped, first, up)
 
     def _answer_to(self, inside: Endpoint, since: int) -> str:
         """Return what came back to an inside endpoint instead, as the end of a sentence."""
@@ -240,8 +240,9 @@ class Examiner:
         flow.down.seen = number_after_syn(arrival.packet)
 
     def finish_handshake(self, flow: Flow, name: str = "") -> None:
-        """Send the third segment of a handshake."""
-        if self.sends(flow, ACK, up=True, name="third segment of the handshake" * bool(name)) is None:
+        """Send the third segment of a handshake. A gateway that ends connections itself sends its own one earlier."""
+        words = "third segment of the handshake" * bool(name)
+        if self.sends(flow, ACK, up=True, name=words, since=flow.since) is None:
             raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
 
     def close(self, flow: Flow, *, named: bool = False) -> str:
@@ -257,7 +258,9 @@ class Examiner:
             "",
         )
 
-    def sends(self, flow: Flow, flags: int, *, up: bool, name: str = "", back: int = 0) -> Arrival | None:
+    def sends(  # noqa: PLR0913 - the segment by its name
+        self, flow: Flow, flags: int, *, up: bool, name: str = "", back: int = 0, since: int | None = None
+    ) -> Arrival | None:
         """Return the arrival of a TCP segment with these flags; its SYN or FIN takes one sequence number.
 
         Args:
@@ -266,6 +269,7 @@ class Examiner:
             up: whether the inside host sends it.
             name: the segment in the sentences; empty = the frames are no evidence.
             back: 1 = its sequence number was used already, by a SYN without ACK.
+            since: number of arrivals that are left out; None = all before the segment.
         """
         end = flow.remote.own if up else flow.inside
         arrival = self.delivered(
@@ -274,6 +278,7 @@ class Examiner:
             lambda packet, _: _at(packet, end) and _flags(packet) == flags,
             "the gateway delivers it" * bool(name),
             may_drop=False,
+            first=since,
         )
         if arrival is not None and flags & (SYN | FIN) and not back:
             flow.numbers(up=up)[0].advance(1)
@@ -314,7 +319,7 @@ class Examiner:
 
     # What may be dropped
 
-    def delivered(
+    def delivered(  # noqa: PLR0913 - the frame, its arrival, and what its absence means
         self,
         send: Callable[[bytes], object],
         side: Side,
@@ -322,6 +327,7 @@ class Examiner:
         sentence: str = "the gateway delivers it",
         *,
         may_drop: bool = True,
+        first: int | None = None,
     ) -> Arrival | None:
         """Return the arrival of a frame, which is sent again if it does not arrive; None = no try arrived.
 
@@ -332,6 +338,7 @@ class Examiner:
             sentence: what the arrival is.
             may_drop: whether the gateway may drop the frame. Then control frames follow it, so that a host that stalls
                 is not taken for a gateway that drops.
+            first: number of arrivals that are left out; None = all before a try.
         """
         for _ in range(2 if may_drop else TRIES):
             tag, since = self.tag(), self.mark
@@ -343,7 +350,7 @@ class Examiner:
                 side,
                 lambda packet: wanted(packet, tag),  # noqa: B023 - called in this turn
                 seconds,
-                since=since,
+                since=since if first is None else first,
                 sentence=sentence,
             )
             if arrival is not None:

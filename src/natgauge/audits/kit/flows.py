@@ -84,6 +84,7 @@ class Flow:
         inside: the inside endpoint.
         remote: the outside host's endpoint.
         mapped: the inside endpoint as the outside sees it.
+        since: number of arrivals before the flow was opened.
         up: next sequence number of the inside (TCP).
         down: next sequence number of the outside (TCP).
     """
@@ -92,6 +93,7 @@ class Flow:
     inside: Endpoint
     remote: RemoteEndpoint
     mapped: Endpoint
+    since: int = 0
     up: SequenceNumber = field(default_factory=SequenceNumber)
     down: SequenceNumber = field(default_factory=SequenceNumber)
 

@@ -28,7 +28,7 @@ def _unknown(examiner: Examiner, flags: int) -> tuple[Flow, TcpSegment]:
     """Return a segment of a connection that the gateway does not know."""
     inside, remote = examiner.endpoint(), examiner.remote()
     up, down = (SequenceNumber(number, number) for number in (1 + secrets.randbelow(2**31) for _ in range(2)))
-    flow = Flow("tcp", inside, remote, inside, up, down)
+    flow = Flow("tcp", inside, remote, inside, up=up, down=down)
     return flow, numbered(flow, flags, up=True, data=b"mid-stream" if flags & PSH else b"")
 
 
