@@ -54,8 +54,8 @@ test: setup $(STAMPS)/test-packages ## all tests but soak: engine, unit, frames,
 soak: setup $(STAMPS)/test-packages ## the tests that take long, and keep their figures in benchmarks/results/soak.md (root)
 	$(LISTED) $(BIN)/python -m tools.run_tests soak $(ARGS)
 
-test-guest: setup $(STAMPS)/test-packages $(STAMPS)/guest-packages ## tests of the vm lab with a guest that is built and emulated (root; takes its time)
-	NATGAUGE_TEST_GUEST=1 $(BIN)/python -m pytest tests/labs/test_lab_vm.py
+test-guest: setup $(STAMPS)/test-packages $(STAMPS)/guest-packages ## tests of the vm lab with a guest that is built and emulated, and of the tester inside a machine (root; takes its time)
+	NATGAUGE_TEST_GUEST=1 $(BIN)/python -m pytest tests/labs/test_lab_vm.py tests/labs/test_ports_in_guest.py
 
 record-runs: setup $(STAMPS)/test-packages ## run every gateway of this machine, and write down that it was (root); with NATGAUGE_TEST_GUEST=1 the guest's, too
 	NATGAUGE_RECORD_RUNS=1 $(BIN)/python -m pytest tests/labs/test_gateways.py tests/labs/test_chains.py tests/labs/test_lab_vm.py \

@@ -122,6 +122,7 @@ def test_a_gateway_in_a_guest_is_audited(tmp_path: Path) -> None:
         "jool-nat64",
         "jool-siit",
         "jool-clat",
+        "tayga-iptables-nat64",
         "nftables-flowtable-nat44",
         "464xlat-jool",
         "ds-lite",

@@ -25,5 +25,6 @@ def port_state(name: str = "eth1", **changed: Any) -> PortState:
         "features": FULL,
         "media": Media(),
         "transmit_queues": 4,
+        "most_queues": 8,
     }
     return PortState(name=name, **{**fields, **changed})

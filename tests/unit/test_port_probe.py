@@ -15,6 +15,7 @@ from tests.unit.made_ports import FULL, port_state
 from natgauge.cli import run
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities
+from natgauge.host.cpus import as_if
 from natgauge.labs.common import locks
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.drivers import driver_facts
@@ -73,6 +74,24 @@ def test_each_obstacle_is_named_with_what_removes_it(
     assert (mend or "") in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("queues", "most", "mend"),
+    [
+        (2, 4, None),
+        (2, 2, None),
+        (4, 6, None),
+        (4, 4, "ethtool -L eth1 combined 2"),
+        (3, 4, "ethtool -L eth1 combined 2"),
+    ],
+)
+def test_a_virtio_card_with_more_queues_than_cores_needs_further_ones(queues: int, most: int, mend: str | None) -> None:
+    with as_if(2):
+        found = obstacles(transmit_queues=queues, most_queues=most, media=driver("virtio_net"))
+        others = obstacles(transmit_queues=queues, most_queues=most, media=driver("ice"))
+    assert [finding.mend for finding in found] == ([] if mend is None else [mend])
+    assert others == []
+
+
 def test_a_sender_whose_driver_shares_its_queues_needs_none_of_its_own() -> None:
     assert obstacles(sender_cpus=(5,), media=driver("igb")) == []
 
@@ -114,9 +133,11 @@ def test_settings_that_tuning_would_change_are_warnings(made: Made) -> None:
     assert report.usable
     assert {finding.state for finding in tuned} == {"warning"}
     assert {finding.mend for finding in tuned} == {"natgauge host tune --ports eth1"}
-    assert {finding.what.split()[0] for finding in tuned} == {
+    assert [finding.what.split()[0] for finding in tuned] == [
         "queues", "rss", "coalescing", "pause", "offloads", "eee", "irq-affinity",
-    }  # fmt: skip
+    ]  # fmt: skip
+    (offloads,) = (finding.what for finding in tuned if finding.what.startswith("offloads"))
+    assert "rxvlan is on, better: off" in offloads
 
 
 def test_a_card_on_another_node_and_an_iommu_are_warnings(made: Made) -> None:
@@ -172,15 +193,31 @@ def test_no_frame_is_sent_between_ports_with_an_obstacle(made: Made, monkeypatch
     [
         (1000, 1000, "ok", "all frames arrived: 1000 of 1000 from eth0 to eth1, 1000 of 1000 from eth1 to eth0"),
         (1000, 999, "obstacle", "frames were lost on the cable: 1000 of 1000 from eth0 to eth1, 999 of 1000 from eth1"),
+        (
+            (384, 384),
+            (989, 989),
+            "warning",
+            "384 of 384 from eth0 to eth1, 989 of 989 from eth1 to eth0); the transmit",
+        ),
+        ((384, 384), (989, 988), "obstacle", "frames were lost on the cable: 384 of 384"),
         (0, 0, "warning", "no frame arrived"),
         (0, None, "warning", "no frame arrived"),
     ],
 )
 def test_frames_across_the_cable_decide(
-    made: Made, monkeypatch: pytest.MonkeyPatch, *, there: int, back: int | None, state: str, says: str
+    made: Made,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    there: int | tuple[int, int],
+    back: int | tuple[int, int] | None,
+    state: str,
+    says: str,
 ) -> None:
-    def counts(received: int | None) -> StreamCounts | None:
-        return None if received is None else StreamCounts.model_construct(offered_frames=1000, received_frames=received)
+    def counts(frames: int | tuple[int, int] | None) -> StreamCounts | None:
+        offered, received = frames if isinstance(frames, tuple) else (1000, frames)
+        if received is None:
+            return None
+        return StreamCounts.model_construct(offered_frames=offered, received_frames=received)
 
     result = SimpleNamespace(phase2=SimpleNamespace(responder=counts(back)))
     monkeypatch.setattr(port_probe, "run", lambda *_, **__: result)

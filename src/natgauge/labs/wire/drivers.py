@@ -19,6 +19,8 @@ class DriverFacts(BaseModel):
         takes: whether it takes redirected frames, which is how the tester sends.
         most_mtu: largest MTU with an XDP program, in octets; None = not known.
         own_queue: whether a core sends through the transmit queue of its own number, and cannot send without one.
+        further_queues: whether a program takes a further queue for each core. Without enough of them, the driver shares
+            the present ones, of which there must not be more than cores.
         note: what else must be known; empty = nothing.
         if_refused: action where it refuses an XDP program; empty = none is known.
     """
@@ -29,6 +31,7 @@ class DriverFacts(BaseModel):
     takes: bool
     most_mtu: int | None = None
     own_queue: bool = False
+    further_queues: bool = False
     note: str = ""
     if_refused: str = ""
 

@@ -15,6 +15,7 @@ from pyroute2 import IPRoute
 from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
 
 from natgauge.errors import HostError, NatgaugeError, UsageError
+from natgauge.host.cpus import online_cpus
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.drivers import DriverFacts, driver_facts
 from natgauge.labs.wire.media import Media, media_of
@@ -65,6 +66,7 @@ class PortState:
         features: XDP features of its driver; None = the kernel does not report them.
         media: driver, speed and medium.
         transmit_queues: number of its transmit queues; None = not known.
+        most_queues: largest number of transmit queues that its driver can give it; None = not known.
     """
 
     name: str
@@ -78,6 +80,7 @@ class PortState:
     features: xdp.Features | None
     media: Media
     transmit_queues: int | None
+    most_queues: int | None
 
     @property
     def driver(self) -> DriverFacts | None:
@@ -99,6 +102,7 @@ def read_port(interface: str) -> PortState:
         link = routes.get_links(index)[0]
         master = link.get_attr("IFLA_MASTER")
         above = routes.get_links(master)[0].get_attr("IFLA_IFNAME") if master else None
+        queues, most_queues = _transmit_queues(interface)
         return PortState(
             name=interface,
             mac=str(link.get_attr("IFLA_ADDRESS")),
@@ -110,7 +114,8 @@ def read_port(interface: str) -> PortState:
             bond=above,
             features=xdp.features(index),
             media=media_of(interface),
-            transmit_queues=_transmit_queues(interface),
+            transmit_queues=queues,
+            most_queues=most_queues,
         )
 
 
@@ -201,8 +206,15 @@ def _of_sizes(port: PortState, frame_sizes: Sequence[int]) -> Iterator[PortFindi
 
 
 def _of_queues(port: PortState, sender_cpus: Sequence[int]) -> Iterator[PortFinding]:
-    queues = port.transmit_queues
+    queues, most, cores = port.transmit_queues, port.most_queues, len(online_cpus())
     if queues is None:
+        return
+    if port.driver and port.driver.further_queues and queues > cores and most is not None and queues + cores > most:
+        what = (
+            f"has {queues} queues for {cores} cores, of {most} at most: XDP finds no further queue for each core, and "
+            "its driver would send through queues that do not exist"
+        )
+        yield PortFinding("queues", "obstacle", what, f"ethtool -L {port.name} combined {cores}")
         return
     without = [cpu for cpu in sender_cpus if cpu >= queues]
     if without and port.driver is not None and port.driver.own_queue:
@@ -212,13 +224,15 @@ def _of_queues(port: PortState, sender_cpus: Sequence[int]) -> Iterator[PortFind
         yield PortFinding("queues", "ok", f"{queues} to send")
 
 
-def _transmit_queues(interface: str) -> int | None:
+def _transmit_queues(interface: str) -> tuple[int | None, int | None]:
+    """Return the present and the largest number; None where the driver does not report it."""
     try:
         with closing(IoctlEthtool(interface)) as tool:
             channels = tool.get_channels()
     except (EthtoolError, OSError):
-        return None
-    return int(channels.tx_count) + int(channels.combined_count) or None
+        return None, None
+    now, most = channels.tx_count + channels.combined_count, channels.max_tx + channels.max_combined
+    return int(now) or None, int(most) or None
 
 
 def _default_route_interfaces(routes: IPRoute) -> set[Any]:
