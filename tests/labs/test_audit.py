@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.absent import absent
 from tests.labs.external import external_nat
-from tests.labs.far import SSHD, TIMEOUT, far_machine, unchanged
+from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine, unchanged
 from tests.labs.nat44 import variant, with_rules
 from tests.unit.test_audit_requirements import WRONG
 from tests.unit.test_audit_requirements import audited as known_answer
@@ -197,16 +198,22 @@ def test_a_gateway_on_a_wire_is_audited_with_the_addresses_that_were_named(tmp_p
     assert found.record.device is None
 
 
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[FarMachine]:
+    with far_machine("auditfar", tmp_path / "far") as machine:
+        yield machine
+
+
 @TIMEOUT
 @pytest.mark.skipif(absent(SSHD), reason="openssh-server is not installed: make test installs it")
 @pytest.mark.slow("takes another machine over ssh, which another test may keep for minutes")
 @pytest.mark.usefixtures("impatient")
 def test_a_gateway_on_another_machine_is_audited_with_several_addresses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: FarMachine
 ) -> None:
     few = [one for one in requirements() if one.key in ("RFC4787-REQ-9", "RFC4787-REQ-12a", "RFC4787-REQ-13")]
     monkeypatch.setattr(audit, "requirements", lambda: few)
-    with far_machine("auditfar", tmp_path / "far") as machine, unchanged(machine):
+    with unchanged(machine):
         done = audited("nftables-nat44", tmp_path, **machine.chosen, lab_name="sshlab")
     assert done.record.classes["udp"].ports == "overloading"
     assert done.record.device is not None

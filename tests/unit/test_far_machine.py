@@ -45,7 +45,8 @@ def test_waiting_for_a_machine_that_another_process_keeps_has_an_end(
 def test_every_module_that_uses_the_machine_waits_outside_of_the_time_out_of_its_tests() -> None:
     users = [path for path in LABS.rglob("test_*.py") if "with far_machine(" in path.read_text()]
     assert len(users) >= 2
-    assert [path.name for path in users if "\n    TIMEOUT,\n" not in path.read_text()] == []
+    marked = ("\n    TIMEOUT,\n", "\n@TIMEOUT\n")
+    assert [path.name for path in users if not any(mark in path.read_text() for mark in marked)] == []
 
 
 @pytest.mark.parametrize(("func_only", "status"), [(True, 0), (False, 1)])
