@@ -21,7 +21,6 @@ import natgauge
 from natgauge.audits import audit
 from natgauge.audits.audit import Audited
 from natgauge.audits.kit import examiner
-from natgauge.audits.kit.flows import Transport
 from natgauge.audits.kit.pcapng import pcapng
 from natgauge.audits.kit.timers import TIMERS
 from natgauge.audits.request import LONG_WAIT_SECONDS
@@ -30,6 +29,7 @@ from natgauge.audits.requirements.leaks import REQUIREMENTS as LEAKS
 from natgauge.audits.requirements.out_of_sight import REQUIREMENTS as OUT_OF_SIGHT
 from natgauge.cli import run
 from natgauge.labs.common import namespaces
+from natgauge.words import Transport
 
 
 def audited(dut: str | Path, folder: Path, **choices: Any) -> Audited:

@@ -10,8 +10,9 @@ import pytest
 from tests.unit.simulated_nat import Behaviour, Dependence, examiner_of
 
 from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
-from natgauge.audits.kit.flows import TRANSPORTS, Transport
-from natgauge.audits.kit.undecided import NotSeenError
+from natgauge.audits.kit.examiner import NotSeenError
+from natgauge.audits.kit.flows import TRANSPORTS
+from natgauge.words import Transport
 
 DEPENDENCES: tuple[Dependence, ...] = get_args(Dependence)
 #: Runs with other pseudorandom choices.
@@ -78,3 +79,10 @@ def test_one_inside_address_is_too_few_for_hairpinning() -> None:
 def test_a_gateway_that_forwards_nothing_is_not_judged() -> None:
     with pytest.raises(NotSeenError, match="did not arrive outside"):
         mapping(examiner_of(Behaviour(forwards=False)), "udp")
+
+
+def test_a_kept_port_is_no_class_of_ports_without_a_second_inside_address() -> None:
+    seen = ports(examiner_of(Behaviour(ports="preserving"), inside_hosts=1), "udp")
+    assert (seen.kind, seen.overloads) == (None, False)
+    assert seen.words.startswith("preserving or overloading: 64 of 64 flows kept their port")
+    assert ports(examiner_of(Behaviour(ports="random"), inside_hosts=1), "udp").kind == "random"

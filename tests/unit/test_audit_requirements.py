@@ -10,11 +10,11 @@ import pytest
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
 from natgauge.audits.kit.classes import PortsSeen
-from natgauge.audits.kit.requirement import AuditVerdict
 from natgauge.audits.kit.timers import TIMERS, watch
 from natgauge.audits.requirements import port_rules, requirements, unknown
 from natgauge.audits.requirements.out_of_sight import REQUIREMENTS as OUT_OF_SIGHT
 from natgauge.audits.runner import Examined, classes, examine
+from natgauge.records.audit import AuditVerdict
 
 #: Long enough for all time-outs but that of open TCP connections.
 WAIT = 330.0
@@ -151,12 +151,12 @@ def right() -> list[Examined]:
 
 
 def keys(found: list[Examined], verdict: AuditVerdict) -> set[str]:
-    return {one.requirement.key for one in found if one.finding.verdict == verdict}
+    return {one.requirement.key for one in found if one.verdict == verdict}
 
 
 def test_a_nat_that_behaves_fails_nothing() -> None:
     assert keys(right(), "fails") == set()
-    reasons = {one.requirement.key: one.finding.measured for one in right() if one.finding.verdict == "not seen"}
+    reasons = {one.requirement.key: one.measured for one in right() if one.verdict == "not seen"}
     out_of_sight = {one.key for one in OUT_OF_SIGHT}
     assert reasons.keys() >= {"RFC5382-REQ-5-established", *out_of_sight}  # needs 2 hours
     limits = {"RFC5508-REQ-8", *(f"RFC6888-REQ-{name}" for name in ("4", "5", "8", "11a", "11b", "11d", "14"))}
@@ -196,8 +196,8 @@ def test_a_time_out_that_is_too_long_to_wait_for_is_reported_as_it_is_set() -> N
     examiner.configured = {"nf_conntrack_tcp_timeout_established": 432_000}
     examiner.timers.update(watch(examiner, [kind for kind in TIMERS if kind.name == "TCP, established"], 5.0))
     (one,) = examine(examiner, [each for each in requirements() if each.name == "REQ-5-established"])
-    assert one.finding.verdict == "not seen"
-    assert "nf_conntrack_tcp_timeout_established is set to 432000 s" in one.finding.measured
+    assert one.verdict == "not seen"
+    assert "nf_conntrack_tcp_timeout_established is set to 432000 s" in one.measured
 
 
 def test_what_fills_the_gateway_is_examined_last() -> None:
@@ -208,15 +208,15 @@ def test_what_fills_the_gateway_is_examined_last() -> None:
 
 def test_a_gateway_without_a_limit_for_each_host_may_have_the_setting_for_it() -> None:
     (one,) = [each for each in audited(Behaviour(room=1460)) if each.requirement.key == "RFC6888-REQ-4"]
-    assert one.finding.verdict == "not seen"
-    assert "another host was refused; a limit for each host can be a setting" in one.finding.measured
+    assert one.verdict == "not seen"
+    assert "another host was refused; a limit for each host can be a setting" in one.measured
 
 
 def test_random_ports_are_hard_to_guess_although_two_hosts_share_them(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = tuple((30_000 + index, 1024 + index * index) for index in range(64))
     monkeypatch.setattr(port_rules, "ports", lambda *_: PortsSeen("overloading", pairs, overloads=True, entropy=6.0))
     found = examine(examiner_of(Behaviour()), [one for one in requirements() if one.key == "RFC6888-REQ-15"])
-    assert {one.finding.verdict for one in found} == {"meets"}
+    assert {one.verdict for one in found} == {"meets"}
 
 
 def test_ports_whose_filter_is_strict_may_be_given_again() -> None:
@@ -226,7 +226,7 @@ def test_ports_whose_filter_is_strict_may_be_given_again() -> None:
 
 def test_each_verdict_has_its_frames() -> None:
     for one in right():
-        if one.finding.verdict in ("meets", "fails"):
+        if one.verdict in ("meets", "fails"):
             assert one.frames, (one.requirement.key, one.transport)
             assert all(frame.sentence for frame in one.frames), (one.requirement.key, one.transport)
 
@@ -243,14 +243,14 @@ def test_each_requirement_that_waits_names_known_timers() -> None:
 
 def test_an_unknown_requirement_that_a_recipe_declares_is_not_seen_with_what_is_near() -> None:
     (one,) = examine(examiner_of(Behaviour()), list(unknown(["RFC4787-REQ-88", "RFC4787-REQ-8"])))
-    assert (one.requirement.key, one.finding.verdict) == ("RFC4787-REQ-88", "not seen")
-    assert "natgauge knows no such requirement; did you mean RFC4787-REQ-8" in one.finding.measured
+    assert (one.requirement.key, one.verdict) == ("RFC4787-REQ-88", "not seen")
+    assert "natgauge knows no such requirement; did you mean RFC4787-REQ-8" in one.measured
 
 
 def test_a_gateway_that_forwards_nothing_is_not_seen() -> None:
     found = list(examine(examiner_of(Behaviour(forwards=False)), requirements()))
-    assert {one.finding.verdict for one in found} == {"not seen"}
-    assert all("did not arrive outside" in one.finding.measured for one in found)
+    assert {one.verdict for one in found} == {"not seen"}
+    assert all("did not arrive outside" in one.measured for one in found)
     found_classes = classes(examiner_of(Behaviour(forwards=False))).values()
     assert not any(one for named in found_classes for one in named.model_dump().values())
 
@@ -261,28 +261,28 @@ def test_a_gateway_that_forwards_nothing_is_not_seen() -> None:
 def test_a_gateway_that_answers_a_syn_itself_is_named(answers: Any, said: str) -> None:
     tcp = [one for one in requirements() if one.transports == ("tcp",)]
     found = list(examine(examiner_of(Behaviour(answers_syn=answers)), tcp))
-    assert {one.finding.verdict for one in found} == {"not seen"}
-    assert all(said in one.finding.measured for one in found)
+    assert {one.verdict for one in found} == {"not seen"}
+    assert all(said in one.measured for one in found)
 
 
 def test_a_gateway_that_ends_connections_itself_is_examined() -> None:
     wanted = [one for one in requirements() if one.key in ("RFC5382-REQ-2", "RFC5382-REQ-4")]
     found = list(examine(examiner_of(Behaviour(ends_connections=True)), wanted))
-    assert [one.finding.verdict for one in found] == ["meets", "meets"]
+    assert [one.verdict for one in found] == ["meets", "meets"]
 
 
 def test_a_gateway_that_changes_sequence_numbers_is_named_and_examined() -> None:
     wanted = [one for one in requirements() if one.key == "RFC5382-REQ-2"]
     (kept,) = examine(examiner_of(Behaviour()), wanted)
     (changed,) = examine(examiner_of(Behaviour(sequence_offset=123_456_789)), wanted)
-    assert (kept.finding.verdict, changed.finding.verdict) == ("meets", "meets")
-    assert "changes sequence numbers" not in kept.finding.measured
-    assert "the gateway changes sequence numbers" in changed.finding.measured
+    assert (kept.verdict, changed.verdict) == ("meets", "meets")
+    assert "changes sequence numbers" not in kept.measured
+    assert "the gateway changes sequence numbers" in changed.measured
 
 
 def test_without_a_second_address_the_reason_is_said() -> None:
     found = list(examine(examiner_of(Behaviour(), inside_hosts=1, outside_hosts=1), requirements()))
-    without = {one.requirement.key: one.finding.measured for one in found if one.finding.verdict == "not seen"}
+    without = {one.requirement.key: one.measured for one in found if one.verdict == "not seen"}
     assert "needs 2 addresses on the initiator's side" in without["RFC4787-REQ-9"]
     assert "needs 2 addresses on the responder's side" in without["RFC4787-REQ-8"]
 
@@ -290,7 +290,7 @@ def test_without_a_second_address_the_reason_is_said() -> None:
 def test_a_kept_port_shows_neither_mapping_nor_parity_without_a_second_inside_address() -> None:
     wanted = [one for one in requirements() if one.key in ("RFC4787-REQ-1", "RFC4787-REQ-4")]
     alone = list(examine(examiner_of(Behaviour(ports="preserving"), inside_hosts=1), wanted))
-    assert {one.finding.verdict for one in alone} == {"not seen"}
-    assert all("needs 2 addresses on the initiator's side" in one.finding.measured for one in alone)
+    assert {one.verdict for one in alone} == {"not seen"}
+    assert all("needs 2 addresses on the initiator's side" in one.measured for one in alone)
     chosen = examine(examiner_of(Behaviour(ports="random"), inside_hosts=1), wanted[:1])
-    assert [one.finding.verdict for one in chosen] == ["meets"]
+    assert [one.verdict for one in chosen] == ["meets"]

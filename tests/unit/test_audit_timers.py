@@ -8,7 +8,10 @@ from itertools import pairwise
 import pytest
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
+from natgauge.audits import audit
 from natgauge.audits.kit.timers import TIMERS, idle_times, plan, watch
+from natgauge.audits.requirements import requirements
+from natgauge.bench.observer import Silent
 
 UDP = [kind for kind in TIMERS if kind.transport == "udp" and kind.refresh is None]
 
@@ -101,3 +104,36 @@ def test_a_host_that_stalls_during_the_wait_leaves_the_other_mappings(name: str,
     assert seen.alive is None or seen.alive < 30.1
     assert seen.dead is not None
     assert seen.dead > 30.0
+
+
+class Told(Silent):
+    """Keeps what is said, in order."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def stage(self, text: str) -> None:
+        """Keep a stage of the work."""
+        self.said.append(text)
+
+
+def test_the_longest_wait_and_what_needs_a_longer_one_are_told_before_the_wait() -> None:
+    told = Told()
+    brief = Behaviour(udp_seconds=10.0, icmp_seconds=10.0, transitory_seconds=10.0, established_seconds=10.0)
+    audit._watch(examiner_of(brief), requirements(), 270.0, told, told.said.append)
+    longest, beyond, *waited = told.said
+    assert longest.endswith("are watched for at most 273 s, or until all of them have expired")
+    assert "UDP, one frame out (300 s)" in beyond
+    assert "TCP, established (7440 s)" in beyond
+    assert "TCP, SYN" not in beyond
+    assert waited[0].startswith("time-outs: opening mappings")
+    assert any(text.startswith("time-outs: 5 of at most 273 s") for text in waited)
+
+
+def test_no_wait_is_told_where_there_is_none() -> None:
+    told = Told()
+    audit._watch(examiner_of(Behaviour()), requirements(), 0.0, told, told.said.append)
+    audit._watch(
+        examiner_of(Behaviour()), [one for one in requirements() if not one.timers], 270.0, told, told.said.append
+    )
+    assert told.said == []

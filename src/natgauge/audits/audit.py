@@ -137,6 +137,12 @@ def _watch(
         f"time-outs: {mappings} mappings of {len(TIMERS)} kinds are watched for at most {longest:.0f} s, or until all "
         "of them have expired"
     )
+    beyond = ", ".join(f"{kind.name} ({kind.required:g} s)" for kind in TIMERS if kind.required > wait)
+    if beyond:
+        notify(
+            f"time-outs: the wait is shorter than mappings of these kinds have to live: {beyond}; a longer --wait, or "
+            "--long, shows whether one that outlives the wait does"
+        )
     examiner.timers.update(watch(examiner, TIMERS, wait, observer.stage))
 
 
@@ -224,7 +230,7 @@ def _demand(bench: Bench, sides: Mapping[Side, AuditSide]) -> DeviceDemand:
 
 def _kept(examined: Examined, store: Store, recipe: Recipe) -> AuditedRequirement:
     """Write the frames of a verdict, and return its record."""
-    requirement, finding = examined.requirement, examined.finding
+    requirement = examined.requirement
     file = None
     if examined.frames:
         file = store.write_frames(f"{requirement.key}-{examined.transport}.pcapng", pcapng(examined.frames))
@@ -234,8 +240,8 @@ def _kept(examined: Examined, store: Store, recipe: Recipe) -> AuditedRequiremen
         level=requirement.level,
         text=requirement.text,
         transport=examined.transport,
-        verdict=finding.verdict,
-        measured=finding.measured,
+        verdict=examined.verdict,
+        measured=examined.measured,
         declared=recipe.declares.get(requirement.key),
         evidence=AuditEvidence(file=file, frames=tuple(frame.sentence for frame in examined.frames)),
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import TRANSPORTS, Transport
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.pcapng import CapturedFrame
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding
-from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
-from natgauge.records.audit import BehaviourClasses
+from natgauge.audits.kit.requirement import NotApplicableError, Requirement
+from natgauge.records.audit import AuditVerdict, BehaviourClasses
+from natgauge.words import Transport
 
 #: Classes of a transport, by name, with the function that finds each.
 _CLASSES: Final[Mapping[str, Callable[..., object]]] = {
@@ -31,13 +31,15 @@ class Examined:
     Attributes:
         requirement: the requirement.
         transport: the transport.
-        finding: verdict and measured value.
+        verdict: conclusion.
+        measured: what was measured, or why there is no verdict, without a full stop.
         frames: the frames that decided it.
     """
 
     requirement: Requirement
     transport: Transport
-    finding: RequirementFinding
+    verdict: AuditVerdict
+    measured: str
     frames: tuple[CapturedFrame, ...]
 
 
@@ -47,7 +49,7 @@ def reachable(examiner: Examiner, transport: Transport) -> bool:
     Raises:
         NotSeenError: the gateway does not forward the transport.
     """
-    examiner.open(transport, examiner.endpoint(), examiner.remote(), "I1")
+    examiner.open(transport, examiner.endpoint(), examiner.remote())
     return True
 
 
@@ -65,19 +67,19 @@ def examine(
         for transport in requirement.transports:
             notify(f"{requirement.key} ({transport}): {requirement.text}")
             examiner.begin()
-            finding = _finding(examiner, requirement, transport)
-            yield Examined(requirement, transport, finding, examiner.evidence())
+            yield Examined(requirement, transport, *_judged(examiner, requirement, transport), examiner.evidence())
 
 
-def _finding(examiner: Examiner, requirement: Requirement, transport: Transport) -> RequirementFinding:
+def _judged(examiner: Examiner, requirement: Requirement, transport: Transport) -> tuple[AuditVerdict, str]:
     try:
         examiner.once(reachable, transport)
         examiner.begin()
-        return requirement.examine(examiner, transport)
+        met, measured = requirement.examine(examiner, transport)
     except NotSeenError as error:
-        return RequirementFinding("not seen", str(error))
+        return "not seen", str(error)
     except NotApplicableError as error:
-        return RequirementFinding("not applicable", str(error))
+        return "not applicable", str(error)
+    return "meets" if met else "fails", measured
 
 
 def classes(examiner: Examiner) -> dict[Transport, BehaviourClasses]:
@@ -93,7 +95,7 @@ def _class(examiner: Examiner, transport: Transport, function: Callable[..., obj
         return None
     try:
         examiner.once(reachable, transport)
-        seen = examiner.once(function, transport)
+        seen: Any = examiner.once(function, transport)
     except NotSeenError:
         return None
-    return str(getattr(seen, "kind", seen))
+    return seen if isinstance(seen, str) else seen.kind

@@ -11,6 +11,10 @@ from natgauge.records.record import Record, RecordPart
 
 AUDIT_SCHEMA: Final = "natgauge-audit-1"
 
+#: Levels of RFC 2119. RECOMMENDED is SHOULD.
+Level = Literal["MUST", "SHOULD", "MAY"]
+AuditVerdict = Literal["meets", "fails", "not applicable", "not seen"]
+
 
 class AuditEvidence(RecordPart):
     """The frames that decided a verdict.
@@ -41,10 +45,10 @@ class AuditedRequirement(RecordPart):
 
     rfc: Annotated[int, Field(ge=1)]
     requirement: str
-    level: Literal["MUST", "SHOULD", "MAY"]
+    level: Level
     text: str
     transport: Literal["udp", "tcp", "icmp"]
-    verdict: Literal["meets", "fails", "not applicable", "not seen"]
+    verdict: AuditVerdict
     measured: str
     declared: bool | None = None
     evidence: AuditEvidence

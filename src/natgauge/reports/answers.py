@@ -442,7 +442,7 @@ def of_audit(record: AuditRecord) -> list[Sentence]:
         if failed:
             found.append(Sentence(f"It fails {len(failed)} of level {level}: {listed(failed)}."))
     if left := len(record.requirements) - len(decided):
-        found.append(Sentence(f"No verdict on {left} more: not observed, or not applicable."))
+        found.append(Sentence(f"No verdict on {left} more: not seen, or not applicable."))
     return found
 
 

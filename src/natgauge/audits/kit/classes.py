@@ -15,9 +15,10 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, Flow, RemoteEndpoint, Transport, carries, opening
+from natgauge.audits.kit.flows import Endpoint, Flow, RemoteEndpoint, carries, simple_segment
 from natgauge.audits.kit.network import Arrival
 from natgauge.audits.kit.packets import Packet
+from natgauge.words import Transport
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
 PortClass = Literal["preserving", "overloading", "contiguous", "random"]
@@ -63,15 +64,15 @@ def mapping(examiner: Examiner, transport: Transport) -> MappingSeen:
     first, second = examiner.remote(0), examiner.remote(0)
     third = examiner.remote(1, first.own.port)
     remotes = (first, third) if transport == "icmp" else (first, second, third)
-    flows = [examiner.open(transport, own, first, "I1")]
+    flows = [examiner.open(transport, own, first)]
     alone: Dependence | None = None
     if len(examiner.hosts("initiator")) > 1:
         other = examiner.endpoint()
         alone = _dependence([examiner.open(transport, other, remote) for remote in remotes])
         neighbour = Endpoint(examiner.host(1), own.port)
         for remote in remotes[1:]:
-            examiner.open(transport, neighbour, remote, "I2, on the same port,")
-    flows += [examiner.open(transport, own, remote, "I1") for remote in remotes[1:]]
+            examiner.open(transport, neighbour, remote)
+    flows += [examiner.open(transport, own, remote) for remote in remotes[1:]]
     kind = _dependence(flows)
     if kind == "endpoint-independent" and flows[0].mapped.port == own.port:
         # The port was kept, which shows nothing without the second host.
@@ -92,10 +93,10 @@ def _dependence(flows: Sequence[Flow]) -> Dependence:
 def filtering(examiner: Examiner, transport: Transport) -> Dependence:
     """Find the filtering class: which outside endpoints reach an inside endpoint through its mapping."""
     inside, remote = examiner.endpoint(), examiner.remote(0)
-    flow = examiner.established(transport, inside, remote, "I1")
-    others = (("S2", examiner.remote(1)), ("S1, another port", examiner.remote(0)))
-    third, port = (examiner.enters(transport, one.own, flow.mapped, inside, name) for name, one in others)
-    if third:
+    flow = examiner.established(transport, inside, remote)
+    others = examiner.remote(1), examiner.remote(0)
+    address, port = (examiner.enters(transport, other.own, flow.mapped, inside) for other in others)
+    if address:
         return "endpoint-independent"
     return "address-dependent" if port else "address and port-dependent"
 
@@ -105,31 +106,27 @@ class PortsSeen:
     """The port assignment of a gateway.
 
     Attributes:
-        kind: its class.
+        kind: its class; None = the ports were kept, and no second inside host shows whether they are overloaded.
         pairs: inside and outside ports of flows, in order of opening.
         overloads: whether two inside hosts had one outside endpoint at the same time.
         entropy: bits of entropy of the outside ports' steps, of at most log2 of their number; None = preserved.
     """
 
-    kind: PortClass
+    kind: PortClass | None
     pairs: tuple[tuple[int, int], ...]
     overloads: bool
     entropy: float | None
 
     @property
-    def kept(self) -> int:
-        """Number of flows whose outside port is the inside port."""
-        return sum(inside == outside for inside, outside in self.pairs)
-
-    @property
     def words(self) -> str:
         """The assignment as a sentence, without its full stop."""
-        least, most = min(port for _, port in self.pairs), max(port for _, port in self.pairs)
+        kept = sum(inside == outside for inside, outside in self.pairs)
+        outsides = [outside for _, outside in self.pairs]
         entropy = "" if self.entropy is None else f"; steps have {self.entropy:.1f} bits of entropy"
         shared = "; two inside hosts shared one outside endpoint" if self.overloads else ""
         return (
-            f"{self.kind}: {self.kept} of {len(self.pairs)} flows kept their port, outside ports {least} to {most}"
-            f"{entropy}{shared}"
+            f"{self.kind or 'preserving or overloading'}: {kept} of {len(self.pairs)} flows kept their port, outside "
+            f"ports {min(outsides)} to {max(outsides)}{entropy}{shared}"
         )
 
 
@@ -139,19 +136,17 @@ def ports(examiner: Examiner, transport: Transport) -> PortsSeen:
     # Far apart and out of order, so that contiguous outside ports are the gateway's own.
     insides = [30_000 + 389 * (index * 37 % PORT_FLOWS) for index in range(PORT_FLOWS)]
     pairs = tuple(
-        (port, examiner.open(transport, examiner.endpoint(port=port), remote, "I1").mapped.port) for port in insides
+        (port, examiner.open(transport, examiner.endpoint(port=port), remote).mapped.port) for port in insides
     )
-    overloads = len(examiner.hosts("initiator")) > 1 and examiner.once(overloading, transport) is not None
-    kept = sum(inside == outside for inside, outside in pairs)
-    entropy = None
-    if kept >= _PRESERVED_SHARE * len(pairs):
-        kind: PortClass = "overloading" if overloads else "preserving"
-    else:
-        counts = steps(pairs)
-        number = counts.total()
-        entropy = -sum(count / number * math.log2(count / number) for count in counts.values())
-        kind = "overloading" if overloads else "contiguous" if are_contiguous(counts) else "random"
-    return PortsSeen(kind, pairs, overloads, entropy)
+    has_others = len(examiner.hosts("initiator")) > 1
+    overloads = has_others and examiner.once(overloading, transport) is not None
+    counts = steps(pairs)
+    number = counts.total()
+    entropy: float | None = -sum(count / number * math.log2(count / number) for count in counts.values())
+    kind: PortClass | None = "contiguous" if are_contiguous(counts) else "random"
+    if sum(inside == outside for inside, outside in pairs) >= _PRESERVED_SHARE * len(pairs):
+        kind, entropy = "preserving" if has_others else None, None
+    return PortsSeen("overloading" if overloads else kind, pairs, overloads, entropy)
 
 
 def steps(pairs: Sequence[tuple[int, int]]) -> Counter[int]:
@@ -171,8 +166,8 @@ def overloading(examiner: Examiner, transport: Transport) -> tuple[Endpoint, boo
     """
     own, first, second = examiner.endpoint(), examiner.remote(0), examiner.remote(1)
     other = Endpoint(examiner.host(1), own.port)
-    mine = examiner.open(transport, own, first, "I1").mapped
-    others = [examiner.open(transport, other, remote, "I2, on the same port,").mapped for remote in (second, first)]
+    mine = examiner.open(transport, own, first).mapped
+    others = [examiner.open(transport, other, remote).mapped for remote in (second, first)]
     return (mine, mine == others[1]) if mine in others else None
 
 
@@ -184,21 +179,18 @@ def hairpinned(examiner: Examiner, transport: Transport) -> tuple[Flow, Arrival]
     Each of the two hosts sends to the outside endpoint of the other one: a gateway that filters delivers the second
     frame only, after the first one opened its filter.
     """
-    first, second = (
-        examiner.established(transport, examiner.endpoint(index), examiner.remote(0), f"I{index + 1}")
-        for index in range(2)
-    )
+    first, second = (examiner.established(transport, examiner.endpoint(index), examiner.remote(0)) for index in (0, 1))
     for source, target in ((second, first), (first, second)):
+        inside, written = source.inside, examiner.written(target.mapped)
 
-        def send(tag: bytes, source: Flow = source, target: Flow = target) -> None:
-            written = examiner.written(target.mapped)
-            words = f"{source.inside} sends to {target.mapped}, the outside endpoint of {target.inside}"
-            examiner.up(source.inside, written, opening(transport, source.inside, written, tag), words)
+        def send(tag: bytes, inside: Endpoint = inside, written: Endpoint = written) -> None:
+            segment = simple_segment(transport, inside, written, tag, up=True)
+            examiner.put(inside, written, segment, up=True, note="to the outside endpoint of the other inside host")
 
         def wanted(packet: Packet, tag: bytes, target: Flow = target) -> bool:
-            return packet.destination == target.inside.address and carries(packet, transport, tag)
+            return packet.destination == target.inside.address and carries(packet, tag)
 
-        arrival = examiner.delivered(send, "initiator", wanted, f"the gateway delivers it to {target.inside}")
+        arrival = examiner.delivered(send, "initiator", wanted)
         if arrival is not None:
             return source, arrival
     return None

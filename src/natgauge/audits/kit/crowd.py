@@ -8,10 +8,9 @@ from contextlib import suppress
 from typing import Final
 
 from natgauge.audits.kit.errors import quoting
-from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner
+from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner, NotSeenError
 from natgauge.audits.kit.flows import Endpoint, RemoteEndpoint
 from natgauge.audits.kit.packets import Packet, UdpSegment, read_segment
-from natgauge.audits.kit.undecided import NotSeenError
 
 #: Frames that are sent before any is read: few enough for the queues of a device.
 _BATCH: Final = 128
@@ -48,8 +47,6 @@ def _try(examiner: Examiner, wishes: Sequence[Wish]) -> dict[Wish, Endpoint]:
     """Send the first frame of each flow, and return the outside endpoints of those that arrive."""
     waiting = {examiner.tag(): wish for wish in wishes}
     opened, since = dict[Wish, Endpoint](), examiner.mark
-    for tag, (inside, remote) in waiting.items():
-        examiner.up(inside, remote.written, UdpSegment(inside.port, remote.written.port, tag))
 
     def take(packet: Packet) -> bool:
         segment = read_segment(packet)
@@ -60,7 +57,10 @@ def _try(examiner: Examiner, wishes: Sequence[Wish]) -> dict[Wish, Endpoint]:
                 opened[wish] = Endpoint(packet.source, segment.source_port)
         return len(opened) == len(waiting)
 
-    examiner.network.wait("responder", take, PATIENCE_SECONDS, since=since)
+    with examiner.network.aside():
+        for tag, (inside, remote) in waiting.items():
+            examiner.put(inside, remote.written, UdpSegment(inside.port, remote.written.port, tag), up=True)
+        examiner.network.wait("responder", take, PATIENCE_SECONDS, since=since)
     return opened
 
 
@@ -106,7 +106,7 @@ class Crowd:
             opened, refused = open_all(examiner, [(Endpoint(host, port), self.remote) for port in ports])
             self.mapped.update({inside: mapped for (inside, _), mapped in opened.items()})
             self.refused = [inside for inside, _ in refused]
-        self.kept = min(self.kept, sum(examiner.passes(flow, up=False, name="S1") for flow in self._older))
+        self.kept = min(self.kept, sum(examiner.passes(flow, up=False) for flow in self._older))
 
 
 def exhausted(examiner: Examiner) -> Crowd:
@@ -126,13 +126,13 @@ def exhausted(examiner: Examiner) -> Crowd:
     for inside in {end.address: end for end in crowd.refused}.values():
         # One more of each host for the evidence.
         with suppress(NotSeenError):
-            examiner.open("udp", inside, crowd.remote, "a host with a flow too many")
+            examiner.open("udp", inside, crowd.remote)
     if not crowd.refused and crowd.kept == OLDER:
         raise NotSeenError(f"{len(crowd.mapped)} flows of one host to one remote endpoint were open, none was refused")
     for arrival in examiner.network.arrivals[crowd.since :]:
         if arrival.side == "responder":
             crowd.leaked |= arrival.packet.source in examiner.hosts("initiator")
         elif (error := quoting(arrival.packet, crowd.refused)) is not None:
-            examiner.network.explain(arrival.number, "the gateway answers a frame that it refuses")
+            examiner.network.received(arrival)
             crowd.errors.add((error.kind, error.code))
     return crowd

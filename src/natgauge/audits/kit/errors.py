@@ -8,16 +8,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, Flow, destination_of, plain_segment, source_of
-from natgauge.audits.kit.packets import (
-    ACK,
-    ErrorMessage,
-    Packet,
-    Segment,
-    TcpSegment,
-    make_packet,
-    read_segment,
-)
+from natgauge.audits.kit.flows import Endpoint, Flow, destination_of, simple_segment, source_of
+from natgauge.audits.kit.network import sides
+from natgauge.audits.kit.packets import ACK, ErrorMessage, Packet, TcpSegment, make_packet, read_segment
 from natgauge.words import Address
 
 ErrorKind = Literal["port unreachable", "host unreachable", "too big", "time exceeded"]
@@ -29,8 +22,6 @@ _NUMBERS: Final[dict[ErrorKind, dict[int, tuple[int, int]]]] = {
     "time exceeded": {4: (11, 0), 6: (3, 0)},
 }
 ERROR_KINDS: Final[tuple[ErrorKind, ...]] = tuple(_NUMBERS)
-#: Type and code of an error for a packet that is too big, by IP version.
-TOO_BIG: Final = _NUMBERS["too big"]
 MTU_IN_ERRORS: Final = 1400
 _DATA: Final = b"natgauge audit"
 
@@ -72,7 +63,7 @@ def error_about(packet: Packet, sender: Address, kind: ErrorKind) -> Packet:
     return make_packet(sender, packet.source, ErrorMessage(number, code, rest, packet.octets()))
 
 
-def quoting(packet: Packet, sources: Collection[Endpoint]) -> ErrorMessage | None:
+def quoting(packet: Packet, sources: Collection[Endpoint | None]) -> ErrorMessage | None:
     """Return the ICMP error of a packet, if it quotes a packet of one of these sources; None = it does not."""
     message = read_segment(packet)
     if not isinstance(message, ErrorMessage) or message.packet is None:
@@ -80,73 +71,68 @@ def quoting(packet: Packet, sources: Collection[Endpoint]) -> ErrorMessage | Non
     return message if source_of(message.packet) in sources else None
 
 
-def packet_up(flow: Flow, *, outside: bool) -> Packet:
-    """Return a packet of the flow from the inside, as the outside or as the inside sees it."""
-    source, destination = (flow.mapped, flow.remote.own) if outside else (flow.inside, flow.remote.written)
-    return make_packet(source.address, destination.address, _segment(flow, source, destination, up=True))
+def received(flow: Flow, *, up: bool) -> Packet:
+    """Return a packet of the flow as the sender of this direction received it."""
+    destination, source = flow.ends(up=up)
+    segment = simple_segment(flow.transport, source, destination, _DATA, up=not up)
+    if flow.transport == "tcp":
+        other, own = flow.numbers(up=up)
+        segment = TcpSegment(source.port, destination.port, ACK, own.seen, other.written)
+    return make_packet(source.address, destination.address, segment)
 
 
-def packet_down(flow: Flow) -> Packet:
-    """Return a packet of the flow from the outside, as the inside sees it."""
-    source, destination = flow.remote.written, flow.inside
-    return make_packet(source.address, destination.address, _segment(flow, source, destination, up=False))
-
-
-def _segment(flow: Flow, source: Endpoint, destination: Endpoint, *, up: bool) -> Segment:
-    if flow.transport != "tcp":
-        return plain_segment(flow.transport, source, destination, _DATA, up=up)
-    own, other = flow.numbers(up=up)
-    return TcpSegment(source.port, destination.port, ACK, own.seen, other.written)
-
-
-def error_down(  # noqa: PLR0913 - each change of the error by its name
+def send_error(  # noqa: PLR0913 - each change of the error by its name
     examiner: Examiner,
     flow: Flow,
     kind: ErrorKind,
     *,
+    up: bool = False,
     sender: Address | None = None,
     quoted: Callable[[Packet], Packet] = lambda packet: packet,
     sent: Callable[[Packet], Packet] = lambda packet: packet,
-    words: str = "",
+    note: str = "",
 ) -> ErrorSeen | None:
-    """Send an ICMP error for a flow from the outside, and return it as it arrives inside; None = it was dropped.
+    """Send an ICMP error for a flow, and return it as it arrives on the other side; None = it was dropped.
 
     Args:
         examiner: examines the gateway.
         flow: flow whose packet the error quotes.
         kind: kind of the error.
-        sender: outside host that sends it; None = the flow's own.
+        up: whether the inside host sends it.
+        sender: host that sends it; None = the flow's own.
         quoted: changes the packet that is quoted.
         sent: changes the packet of the error itself.
-        words: what is special about the error.
+        note: what is special about the error.
 
     Raises:
         NotSeenError: control frames did not arrive.
     """
-    source = flow.remote.own.address if sender is None else sender
-    packet = sent(error_about(quoted(packet_up(flow, outside=True)), source, kind))
-    return _error(examiner, packet, kind, up=False, sentence=f"{source} sends an ICMP error{words}: {kind}, {flow}")
-
-
-def error_up(examiner: Examiner, flow: Flow, kind: ErrorKind) -> ErrorSeen | None:
-    """Send an ICMP error for a flow from the inside host, and return it as it arrives outside; None = it was dropped.
-
-    Raises:
-        NotSeenError: control frames did not arrive.
-    """
-    source = flow.inside.address
-    packet = error_about(packet_down(flow), source, kind)
-    return _error(examiner, packet, kind, up=True, sentence=f"{source} sends an ICMP error: {kind}, {flow}")
-
-
-def _error(examiner: Examiner, packet: Packet, kind: ErrorKind, *, up: bool, sentence: str) -> ErrorSeen | None:
+    source = sender or flow.ends(up=up)[0].address
+    packet = sent(error_about(quoted(received(flow, up=up)), source, kind))
+    sending, receiving = sides(up=up)
     arrival = examiner.delivered(
-        lambda _tag: examiner.network.send("initiator" if up else "responder", packet, sentence),
-        "responder" if up else "initiator",
+        lambda _tag: examiner.network.send(sending, packet, note),
+        receiving,
         lambda seen, _tag: isinstance(read_segment(seen), ErrorMessage),
-        "the gateway delivers the error",
     )
     message = None if arrival is None else read_segment(arrival.packet)
     if arrival is None or not isinstance(message, ErrorMessage):
         return None
     return ErrorSeen(kind, arrival.packet, message)
+
+
+def provoked(examiner: Examiner, packet: Packet, kind: ErrorKind, note: str) -> ErrorSeen | None:
+    """Send a packet from the inside, and return the gateway's error of this kind about it; None = there was none.
+
+    Raises:
+        NotSeenError: control frames did not arrive.
+    """
+    source = source_of(packet)
+
+    def wanted(seen: Packet, _tag: bytes) -> bool:
+        error = quoting(seen, [source])
+        return error is not None and ErrorSeen(kind, seen, error).numbers_kept
+
+    arrival = examiner.delivered(lambda _: examiner.network.send("initiator", packet, note), "initiator", wanted)
+    error = None if arrival is None else quoting(arrival.packet, [source])
+    return None if arrival is None or error is None else ErrorSeen(kind, arrival.packet, error)

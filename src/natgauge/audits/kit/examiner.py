@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -15,32 +14,19 @@ from natgauge.audits.kit.flows import (
     Flow,
     RemoteEndpoint,
     SequenceNumber,
-    Transport,
     along,
     carries,
     destination_of,
-    entering,
+    is_tcp,
     number_after_syn,
     numbered,
-    opening,
+    simple_segment,
     source_of,
 )
-from natgauge.audits.kit.network import Arrival, Network
-from natgauge.audits.kit.packets import (
-    ACK,
-    FIN,
-    RST,
-    SYN,
-    Packet,
-    Segment,
-    TcpSegment,
-    embedded,
-    make_packet,
-    read_segment,
-)
+from natgauge.audits.kit.network import Arrival, Network, sides
+from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Packet, Segment, embedded, make_packet
 from natgauge.audits.kit.pcapng import CapturedFrame
-from natgauge.audits.kit.undecided import NotSeenError
-from natgauge.words import Address, Side
+from natgauge.words import Address, Side, Transport
 
 _T = TypeVar("_T")
 #: A frame that does not arrive is sent again, because the host may stall or lose a frame.
@@ -53,6 +39,10 @@ _FIRST_PORT: Final = 20_000
 _LAST_PORT: Final = 60_000
 _FIRST_REMOTE_PORT: Final = 7_000
 _LAST_REMOTE_PORT: Final = 19_999
+
+
+class NotSeenError(Exception):
+    """An examination cannot reach a verdict; the text is the reason, without a full stop."""
 
 
 class Examiner:
@@ -87,7 +77,7 @@ class Examiner:
         self._seen: dict[tuple[Callable[..., Any], tuple[Any, ...]], tuple[Any, range]] = {}
         self._cited: set[int] = set()
         self._begun = 0
-        start = random.Random(secrets.randbits(64)).randrange(0, 2000)  # noqa: S311 - no secret
+        start = secrets.randbelow(2000)
         self._port = _FIRST_PORT + start // 2 * 2
         self._remote_port = _FIRST_REMOTE_PORT + start
         self._control: Flow | None = None
@@ -175,156 +165,24 @@ class Examiner:
 
     # Sending
 
-    def up(self, source: Endpoint, destination: Endpoint, segment: Segment, sentence: str = "") -> None:
-        """Send a segment from an inside endpoint to an address as the inside writes it."""
-        self.network.send("initiator", make_packet(source.address, destination.address, segment), sentence)
+    def put(self, source: Endpoint, destination: Endpoint, segment: Segment, *, up: bool, note: str = "") -> None:
+        """Send a segment between two endpoints as its sender writes them; `up` = from the inside."""
+        self.network.send(sides(up=up)[0], make_packet(source.address, destination.address, segment), note)
 
-    def down(self, source: Endpoint, destination: Endpoint, segment: Segment, sentence: str = "") -> None:
-        """Send a segment from an outside endpoint to an endpoint of the gateway."""
-        self.network.send("responder", make_packet(source.address, destination.address, segment), sentence)
+    def send(self, flow: Flow, segment: Segment, *, up: bool, note: str = "") -> None:
+        """Send a segment from one end of a flow to the other."""
+        self.put(*flow.ends(up=up), segment, up=up, note=note)
 
     @property
     def mark(self) -> int:
         """Number of arrivals so far."""
         return len(self.network.arrivals)
 
-    # Flows
-
-    def open(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint, name: str = "") -> Flow:
-        """Send the first segment of a flow until it arrives at the outside.
-
-        Args:
-            transport: transport of the flow.
-            inside: inside endpoint.
-            remote: outside endpoint.
-            name: name of the inside host in the sentences; empty = the frames are no evidence.
-        """
-        first, tags = self.mark, list[bytes]()
-
-        def send(tag: bytes) -> None:
-            tags.append(tag)
-            words = f"{name} sends from {inside} to {remote}" if name else ""
-            self.up(inside, remote.written, opening(transport, inside, remote.written, tag), words)
-
-        def wanted(packet: Packet, tag: bytes) -> bool:
-            # A gateway may change sequence numbers, so the endpoint decides about TCP.
-            if transport == "tcp":
-                return _at(packet, remote.own) and _flags(packet) == SYN
-            return packet.destination == remote.own.address and carries(packet, transport, tag)
-
-        arrival = self.delivered(send, "responder", wanted, "", may_drop=False)
-        mapped = None if arrival is None else source_of(arrival.packet)
-        if arrival is None or mapped is None:
-            raise NotSeenError(
-                f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside"
-                f"{self._answer_to(inside, first)}"
-            )
-        if name:
-            self.network.explain(arrival.number, f"the gateway sends it from {mapped} to {remote}")
-        up = SequenceNumber(int.from_bytes(tags[-1][-4:], "big") + 1, number_after_syn(arrival.packet))
-        return Flow(transport, inside, remote, mapped, first, up)
-
-    def _answer_to(self, inside: Endpoint, since: int) -> str:
-        """Return what came back to an inside endpoint instead, as the end of a sentence."""
-        flags = {_flags(one.packet) for one in self.network.arrivals[since:] if _at(one.packet, inside)}
-        if SYN | ACK in flags:
-            return "; the gateway itself answered with SYN and ACK, as a SYN proxy does"
-        return "; a reset came back" if flags & {RST, RST | ACK} else ""
-
-    def accept(self, flow: Flow, name: str = "") -> None:
-        """Send the SYN and ACK of the outside host until the inside sees it."""
-        flow.down.written = int.from_bytes(self.tag()[-4:], "big") % 2**31 + 1
-        arrival = self.sends(flow, SYN | ACK, up=False, name="SYN and ACK" * bool(name), back=1)
-        if arrival is None:
-            raise NotSeenError(f"the SYN and ACK from {flow.remote} to {flow.mapped} did not arrive inside")
-        flow.down.seen = number_after_syn(arrival.packet)
-
-    def finish_handshake(self, flow: Flow, name: str = "") -> None:
-        """Send the third segment of a handshake. A gateway that ends connections itself sends its own one earlier."""
-        words = "third segment of the handshake" * bool(name)
-        if self.sends(flow, ACK, up=True, name=words, since=flow.since) is None:
-            raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
-
-    def close(self, flow: Flow, *, named: bool = False) -> str:
-        """Close a TCP connection by FINs of both ends; return the first segment that did not pass, or nothing.
-
-        Args:
-            flow: an open connection.
-            named: whether the frames are evidence.
-        """
-        steps = (("a FIN of I1", True, FIN | ACK), ("a FIN of S1", False, FIN | ACK), ("the last ACK", True, ACK))
-        return next(
-            (name for name, up, flags in steps if not self.sends(flow, flags, up=up, name=name * named)),
-            "",
-        )
-
-    def sends(  # noqa: PLR0913 - the segment by its name
-        self, flow: Flow, flags: int, *, up: bool, name: str = "", back: int = 0, since: int | None = None
-    ) -> Arrival | None:
-        """Return the arrival of a TCP segment with these flags; its SYN or FIN takes one sequence number.
-
-        Args:
-            flow: a TCP flow.
-            flags: flags of the segment.
-            up: whether the inside host sends it.
-            name: the segment in the sentences; empty = the frames are no evidence.
-            back: 1 = its sequence number was used already, by a SYN without ACK.
-            since: number of arrivals that are left out; None = all before the segment.
-        """
-        end = flow.remote.own if up else flow.inside
-        arrival = self.delivered(
-            lambda _: self.send(flow, numbered(flow, flags, up=up, back=back), up=up, name=name),
-            "responder" if up else "initiator",
-            lambda packet, _: _at(packet, end) and _flags(packet) == flags,
-            "the gateway delivers it" * bool(name),
-            may_drop=False,
-            first=since,
-        )
-        if arrival is not None and flags & (SYN | FIN) and not back:
-            flow.numbers(up=up)[0].advance(1)
-        return arrival
-
-    def send(self, flow: Flow, segment: Segment, *, up: bool, name: str = "") -> None:
-        """Send a segment from one end of a flow to the other; without a name, its frame is no evidence."""
-        source, destination = flow.ends(up=up)
-        words = f"{name}, from {source} to {destination}" * bool(name)
-        (self.up if up else self.down)(source, destination, segment, words)
-
-    def flow(self, transport: Transport) -> Flow:
-        """Open a flow of the first inside host to the first outside host, over which both sides have sent."""
-        return self.established(transport, self.endpoint(), self.remote(), "I1")
-
-    def established(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint, name: str = "") -> Flow:
-        """Open a flow over which both sides have sent, of TCP with its handshake."""
-        flow = self.open(transport, inside, remote, name)
-        if transport == "tcp":
-            self.accept(flow, name)
-            self.finish_handshake(flow, name)
-        elif not self.passes(flow, up=False, name=name):
-            raise NotSeenError(f"the answer from {remote} to {flow.mapped} did not arrive inside")
-        return flow
-
-    def passes(self, flow: Flow, *, up: bool, name: str = "") -> bool:
-        """Whether a segment over an open flow arrives at its end; it is sent up to three times."""
-        arrival = self.delivered(
-            lambda tag: self.send(flow, along(flow, tag, up=up), up=up, name="data" * bool(name)),
-            "responder" if up else "initiator",
-            lambda packet, tag: carries(packet, flow.transport, tag),
-            "",
-            may_drop=False,
-        )
-        if arrival is not None and name:
-            self.network.explain(arrival.number, f"the gateway delivers it, from {source_of(arrival.packet)}")
-        return arrival is not None
-
-    # What may be dropped
-
-    def delivered(  # noqa: PLR0913 - the frame, its arrival, and what its absence means
+    def delivered(
         self,
         send: Callable[[bytes], object],
         side: Side,
-        wanted: Callable[[Packet, bytes], bool],
-        sentence: str = "the gateway delivers it",
+        wanted: Callable[[Packet, bytes], bool] = carries,
         *,
         may_drop: bool = True,
         first: int | None = None,
@@ -335,7 +193,6 @@ class Examiner:
             send: sends the frame with this tag.
             side: port at which it may arrive.
             wanted: whether a packet is the one with the tag.
-            sentence: what the arrival is.
             may_drop: whether the gateway may drop the frame. Then control frames follow it, so that a host that stalls
                 is not taken for a gateway that drops.
             first: number of arrivals that are left out; None = all before a try.
@@ -345,56 +202,150 @@ class Examiner:
             send(tag)
             if may_drop:
                 self.control()
-            seconds = SETTLE_SECONDS if may_drop else PATIENCE_SECONDS
             arrival = self.network.wait(
                 side,
                 lambda packet: wanted(packet, tag),  # noqa: B023 - called in this turn
-                seconds,
+                SETTLE_SECONDS if may_drop else PATIENCE_SECONDS,
                 since=since if first is None else first,
-                sentence=sentence,
             )
             if arrival is not None:
                 return arrival
         return None
 
-    def parts(self, side: Side, since: int, wanted: Callable[[Packet], bool], sentence: str) -> list[Arrival]:
+    def parts(self, side: Side, since: int, wanted: Callable[[Packet], bool]) -> list[Packet]:
         """Return all wanted packets after the first `since` arrivals; control frames follow what was sent."""
         self.control()
         self.network.pause(self.network.now() + SETTLE_SECONDS)
         arrivals = self.network.arrivals[since:]
         found = [arrival for arrival in arrivals if arrival.side == side and wanted(arrival.packet)]
         for arrival in found:
-            self.network.explain(arrival.number, sentence)
-        return found
-
-    def enters(self, transport: Transport, source: Endpoint, target: Endpoint, inside: Endpoint, name: str) -> bool:
-        """Whether a frame from an outside endpoint to an endpoint of the gateway reaches the inside endpoint."""
-        words = f"{name} ({source}) sends to {target}"
-        arrival = self.delivered(
-            lambda tag: self.down(source, target, entering(transport, source, target, tag), words),
-            "initiator",
-            lambda packet, tag: _at(packet, inside) and carries(packet, transport, tag),
-            f"the gateway delivers it to {inside}",
-        )
-        return arrival is not None
+            self.network.received(arrival)
+        return [arrival.packet for arrival in found]
 
     def control(self) -> None:
         """Send a UDP frame each way over a flow of its own, and wait until both have arrived."""
-        if self._control is not None and self._round(self._control):
-            return
-        self._control = self.open("udp", self.endpoint(), self.remote())
-        if not self._round(self._control):
-            raise NotSeenError("control frames over an open UDP flow did not arrive")
+        with self.network.aside():
+            if self._control is not None and self._round(self._control):
+                return
+            self._control = self.open("udp", self.endpoint(), self.remote())
+            if not self._round(self._control):
+                raise NotSeenError("control frames over an open UDP flow did not arrive")
 
     def _round(self, flow: Flow) -> bool:
         return self.passes(flow, up=True) and self.passes(flow, up=False)
 
+    # Flows
 
-def _flags(packet: Packet) -> int:
-    segment = read_segment(packet)
-    return segment.flags & (SYN | ACK | RST | FIN) if isinstance(segment, TcpSegment) else -1
+    def open(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint) -> Flow:
+        """Send the first segment of a flow until it arrives at the outside."""
+        first, tags = self.mark, list[bytes]()
 
+        def send(tag: bytes) -> None:
+            tags.append(tag)
+            segment = simple_segment(transport, inside, remote.written, tag, up=True)
+            self.put(inside, remote.written, segment, up=True)
 
-def _at(packet: Packet, endpoint: Endpoint) -> bool:
-    """Whether a packet is for this endpoint."""
-    return packet.destination == endpoint.address and destination_of(packet) == endpoint
+        def wanted(packet: Packet, tag: bytes) -> bool:
+            # A gateway may change sequence numbers, so the endpoint decides about TCP.
+            return is_tcp(packet, remote.own, SYN) if transport == "tcp" else carries(packet, tag)
+
+        arrival = self.delivered(send, "responder", wanted, may_drop=False)
+        mapped = None if arrival is None else source_of(arrival.packet)
+        if arrival is None or mapped is None:
+            raise NotSeenError(
+                f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside"
+                f"{self._answer_to(inside, first)}"
+            )
+        up = SequenceNumber(int.from_bytes(tags[-1][-4:], "big") + 1, number_after_syn(arrival.packet))
+        return Flow(transport, inside, remote, mapped, first, up)
+
+    def _answer_to(self, inside: Endpoint, since: int) -> str:
+        """Return what came back to an inside endpoint instead, as the end of a sentence."""
+        packets = [arrival.packet for arrival in self.network.arrivals[since:]]
+        if any(is_tcp(packet, inside, SYN | ACK) for packet in packets):
+            return "; the gateway itself answered with SYN and ACK, as a SYN proxy does"
+        reset = any(is_tcp(packet, inside, flags) for packet in packets for flags in (RST, RST | ACK))
+        return "; a reset came back" * reset
+
+    def accept(self, flow: Flow) -> None:
+        """Send the SYN and ACK of the outside host until the inside sees it."""
+        if self.syn(flow, SYN | ACK) is None:
+            raise NotSeenError(f"the SYN and ACK from {flow.remote} to {flow.mapped} did not arrive inside")
+
+    def syn(self, flow: Flow, flags: int) -> Arrival | None:
+        """Return the arrival of the first segment of the outside host, which has these flags."""
+        flow.down.written = int.from_bytes(self.tag()[-4:], "big") % 2**31
+        arrival = self.sends(flow, flags, up=False)
+        if arrival is not None:
+            flow.down.seen = number_after_syn(arrival.packet)
+        return arrival
+
+    def finish_handshake(self, flow: Flow) -> None:
+        """Send the third segment of a handshake. A gateway that ends connections itself sends its own one earlier."""
+        if self.sends(flow, ACK, up=True, since=flow.since) is None:
+            raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
+
+    def close(self, flow: Flow) -> str:
+        """Close an open TCP connection by FINs of both ends; return the first segment that did not pass, or nothing."""
+        steps = (
+            ("a FIN of the inside", True, FIN | ACK),
+            ("a FIN of the outside", False, FIN | ACK),
+            ("the last ACK", True, ACK),
+        )
+        return next((name for name, up, flags in steps if not self.sends(flow, flags, up=up)), "")
+
+    def sends(self, flow: Flow, flags: int, *, up: bool, back: int = 0, since: int | None = None) -> Arrival | None:
+        """Return the arrival of a TCP segment with these flags; its SYN or FIN takes one sequence number.
+
+        A gateway that drops it still has to deliver control frames.
+
+        Args:
+            flow: a TCP flow.
+            flags: flags of the segment.
+            up: whether the inside host sends it.
+            back: 1 = its sequence number was used already, by a SYN without ACK.
+            since: number of arrivals that are left out; None = all before the segment.
+        """
+        end = flow.remote.own if up else flow.inside
+        arrival = self.delivered(
+            lambda _: self.send(flow, numbered(flow, flags, up=up, back=back), up=up),
+            sides(up=up)[1],
+            lambda packet, _: is_tcp(packet, end, flags),
+            may_drop=False,
+            first=since,
+        )
+        if arrival is None:
+            self.control()
+        elif flags & (SYN | FIN) and not back:
+            flow.numbers(up=up)[0].advance(1)
+        return arrival
+
+    def flow(self, transport: Transport) -> Flow:
+        """Open a flow of the first inside host to the first outside host, over which both sides have sent."""
+        return self.established(transport, self.endpoint(), self.remote())
+
+    def established(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint) -> Flow:
+        """Open a flow over which both sides have sent, of TCP with its handshake."""
+        flow = self.open(transport, inside, remote)
+        if transport == "tcp":
+            self.accept(flow)
+            self.finish_handshake(flow)
+        elif not self.passes(flow, up=False):
+            raise NotSeenError(f"the answer from {remote} to {flow.mapped} did not arrive inside")
+        return flow
+
+    def passes(self, flow: Flow, *, up: bool) -> bool:
+        """Whether a segment over an open flow arrives at its end; it is sent up to three times."""
+        arrival = self.delivered(
+            lambda tag: self.send(flow, along(flow, tag, up=up), up=up), sides(up=up)[1], may_drop=False
+        )
+        return arrival is not None
+
+    def enters(self, transport: Transport, source: Endpoint, target: Endpoint, inside: Endpoint) -> bool:
+        """Whether a frame from an outside endpoint to an endpoint of the gateway reaches the inside endpoint."""
+        arrival = self.delivered(
+            lambda tag: self.put(source, target, simple_segment(transport, source, target, tag, up=False), up=False),
+            "initiator",
+            lambda packet, tag: destination_of(packet) == inside and carries(packet, tag),
+        )
+        return arrival is not None

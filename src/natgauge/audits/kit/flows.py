@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final
 
 from natgauge.audits.kit.packets import (
     ACK,
-    ICMP,
-    ICMPV6,
+    FIN,
     PSH,
+    RST,
     SYN,
-    TCP,
-    UDP,
     EchoMessage,
+    ErrorMessage,
     Packet,
     Segment,
     TcpSegment,
@@ -23,11 +22,10 @@ from natgauge.audits.kit.packets import (
     make_packet,
     read_segment,
 )
-from natgauge.words import Address
+from natgauge.words import Address, Transport
 
-Transport = Literal["udp", "tcp", "icmp"]
 TRANSPORTS: Final[tuple[Transport, ...]] = ("udp", "tcp", "icmp")
-_PROTOCOLS: Final = {"udp": (UDP,), "tcp": (TCP,), "icmp": (ICMP, ICMPV6)}
+_FLAGS: Final = {SYN: "SYN", FIN: "FIN", RST: "RST", ACK: "ACK"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -105,47 +103,30 @@ class Flow:
         """Return source and destination as the sender of this direction writes them."""
         return (self.inside, self.remote.written) if up else (self.remote.own, self.mapped)
 
-    def __str__(self) -> str:
-        """Return the flow in words."""
-        return f"about {self.transport.upper()} from {self.mapped} to {self.remote}"
 
-
-def opening(transport: Transport, source: Endpoint, destination: Endpoint, tag: bytes) -> Segment:
-    """Return the segment that opens a flow from the inside."""
+def simple_segment(transport: Transport, source: Endpoint, destination: Endpoint, tag: bytes, *, up: bool) -> Segment:
+    """Return a segment that needs none before it: a UDP datagram, a SYN, an echo request (up) or reply (down)."""
     if transport == "udp":
         return UdpSegment(source.port, destination.port, tag)
     if transport == "tcp":
         return TcpSegment(source.port, destination.port, SYN, int.from_bytes(tag[-4:], "big"))
-    return EchoMessage(is_request=True, identifier=source.port, sequence=1, data=tag)
-
-
-def entering(transport: Transport, source: Endpoint, destination: Endpoint, tag: bytes) -> Segment:
-    """Return a segment with which an outside host tries to enter through an endpoint of the gateway."""
-    if transport != "icmp":
-        return opening(transport, source, destination, tag)
-    return EchoMessage(is_request=False, identifier=destination.port, sequence=1, data=tag)
+    return EchoMessage(is_request=up, identifier=source.port if up else destination.port, sequence=1, data=tag)
 
 
 def along(flow: Flow, tag: bytes, *, up: bool) -> Segment:
     """Return a segment that goes over an open flow; of TCP, the numbers advance by its data."""
     if flow.transport != "tcp":
-        return plain_segment(flow.transport, *flow.ends(up=up), tag, up=up)
+        return simple_segment(flow.transport, *flow.ends(up=up), tag, up=up)
     segment = numbered(flow, PSH | ACK, up=up, data=tag)
     flow.numbers(up=up)[0].advance(len(tag))
     return segment
 
 
-def plain_segment(transport: Transport, source: Endpoint, destination: Endpoint, data: bytes, *, up: bool) -> Segment:
-    """Return a segment of an open UDP or ICMP flow between these endpoints."""
-    if transport == "udp":
-        return UdpSegment(source.port, destination.port, data)
-    return EchoMessage(is_request=up, identifier=source.port if up else destination.port, sequence=2, data=data)
-
-
 def numbered(flow: Flow, flags: int, *, up: bool, back: int = 0, data: bytes = b"") -> TcpSegment:
     """Return the next TCP segment of a flow; with `back`, its sequence number is one that was used already."""
     (source, destination), (own, other) = flow.ends(up=up), flow.numbers(up=up)
-    return TcpSegment(source.port, destination.port, flags, own.written - back, other.seen, data)
+    acknowledged = other.seen if flags & ACK else 0
+    return TcpSegment(source.port, destination.port, flags, own.written - back, acknowledged, data)
 
 
 def number_after_syn(packet: Packet) -> int:
@@ -181,11 +162,33 @@ def _ports(packet: Packet) -> tuple[int, int] | None:
     return (segment.identifier, segment.identifier) if isinstance(segment, EchoMessage) else None
 
 
-def carries(packet: Packet, transport: Transport, tag: bytes) -> bool:
+def carries(packet: Packet, tag: bytes) -> bool:
     """Whether a packet is the one with this tag; a TCP segment without data has it in its sequence number."""
-    if packet.protocol not in _PROTOCOLS[transport]:
-        return False
     segment = read_segment(packet)
+    if isinstance(segment, TcpSegment) and not segment.data:
+        return segment.sequence == int.from_bytes(tag[-4:], "big")
+    return isinstance(segment, UdpSegment | TcpSegment | EchoMessage) and segment.data[: len(tag)] == tag
+
+
+def is_tcp(packet: Packet, target: Endpoint, flags: int) -> bool:
+    """Whether a packet is a TCP segment to this endpoint that has just these flags, beside PSH."""
+    segment = read_segment(packet)
+    same = isinstance(segment, TcpSegment) and segment.flags & sum(_FLAGS) == flags & sum(_FLAGS)
+    return same and destination_of(packet) == target
+
+
+def described(packet: Packet) -> str:
+    """Return a packet in words, as a part of a sentence."""
+    segment = read_segment(packet)
+    where = f"from {source_of(packet) or packet.source} to {destination_of(packet) or packet.destination}"
+    if packet.is_fragment:
+        return f"octets {packet.offset} to {packet.offset + len(packet.payload) - 1} of a packet {where}"
+    if isinstance(segment, ErrorMessage):
+        quoted = "" if segment.packet is None else f", which quotes {described(segment.packet)}"
+        return f"an ICMP error with type {segment.kind} and code {segment.code} {where}{quoted}"
+    if isinstance(segment, EchoMessage):
+        return f"an echo {'request' if segment.is_request else 'reply'} {where}"
     if isinstance(segment, TcpSegment):
-        return segment.data == tag or (not segment.data and segment.sequence == int.from_bytes(tag[-4:], "big"))
-    return isinstance(segment, UdpSegment | EchoMessage) and segment.data[: len(tag)] == tag
+        flags = " and ".join(name for flag, name in _FLAGS.items() if segment.flags & flag)
+        return f"TCP {flags}{' with data' * bool(segment.data)} {where}"
+    return f"UDP of {len(packet.payload)} octets {where}"

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, Protocol
 
+from natgauge.audits.kit.flows import described
 from natgauge.audits.kit.packets import ICMPV6, Packet, read_packet, upper_checksum
 from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.errors import UnreachableError
@@ -78,11 +80,16 @@ class Arrival:
     seconds: float
 
 
+def sides(*, up: bool) -> tuple[Side, Side]:
+    """Return the sending side and the receiving side of a direction."""
+    return ("initiator", "responder") if up else ("responder", "initiator")
+
+
 class Network:
     """The tester's ports with the tester's hosts behind them.
 
     Attributes:
-        frames: every IP frame that was sent or received, in order.
+        frames: every IP frame that was sent or received, in order. Frames with a sentence are evidence.
         arrivals: every packet that arrived, in order.
     """
 
@@ -91,6 +98,16 @@ class Network:
         self.sides = dict(sides)
         self.frames: list[CapturedFrame] = []
         self.arrivals: list[Arrival] = []
+        self._is_aside = False
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Send and wait for frames that decide nothing within the `with` block: they get no sentence."""
+        before, self._is_aside = self._is_aside, True
+        try:
+            yield
+        finally:
+            self._is_aside = before
 
     def now(self) -> float:
         """Return the seconds of the ports' clock."""
@@ -113,21 +130,27 @@ class Network:
                     "interface and address on that side"
                 )
 
-    def send(self, side: Side, packet: Packet, sentence: str = "") -> int:
-        """Send a packet to the gateway; returns its place in `frames`."""
+    def send(self, side: Side, packet: Packet, note: str = "") -> None:
+        """Send a packet to the gateway; `note` says what is special about it."""
         kind = _IPV4 if packet.source.version == 4 else _IPV6
         octets = self._put(side, self.sides[side].gateway_mac or _BROADCAST, kind, packet.octets())
-        self.frames.append(CapturedFrame(side, self.ports.epoch(), octets, sentence, sent=True))
-        return len(self.frames) - 1
+        self.frames.append(CapturedFrame(side, self.ports.epoch(), octets, sent=True))
+        if not self._is_aside:
+            host = "inside" if side == "initiator" else "outside"
+            self.explain(len(self.frames) - 1, f"the {host} sends {described(packet)}{f': {note}' * bool(note)}")
 
     def explain(self, number: int, sentence: str) -> None:
         """Say what a frame is; frames with a sentence are evidence."""
         self.frames[number] = replace(self.frames[number], sentence=sentence)
 
-    def wait(
-        self, side: Side, wanted: Callable[[Packet], bool], seconds: float, *, since: int, sentence: str = ""
-    ) -> Arrival | None:
-        """Return the first packet after the first `since` arrivals that is wanted; `sentence` says what it is.
+    def received(self, arrival: Arrival) -> None:
+        """Say of an arrival that it is one that was looked for."""
+        if not self._is_aside:
+            host = "inside" if arrival.side == "initiator" else "outside"
+            self.explain(arrival.number, f"the {host} receives {described(arrival.packet)}")
+
+    def wait(self, side: Side, wanted: Callable[[Packet], bool], seconds: float, *, since: int) -> Arrival | None:
+        """Return the first packet that is wanted after the first `since` arrivals.
 
         `since` is `len(network.arrivals)` before the question was sent.
         """
@@ -144,8 +167,8 @@ class Network:
             return False
 
         self._pump(self.now() + seconds, look)
-        if found is not None and sentence:
-            self.explain(found.number, sentence)
+        if found is not None:
+            self.received(found)
         return found
 
     def pause(self, until: float) -> None:

@@ -5,54 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal, NoReturn
 
-from natgauge.audits.kit.flows import Transport
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.records.audit import Level
+from natgauge.words import Transport
 
-if TYPE_CHECKING:
-    from natgauge.audits.kit.examiner import Examiner
-
-#: Levels of RFC 2119. RECOMMENDED is SHOULD.
-Level = Literal["MUST", "SHOULD", "MAY"]
-AuditVerdict = Literal["meets", "fails", "not applicable", "not seen"]
 #: Sets of requirements: carrier-grade NAT, home gateway, NAT64.
 AuditProfile = Literal["cgn", "home", "nat64"]
 EVERY_PROFILE: Final[frozenset[AuditProfile]] = frozenset({"cgn", "home", "nat64"})
 CGN: Final[frozenset[AuditProfile]] = frozenset({"cgn"})
 NAT64: Final[frozenset[AuditProfile]] = frozenset({"nat64"})
 
-
-@dataclass(frozen=True, slots=True)
-class RequirementFinding:
-    """Result of an examination.
-
-    Attributes:
-        verdict: conclusion.
-        measured: what was measured, one sentence without a full stop.
-    """
-
-    verdict: AuditVerdict
-    measured: str
+#: Whether the gateway meets the requirement, and what was measured: one sentence without a full stop.
+Finding = tuple[bool, str]
 
 
-def meets(measured: str) -> RequirementFinding:
-    """Return a finding that meets the requirement."""
-    return RequirementFinding("meets", measured)
+class NotApplicableError(Exception):
+    """A requirement does not apply to this gateway; the text is the reason, without a full stop."""
 
 
-def fails(measured: str) -> RequirementFinding:
-    """Return a finding that fails the requirement."""
-    return RequirementFinding("fails", measured)
-
-
-def judged(met: bool, measured: str) -> RequirementFinding:  # noqa: FBT001 - the one thing that is decided
-    """Return a finding that meets or fails."""
-    return meets(measured) if met else fails(measured)
-
-
-def unseen(reason: str) -> Callable[[Examiner, Transport], RequirementFinding]:
+def unseen(reason: str) -> Callable[[Examiner, Transport], Finding]:
     """Return the examination of a requirement that no frame shows."""
-    return lambda _examiner, _transport: RequirementFinding("not seen", reason)
+
+    def examine(_examiner: Examiner, _transport: Transport) -> NoReturn:
+        raise NotSeenError(reason)
+
+    return examine
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +55,7 @@ class Requirement:
     level: Level
     text: str
     transports: tuple[Transport, ...]
-    examine: Callable[[Examiner, Transport], RequirementFinding]
+    examine: Callable[[Examiner, Transport], Finding]
     profiles: frozenset[AuditProfile] = EVERY_PROFILE
     strain: Literal[0, 1, 2] = 0
     timers: tuple[str, ...] = ()

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from natgauge.audits.kit.errors import error_about, packet_down, packet_up
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, Flow, Transport, along, carries, destination_of, numbered
+from natgauge.audits.kit.errors import error_about, received
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.flows import Endpoint, Flow, along, carries, destination_of, numbered
+from natgauge.audits.kit.network import sides
 from natgauge.audits.kit.packets import ACK, RST, SYN, Packet, TcpSegment, read_segment
-from natgauge.audits.kit.undecided import NotSeenError
+from natgauge.words import Transport
 
 _RATIO: Final = 1.05
 #: Refreshed mappings need an idle time only somewhere below the time-out, which leaves a factor of two.
@@ -144,9 +145,8 @@ def _send(examiner: Examiner, flow: Flow, *, up: bool) -> None:
 
 
 def _send_error(examiner: Examiner, flow: Flow, *, up: bool) -> None:
-    quoted, sender = (packet_down(flow), flow.inside) if up else (packet_up(flow, outside=True), flow.remote.own)
-    error = error_about(quoted, sender.address, "port unreachable")
-    examiner.network.send("initiator" if up else "responder", error)
+    error = error_about(received(flow, up=up), flow.ends(up=up)[0].address, "port unreachable")
+    examiner.network.send(sides(up=up)[0], error)
 
 
 #: RFC 4787 REQ-5 and REQ-5c, RFC 5508 REQ-2, RFC 5382 REQ-5.
@@ -290,35 +290,33 @@ def _is_done(seen: TimerSeen, found: Mapping[str, TimerSeen]) -> bool:
 
 def _probe(examiner: Examiner, event: _Watched) -> None:
     flow, seen, sent = event.flow, event.seen, examiner.network.now()
-    first = len(examiner.network.frames)
+    first, flags = len(examiner.network.frames), seen.kind.probe
 
     def send(tag: bytes) -> None:
-        flags = seen.kind.probe
-        data = along(flow, tag, up=False) if flags is None else None
-        examiner.send(flow, data or numbered(flow, flags or 0, up=False, back=int(flags != ACK)), up=False)
+        segment = (
+            along(flow, tag, up=False) if flags is None else numbered(flow, flags, up=False, back=int(flags != ACK))
+        )
+        note = f"after {examiner.network.now() - event.opened:.1f} s without another frame"
+        examiner.send(flow, segment, up=False, note=note)
 
     def wanted(packet: Packet, tag: bytes) -> bool:
-        if packet.destination != flow.inside.address:
-            return False
-        if seen.kind.probe is None:
-            return carries(packet, flow.transport, tag)
+        if flags is None:
+            return packet.destination == flow.inside.address and carries(packet, tag)
         return isinstance(read_segment(packet), TcpSegment) and destination_of(packet) == flow.inside
 
-    arrival = examiner.delivered(send, "initiator", wanted)
-    seen.probes[event.idle] = arrival is not None
-    frames = [*event.frames, first] if arrival is None else [*event.frames, first, arrival.number]
-    if arrival is not None:
-        idle = sent - event.opened
-        if seen.alive is None or idle > seen.alive:
+    is_there = examiner.delivered(send, "initiator", wanted) is not None
+    seen.probes[event.idle] = is_there
+    idle = sent - event.opened if is_there else examiner.network.now() - event.began
+    before = seen.alive if is_there else seen.dead
+    if before is None or (idle > before) == is_there:
+        # Frames of the last mapping that was there before the first one was gone, and of that one.
+        seen.frames = [] if seen.dead is None else seen.frames
+        seen.frames += [*event.frames, *range(first, len(examiner.network.frames))]
+        if is_there:
             seen.alive = idle
-            _explain(examiner, seen, frames, f"after {idle:.1f} s without another frame, {flow.remote} sends to it")
-            examiner.network.explain(arrival.number, "the gateway delivers it: the mapping is there")
-    else:
-        idle = examiner.network.now() - event.began
-        if seen.dead is None or idle < seen.dead:
+        else:
             seen.dead = idle
-            words = f"after {idle:.1f} s without another frame, {flow.remote} sends to it; the mapping is gone"
-            _explain(examiner, seen, frames, words)
+    if not is_there:
         _ask_again(examiner, seen, flow)
 
 
@@ -328,17 +326,6 @@ def _ask_again(examiner: Examiner, seen: TimerSeen, flow: Flow) -> None:
         return
     first = len(examiner.network.frames)
     with suppress(NotSeenError):
-        again = examiner.open("udp", Endpoint(examiner.host(1), flow.inside.port), flow.remote, "I2, as I1 did,")
+        again = examiner.open("udp", Endpoint(examiner.host(1), flow.inside.port), flow.remote)
         seen.given_again.append(again.mapped == flow.mapped)
         seen.frames.extend(range(first, len(examiner.network.frames)))
-
-
-def _explain(examiner: Examiner, seen: TimerSeen, frames: Sequence[int], sentence: str) -> None:
-    """Say what the frames of a mapping are; keep those of the last mapping that was there and the first one gone."""
-    if seen.dead is None:
-        seen.frames.clear()
-    seen.frames.extend(frames)
-    probe = frames[-1] if examiner.network.frames[frames[-1]].sent else frames[-2]
-    for number in frames[: frames.index(probe)]:
-        examiner.network.explain(number, f"opening of a mapping: {seen.kind.name}")
-    examiner.network.explain(probe, sentence)

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Transport, along
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.flows import along
 from natgauge.audits.kit.packets import Packet, TcpSegment, UdpSegment, read_segment
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, judged
-from natgauge.audits.kit.undecided import NotSeenError
+from natgauge.audits.kit.requirement import Finding, Requirement
+from natgauge.words import Transport
 
 _SIP: Final = 5060
 
 
-def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine(examiner: Examiner, transport: Transport) -> Finding:
     """Send a SIP request whose addresses a gateway for SIP would rewrite."""
-    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(0, _SIP), "I1")
+    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(0, _SIP))
     own = flow.inside
     texts: list[bytes] = []
 
@@ -27,15 +27,13 @@ def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
             f"From: <sip:a@{own.address}>;tag=1\r\nTo: <sip:a@{own.address}>\r\nCall-ID: {tag.hex()}@{own.address}\r\n"
             f"CSeq: 1 REGISTER\r\nContact: <sip:a@{own}>\r\nContent-Length: 0\r\n\r\n".encode()
         )
-        examiner.send(flow, along(flow, texts[-1], up=True), up=True, name="SIP REGISTER that names the inside address")
+        examiner.send(flow, along(flow, texts[-1], up=True), up=True, note="SIP REGISTER that names the inside address")
 
-    arrival = examiner.delivered(
-        send, "responder", lambda packet, _: _data(packet).startswith(b"REGISTER"), "the gateway sends it on"
-    )
+    arrival = examiner.delivered(send, "responder", lambda packet, _: _data(packet).startswith(b"REGISTER"))
     if arrival is None:
         raise NotSeenError("a SIP request did not arrive outside")
     met = _data(arrival.packet) in texts
-    return judged(met, f"a SIP request that names the inside address was {'unchanged' if met else 'rewritten'}")
+    return met, f"a SIP request that names the inside address was {'unchanged' if met else 'rewritten'}"
 
 
 def _data(packet: Packet) -> bytes:

@@ -8,44 +8,43 @@ from typing import Final
 
 from natgauge.audits.kit.classes import Dependence, filtering, mapping, overloading
 from natgauge.audits.kit.crowd import MANY, Crowd
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Transport
-from natgauge.audits.kit.requirement import CGN, Requirement, RequirementFinding, fails, judged, meets
-from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, Requirement
+from natgauge.words import Transport
 
 
-def _examine_mapping(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_mapping(examiner: Examiner, transport: Transport) -> Finding:
     seen = examiner.once(mapping, transport)
-    return judged(seen.kind == "endpoint-independent", seen.words)
+    return seen.kind == "endpoint-independent", seen.words
 
 
-def _examine_filtering(allowed: set[Dependence], examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_filtering(allowed: set[Dependence], examiner: Examiner, transport: Transport) -> Finding:
     seen = examiner.once(filtering, transport)
-    return judged(seen in allowed, seen)
+    return seen in allowed, seen
 
 
-def _examine_overloading(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_overloading(examiner: Examiner, transport: Transport) -> Finding:
     shared = examiner.once(overloading, transport)
     if shared is None:
-        return meets(_DIFFERENT)
-    return fails(f"two inside hosts had the outside endpoint {shared[0]} at one time, to two remote hosts")
+        return True, _DIFFERENT
+    return False, f"two inside hosts had the outside endpoint {shared[0]} at one time, to two remote hosts"
 
 
-def _examine_overlap(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_overlap(examiner: Examiner, transport: Transport) -> Finding:
     """RFC 7857 section 3 allows what the older RFCs call overloading, but only for different remote endpoints."""
     shared = examiner.once(overloading, transport)
     if shared is None:
         raise NotApplicableError(_DIFFERENT)
-    return judged(not shared[1], f"two inside hosts had {shared[0]} to {'one' if shared[1] else 'two'} remote hosts")
+    return not shared[1], f"two inside hosts had {shared[0]} to {'one' if shared[1] else 'two'} remote hosts"
 
 
-def _examine_changes(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_changes(examiner: Examiner, transport: Transport) -> Finding:
     """Compare mapping and filtering before and after another host opened many flows."""
     seen = examiner.once(mapping, transport)
     before = seen.kind, examiner.once(filtering, transport)
     words = f"mapping and filtering were {' and '.join(before)}"
     if seen.alone not in (None, seen.kind):
-        return fails(f"mapping is {seen.alone}, and {seen.kind} while another host uses the same source port")
+        return False, f"mapping is {seen.alone}, and {seen.kind} while another host uses the same source port"
     crowd = examiner.once(Crowd)
     crowd.grow(examiner, MANY)
     try:
@@ -53,7 +52,7 @@ def _examine_changes(examiner: Examiner, transport: Transport) -> RequirementFin
     except NotSeenError as error:
         raise NotSeenError(f"{words}; with {len(crowd.mapped)} more mappings {error}") from error
     more = f"with {len(crowd.mapped)} more mappings"
-    return meets(f"{words}, also {more}") if before == after else fails(f"{words}, and {more} {' and '.join(after)}")
+    return before == after, f"{words}, also {more}" if before == after else f"{words}, and {more} {' and '.join(after)}"
 
 
 _lenient: Final = partial(_examine_filtering, {"endpoint-independent", "address-dependent"})

@@ -7,12 +7,12 @@ import secrets
 from dataclasses import replace
 from typing import Final
 
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, Transport, datagram
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.flows import Flow, datagram
+from natgauge.audits.kit.network import sides
 from natgauge.audits.kit.packets import UDP, Packet
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, judged
-from natgauge.audits.kit.undecided import NotSeenError
-from natgauge.words import Side
+from natgauge.audits.kit.requirement import Finding, Requirement
+from natgauge.words import Transport
 
 _DATA_OCTETS: Final = 800
 _FRAGMENT_OCTETS: Final = 400
@@ -23,23 +23,19 @@ _HEADER_OCTETS: Final = 8
 
 def _delivered(examiner: Examiner, flow: Flow, *, up: bool, backwards: bool = False) -> bool:
     """Whether a datagram arrives whole whose fragments are sent one by one; it may arrive in fragments, too."""
-    source, destination = flow.ends(up=up)
-    sending: Side = "initiator" if up else "responder"
-    receiving: Side = "responder" if up else "initiator"
+    sending, receiving = sides(up=up)
     target = flow.remote.own.address if up else flow.inside.address
     for _ in range(2):
         data, since = secrets.token_bytes(_DATA_OCTETS), examiner.mark
         parts = datagram(flow, data, up=up).cut(_FRAGMENT_OCTETS)
         for part in reversed(parts) if backwards else parts:
-            place = f"octets {part.offset} to {part.offset + len(part.payload) - 1}"
-            examiner.network.send(sending, part, f"a fragment from {source} to {destination}: {place}")
+            examiner.network.send(sending, part)
         found = examiner.parts(
             receiving,
             since,
             lambda seen: seen.destination == target and _is_part(seen, data),  # noqa: B023 - called in this turn
-            "the gateway delivers this part",
         )
-        ordered = sorted((arrival.packet for arrival in found), key=lambda one: one.offset)
+        ordered = sorted(found, key=lambda one: one.offset)
         if b"".join(one.payload for one in ordered)[_HEADER_OCTETS:] == data:
             return True
     return False
@@ -62,24 +58,26 @@ def _orders(examiner: Examiner, transport: Transport) -> dict[str, bool]:
     }
 
 
-def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine(examiner: Examiner, transport: Transport) -> Finding:
     seen = examiner.once(_orders, transport)
     words = "; ".join(f"{name}: {'delivered' if passed else 'dropped'}" for name, passed in seen.items())
-    return judged(all(seen.values()), words)
+    return all(seen.values()), words
 
 
-def _examine_attack(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_attack(examiner: Examiner, transport: Transport) -> Finding:
     if not examiner.once(_orders, transport)["from outside, in order"]:
         raise NotSeenError("the gateway delivers no fragments from outside at all")
     flow = examiner.flow(transport)
     packet = datagram(flow, bytes(_DATA_OCTETS), up=False)
-    for number in range(_LONE):
-        lone = replace(packet, identification=number + 1).cut(_FRAGMENT_OCTETS)[1]
-        examiner.network.send("responder", lone, "" if number else f"the first of {_LONE} lone fragments")
-    whole = examiner.passes(flow, up=False, name="S1")
+    lone = [replace(packet, identification=number + 1).cut(_FRAGMENT_OCTETS)[1] for number in range(_LONE)]
+    examiner.network.send("responder", lone[0], f"the first of {_LONE} lone fragments")
+    with examiner.network.aside():
+        for part in lone[1:]:
+            examiner.network.send("responder", part)
+    whole = examiner.passes(flow, up=False)
     cut = _delivered(examiner, flow, up=False)
     words = f"after {_LONE} lone fragments, a whole datagram {'passed' if whole else 'was dropped'}, and one in "
-    return judged(whole and cut, f"{words}fragments {'passed' if cut else 'was dropped'}")
+    return whole and cut, f"{words}fragments {'passed' if cut else 'was dropped'}"
 
 
 REQUIREMENTS: Final = (

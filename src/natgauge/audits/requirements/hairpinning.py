@@ -8,26 +8,25 @@ from typing import Final
 from natgauge.audits.kit.classes import hairpinned, hairpinning
 from natgauge.audits.kit.errors import error_about, quoting
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Transport
 from natgauge.audits.kit.packets import ErrorMessage, read_segment
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged
-from natgauge.audits.kit.undecided import NotApplicableError
+from natgauge.audits.kit.requirement import Finding, NotApplicableError, Requirement
+from natgauge.words import Transport
 
 
-def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine(examiner: Examiner, transport: Transport) -> Finding:
     seen = examiner.once(hairpinning, transport)
     words = "a frame to the outside endpoint of another inside host"
-    return judged(seen != "none", f"{words} was {'not delivered' if seen == 'none' else 'delivered'}")
+    return seen != "none", f"{words} was {'not delivered' if seen == 'none' else 'delivered'}"
 
 
-def _examine_source(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_source(examiner: Examiner, transport: Transport) -> Finding:
     seen = examiner.once(hairpinning, transport)
     if seen == "none":
         raise NotApplicableError("the gateway does not hairpin")
-    return judged(seen == "external source", f"a hairpinned frame has an {seen}")
+    return seen == "external source", f"a hairpinned frame has an {seen}"
 
 
-def _examine_error(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_error(examiner: Examiner, transport: Transport) -> Finding:
     """Answer a hairpinned frame with an ICMP error, which must reach the inside host that sent the frame."""
     seen = examiner.once(hairpinned, transport)
     if seen is None:
@@ -35,15 +34,14 @@ def _examine_error(examiner: Examiner, transport: Transport) -> RequirementFindi
     source, packet = seen[0].inside, seen[1].packet
     error = error_about(packet, packet.destination, "port unreachable")
     arrival = examiner.delivered(
-        lambda _: examiner.network.send("initiator", error, "the other inside host answers with an ICMP error"),
+        lambda _: examiner.network.send("initiator", error, "the answer to the hairpinned frame"),
         "initiator",
         lambda one, _tag: isinstance(read_segment(one), ErrorMessage) and one.destination == source.address,
-        f"the gateway delivers it to {source.address}",
     )
     if arrival is None:
-        return fails("an ICMP error about a hairpinned frame was dropped")
+        return False, "an ICMP error about a hairpinned frame was dropped"
     met = quoting(arrival.packet, [source]) is not None
-    return judged(met, f"an ICMP error about a hairpinned frame quotes {'its' if met else 'another'} source")
+    return met, f"an ICMP error about a hairpinned frame quotes {'its' if met else 'another'} source"
 
 
 _TEXT: Final = "hairpinning between inside hosts"

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from natgauge.audits.kit.errors import error_down
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Transport
+from natgauge.audits.kit.errors import send_error
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.packets import ErrorMessage, Packet, checksum, make_packet, read_segment
-from natgauge.audits.kit.requirement import Level, Requirement, RequirementFinding, judged
-from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
+from natgauge.audits.kit.requirement import Finding, NotApplicableError, Requirement
+from natgauge.records.audit import Level
+from natgauge.words import Transport
 
 #: Two options of IPv4 that do nothing, and the end of the list.
 _OPTIONS: Final = b"\x01\x01\x00\x00"
@@ -35,21 +35,21 @@ class _Change:
     ipv4: bool = False
 
 
-def _examine(change: _Change, examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine(change: _Change, examiner: Examiner, transport: Transport) -> Finding:
     flow = examiner.flow(transport)
     if change.ipv4 and flow.mapped.address.version != 4:
         raise NotApplicableError("the outside uses IPv6, whose header has neither checksum nor options")
-    if error_down(examiner, flow, "port unreachable") is None:
+    if send_error(examiner, flow, "port unreachable") is None:
         raise NotSeenError("the gateway delivers no ICMP error of this kind at all")
     # An error may end a mapping, so the verdict gets one of its own.
     flow = examiner.flow(transport)
-    words = f" {change.words}"
-    seen = error_down(examiner, flow, "port unreachable", sent=change.sent, quoted=change.quoted, words=words)
+    words = f"an error {change.words}"
+    seen = send_error(examiner, flow, "port unreachable", sent=change.sent, quoted=change.quoted, note=words)
     if seen is None:
-        return judged(not change.must_pass, f"an error{words} was dropped")
+        return not change.must_pass, f"{words} was dropped"
     # Options move the ports in the quoted packet.
     met = change.must_pass and (seen.source == flow.inside or change is not _PASSED_OVER)
-    return judged(met, f"an error{words} was delivered, with the quoted source {seen.source}")
+    return met, f"{words} was delivered, with the quoted source {seen.source}"
 
 
 def _broken(octets: bytes, place: int) -> bytes:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-from natgauge.audits.kit.errors import ERROR_KINDS, ErrorKind, error_down, error_up
+from natgauge.audits.kit.errors import ERROR_KINDS, ErrorKind, send_error
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Transport
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged, meets
+from natgauge.audits.kit.requirement import Finding, Requirement
+from natgauge.words import Transport
 
 
 def _faults(examiner: Examiner, transport: Transport) -> dict[ErrorKind, str]:
@@ -16,7 +17,7 @@ def _faults(examiner: Examiner, transport: Transport) -> dict[ErrorKind, str]:
     found: dict[ErrorKind, str] = {}
     for kind in ERROR_KINDS:
         flow = examiner.flow(transport)
-        seen = error_down(examiner, flow, kind)
+        seen = send_error(examiner, flow, kind)
         if seen is None:
             found[kind] = "was dropped"
         elif seen.source != flow.inside:
@@ -28,63 +29,56 @@ def _faults(examiner: Examiner, transport: Transport) -> dict[ErrorKind, str]:
     return found
 
 
-def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    return _judged(examiner.once(_faults, transport), ERROR_KINDS)
-
-
-def _examine_unreachable(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    return _judged(examiner.once(_faults, transport), ("port unreachable", "host unreachable"))
-
-
-def _judged(faults: dict[ErrorKind, str], kinds: tuple[ErrorKind, ...]) -> RequirementFinding:
+def _examine(kinds: tuple[ErrorKind, ...], examiner: Examiner, transport: Transport) -> Finding:
+    faults = examiner.once(_faults, transport)
     wrong = [f"{kind} {faults[kind]}" for kind in kinds if kind in faults]
-    return judged(
-        not wrong, "; ".join(wrong) or f"delivered with the inner packet as the host sent it: {', '.join(kinds)}"
-    )
+    return not wrong, "; ".join(wrong) or f"delivered with the inner packet as the host sent it: {', '.join(kinds)}"
 
 
-def _examine_source(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_source(examiner: Examiner, transport: Transport) -> Finding:
     flow = examiner.flow(transport)
     third = examiner.host(1, "responder")
-    seen = error_down(examiner, flow, "host unreachable", sender=third, words=" as a router would")
+    seen = send_error(examiner, flow, "host unreachable", sender=third, note="as a router would")
     words = "was dropped" if seen is None else "was delivered"
-    return judged(seen is not None, f"an ICMP error from another address than the remote host's {words}")
+    return seen is not None, f"an ICMP error from another address than the remote host's {words}"
 
 
-def _examine_inside(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_inside(examiner: Examiner, transport: Transport) -> Finding:
     flow = examiner.flow(transport)
-    seen = error_up(examiner, flow, "port unreachable")
+    seen = send_error(examiner, flow, "port unreachable", up=True)
     if seen is None:
-        return fails("an ICMP error of the inside host was dropped")
+        return False, "an ICMP error of the inside host was dropped"
     if seen.destination != flow.mapped:
-        return fails(f"it quotes the destination {seen.destination} instead of {flow.mapped}")
+        return False, f"it quotes the destination {seen.destination} instead of {flow.mapped}"
     if seen.packet.source != flow.mapped.address:
-        return fails(f"it comes from {seen.packet.source} instead of {flow.mapped.address}")
-    return judged(seen.numbers_kept, f"delivered from {seen.packet.source} with the quoted destination {flow.mapped}")
+        return False, f"it comes from {seen.packet.source} instead of {flow.mapped.address}"
+    return seen.numbers_kept, f"delivered from {seen.packet.source} with the quoted destination {flow.mapped}"
 
 
-def _examine_kept(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_kept(examiner: Examiner, transport: Transport) -> Finding:
     ended = []
     for kind in ERROR_KINDS:
         flow = examiner.flow(transport)
-        error_down(examiner, flow, kind)
-        if not examiner.passes(flow, up=False, name="S1"):
+        send_error(examiner, flow, kind)
+        if not examiner.passes(flow, up=False):
             ended.append(kind)
     if ended:
-        return fails(f"frames from outside stopped after the ICMP error {', '.join(ended)}")
-    return meets(f"the mapping stayed after each ICMP error: {', '.join(ERROR_KINDS)}")
+        return False, f"frames from outside stopped after the ICMP error {', '.join(ended)}"
+    return True, f"the mapping stayed after each ICMP error: {', '.join(ERROR_KINDS)}"
 
 
 _KEPT: Final = "ICMP errors do not end a mapping"
 _WHOLE: Final = "ICMP errors from outside arrive with the quoted packet as the host sent it"
 _INSIDE: Final = "ICMP errors from the inside arrive with the quoted packet as the outside sent it"
 _UNREACHABLE: Final = "ICMP Destination Unreachable is translated"
+_whole: Final = partial(_examine, ERROR_KINDS)
+_unreachable: Final = partial(_examine, ("port unreachable", "host unreachable"))
 REQUIREMENTS: Final = (
     Requirement(4787, "REQ-12", "MUST", _KEPT, ("udp",), _examine_kept),
     Requirement(4787, "REQ-12a", "SHOULD", "ICMP errors of any source are let through", ("udp",), _examine_source),
-    Requirement(4787, "REQ-12b", "SHOULD", _UNREACHABLE, ("udp",), _examine_unreachable),
-    Requirement(5382, "REQ-9", "SHOULD", _UNREACHABLE, ("tcp",), _examine_unreachable),
+    Requirement(4787, "REQ-12b", "SHOULD", _UNREACHABLE, ("udp",), _unreachable),
+    Requirement(5382, "REQ-9", "SHOULD", _UNREACHABLE, ("tcp",), _unreachable),
     Requirement(5382, "REQ-10", "MUST", _KEPT, ("tcp",), _examine_kept),
-    Requirement(5508, "REQ-4", "MUST", _WHOLE, ("udp", "tcp", "icmp"), _examine),
+    Requirement(5508, "REQ-4", "MUST", _WHOLE, ("udp", "tcp", "icmp"), _whole),
     Requirement(5508, "REQ-5", "MUST", _INSIDE, ("udp", "tcp"), _examine_inside),
 )

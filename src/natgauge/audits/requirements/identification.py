@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, Transport, carries, opening
+from natgauge.audits.kit.flows import Endpoint, simple_segment
 from natgauge.audits.kit.packets import Packet, make_packet
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged
-from natgauge.audits.kit.undecided import NotApplicableError
+from natgauge.audits.kit.requirement import Finding, NotApplicableError, Requirement
+from natgauge.words import Transport
 
 _NUMBER: Final = 4660
 
 
-def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine(examiner: Examiner, transport: Transport) -> Finding:
     """Let two inside hosts send to one outside host with one identification, while both packets may be under way."""
     remote, seen = examiner.remote(), list[Packet]()
     if remote.written.address.version != 4:
@@ -24,21 +24,19 @@ def _examine(examiner: Examiner, transport: Transport) -> RequirementFinding:
         source = Endpoint(examiner.host(index), examiner.endpoint().port)
 
         def send(tag: bytes, source: Endpoint = source) -> None:
-            packet = make_packet(source.address, remote.own.address, opening(transport, source, remote.own, tag))
-            words = f"{source} sends to {remote} with the identification {_NUMBER}, and may be fragmented"
-            examiner.network.send("initiator", replace(packet, identification=_NUMBER), words)
+            segment = simple_segment(transport, source, remote.own, tag, up=True)
+            packet = replace(make_packet(source.address, remote.own.address, segment), identification=_NUMBER)
+            examiner.network.send("initiator", packet, f"with the identification {_NUMBER} and without DF")
 
-        arrival = examiner.delivered(
-            send, "responder", lambda packet, tag: carries(packet, transport, tag), "the gateway sends it on"
-        )
+        arrival = examiner.delivered(send, "responder")
         if arrival is None:
-            return fails("a packet that may be fragmented was dropped")
+            return False, "a packet that may be fragmented was dropped"
         seen.append(arrival.packet)
     if all(packet.dont_fragment for packet in seen):
         raise NotApplicableError("the gateway sets DF, and packets with DF need no identification of their own")
     numbers = [packet.identification for packet in seen]
     words = f"two inside hosts with one identification had {numbers[0]} and {numbers[1]} outside"
-    return judged(numbers[0] != numbers[1], words)
+    return numbers[0] != numbers[1], words
 
 
 REQUIREMENTS: Final = (

@@ -6,12 +6,12 @@ from __future__ import annotations
 import secrets
 from typing import Final
 
-from natgauge.audits.kit.errors import MTU_IN_ERRORS, error_down
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, Transport, along, carries, datagram
+from natgauge.audits.kit.errors import MTU_IN_ERRORS, send_error
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.flows import Flow, along, datagram
 from natgauge.audits.kit.packets import UDP, Packet, UdpSegment, is_right
-from natgauge.audits.kit.requirement import NAT64, Requirement, RequirementFinding, fails, judged
-from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
+from natgauge.audits.kit.requirement import NAT64, Finding, NotApplicableError, Requirement
+from natgauge.words import Transport
 
 #: IPv6 links pass packets of this size without fragmentation (RFC 8200 section 5).
 _LEAST_MTU: Final = 1280
@@ -29,20 +29,18 @@ def _flow(examiner: Examiner, transport: Transport) -> Flow:
     return examiner.flow(transport)
 
 
-def _examine_checksum(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_checksum(examiner: Examiner, transport: Transport) -> Finding:
     flow = _flow(examiner, transport)
 
     def send(tag: bytes) -> None:
         segment = UdpSegment(flow.remote.own.port, flow.mapped.port, tag, checksum=0)
-        examiner.down(flow.remote.own, flow.mapped, segment, f"{flow.remote} sends UDP without a checksum")
+        examiner.send(flow, segment, up=False, note="without a checksum")
 
-    arrival = examiner.delivered(
-        send, "initiator", lambda packet, tag: carries(packet, transport, tag), "the gateway delivers it"
-    )
+    arrival = examiner.delivered(send, "initiator")
     if arrival is None:
-        return fails("UDP without a checksum was dropped")
+        return False, "UDP without a checksum was dropped"
     right = is_right(arrival.packet)
-    return judged(right, f"UDP without a checksum arrived with a {'right' if right else 'wrong'} one")
+    return right, f"UDP without a checksum arrived with a {'right' if right else 'wrong'} one"
 
 
 def _up(examiner: Examiner, flow: Flow, octets: int) -> Packet:
@@ -50,38 +48,36 @@ def _up(examiner: Examiner, flow: Flow, octets: int) -> Packet:
 
     def send(tag: bytes) -> None:
         data = tag.ljust(octets - _HEADERS4, b"\0")
-        examiner.send(flow, along(flow, data, up=True), up=True, name=f"UDP of {octets} octets as IPv4")
+        examiner.send(flow, along(flow, data, up=True), up=True, note=f"{octets} octets as IPv4")
 
-    arrival = examiner.delivered(
-        send, "responder", lambda packet, tag: carries(packet, "udp", tag), "the gateway sends it on"
-    )
+    arrival = examiner.delivered(send, "responder")
     if arrival is None:
         raise NotSeenError(f"UDP of {octets} octets did not arrive outside")
     return arrival.packet
 
 
-def _examine_may_be_cut(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_may_be_cut(examiner: Examiner, transport: Transport) -> Finding:
     flow = _flow(examiner, transport)
     small, large = (_up(examiner, flow, octets).dont_fragment for octets in (_SMALL, _LARGE))
     words = " and ".join(f"{octets} octets: DF={int(bit)}" for octets, bit in ((_SMALL, small), (_LARGE, large)))
-    return judged(not small and large, words)
+    return not small and large, words
 
 
-def _examine_mtu(examiner: Examiner, transport: Transport) -> RequirementFinding:
-    seen = error_down(examiner, _flow(examiner, transport), "too big")
+def _examine_mtu(examiner: Examiner, transport: Transport) -> Finding:
+    seen = send_error(examiner, _flow(examiner, transport), "too big")
     if seen is None:
-        return fails("Fragmentation Needed was dropped")
+        return False, "Fragmentation Needed was dropped"
     expected = MTU_IN_ERRORS + _LONGER
     words = f"Fragmentation Needed with MTU {MTU_IN_ERRORS} became Packet Too Big with MTU {seen.message.rest}"
-    return judged(seen.message.rest == expected, words)
+    return seen.message.rest == expected, words
 
 
-def _examine_cut(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_cut(examiner: Examiner, transport: Transport) -> Finding:
     flow = _flow(examiner, transport)
     for _ in range(2):
         since = examiner.mark
         packet = datagram(flow, secrets.token_bytes(_LARGE - _HEADERS4), up=False)
-        examiner.network.send("responder", packet, f"{flow.remote} sends {_LARGE} octets that may be fragmented")
+        examiner.network.send("responder", packet, f"{_LARGE} octets that may be fragmented")
         parts = examiner.parts(
             "initiator",
             since,
@@ -90,13 +86,12 @@ def _examine_cut(examiner: Examiner, transport: Transport) -> RequirementFinding
                 and seen.source == flow.remote.written.address
                 and len(seen.payload) > _UDP_OF_CONTROL
             ),
-            "the gateway delivers this part",
         )
         if parts:
-            sizes = [len(part.packet.octets()) for part in parts]
+            sizes = [len(part.octets()) for part in parts]
             words = f"IPv4 of {_LARGE} octets without DF became IPv6 of {', '.join(map(str, sizes))} octets"
-            return judged(max(sizes) <= _LEAST_MTU, words)
-    return fails(f"IPv4 of {_LARGE} octets without DF was dropped")
+            return max(sizes) <= _LEAST_MTU, words
+    return False, f"IPv4 of {_LARGE} octets without DF was dropped"
 
 
 #: Octets of the UDP of control frames, with its header.

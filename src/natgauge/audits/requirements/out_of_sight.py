@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.requirement import CGN, EVERY_PROFILE, Level, Requirement, unseen
+from natgauge.audits.kit.requirement import CGN, EVERY_PROFILE, Requirement, unseen
+from natgauge.records.audit import Level
 
 #: RFC, name, level, text, reason.
 _TABLE: Final[tuple[tuple[int, str, Level, str, str], ...]] = (

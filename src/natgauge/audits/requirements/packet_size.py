@@ -7,12 +7,12 @@ import secrets
 from contextlib import AbstractContextManager
 from typing import Final
 
-from natgauge.audits.kit.errors import TOO_BIG, quoting
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, Transport, datagram
-from natgauge.audits.kit.packets import UDP, ErrorMessage, Packet, read_segment
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, fails, judged, meets
-from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
+from natgauge.audits.kit.errors import provoked
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.flows import Flow, datagram
+from natgauge.audits.kit.packets import UDP, Packet
+from natgauge.audits.kit.requirement import Finding, NotApplicableError, Requirement
+from natgauge.words import Transport
 
 #: MTU of the gateway's outside link during the examination; IPv6 needs 1280.
 _MTU: Final = 1300
@@ -30,26 +30,16 @@ def _big(flow: Flow, *, dont_fragment: bool) -> Packet:
     return datagram(flow, secrets.token_bytes(_DATA_OCTETS), up=True, dont_fragment=dont_fragment)
 
 
-def _examine_refused(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_refused(examiner: Examiner, transport: Transport) -> Finding:
     flow = examiner.flow(transport)
-
-    def wanted(seen: Packet, _tag: bytes) -> bool:
-        error = quoting(seen, [flow.inside])
-        return error is not None and (error.kind, error.code) == TOO_BIG[seen.source.version]
-
-    def send(_tag: bytes) -> None:
-        packet = _big(flow, dont_fragment=True)
-        examiner.network.send("initiator", packet, f"I1 sends {len(packet.octets())} octets that may not be cut")
-
     with _narrowed(examiner):
         since = examiner.mark
-        arrival = examiner.delivered(send, "initiator", wanted, "the gateway answers that the packet is too big")
+        seen = provoked(examiner, _big(flow, dont_fragment=True), "too big", "it may not be fragmented")
         _refuse_whole(examiner, since)
-    if arrival is None:
-        return fails(f"no ICMP error for a packet above the outside MTU of {_MTU}")
-    message = read_segment(arrival.packet)
-    mtu = message.rest & 0xFFFF if isinstance(message, ErrorMessage) else 0
-    return meets(f"ICMP error with MTU {mtu} from {arrival.packet.source} for a packet above the outside MTU of {_MTU}")
+    if seen is None:
+        return False, f"no ICMP error for a packet above the outside MTU of {_MTU}"
+    mtu = seen.message.rest & 0xFFFF
+    return True, f"ICMP error with MTU {mtu} from {seen.packet.source} for a packet above the outside MTU of {_MTU}"
 
 
 def _refuse_whole(examiner: Examiner, since: int) -> None:
@@ -59,28 +49,23 @@ def _refuse_whole(examiner: Examiner, since: int) -> None:
             raise NotSeenError(f"the gateway's outside link passed more than the MTU of {_MTU} that was set")
 
 
-def _examine_cut(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_cut(examiner: Examiner, transport: Transport) -> Finding:
     flow = examiner.flow(transport)
     if flow.inside.address.version == 6:
         raise NotApplicableError("the inside uses IPv6, whose routers fragment nothing")
     with _narrowed(examiner):
         for _ in range(2):
             since, packet = examiner.mark, _big(flow, dont_fragment=False)
-            examiner.network.send("initiator", packet, f"I1 sends {len(packet.octets())} octets that may be cut")
-            parts = examiner.parts(
-                "responder",
-                since,
-                lambda seen: seen.is_fragment and seen.protocol == UDP,
-                "the gateway sends a fragment",
-            )
+            examiner.network.send("initiator", packet, "it may be fragmented")
+            parts = examiner.parts("responder", since, lambda seen: seen.is_fragment and seen.protocol == UDP)
             _refuse_whole(examiner, since)
-            if sum(len(part.packet.payload) for part in parts) == _DATA_OCTETS + _UDP_HEADER_OCTETS:
-                offsets = [part.packet.offset for part in parts]
-                return judged(
+            if sum(len(part.payload) for part in parts) == _DATA_OCTETS + _UDP_HEADER_OCTETS:
+                offsets = [part.offset for part in parts]
+                return (
                     offsets == sorted(offsets),
                     f"{len(parts)} fragments{'' if offsets == sorted(offsets) else ', out of order'}",
                 )
-    return fails("a packet that may be fragmented was dropped")
+    return False, "a packet that may be fragmented was dropped"
 
 
 REQUIREMENTS: Final = (

@@ -7,9 +7,8 @@ from typing import Final
 
 from natgauge.audits.kit.crowd import exhausted
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Transport
-from natgauge.audits.kit.requirement import CGN, Requirement, RequirementFinding, judged
-from natgauge.audits.kit.undecided import NotApplicableError
+from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, Requirement
+from natgauge.words import Transport
 
 #: An arbitrary choice among two addresses is the same for all of so many flows in one case of 2^31.
 _FLOWS: Final = 32
@@ -26,7 +25,7 @@ def _addresses(examiner: Examiner, transport: Transport) -> dict[str, set[str]]:
     }
 
 
-def _examine(examiner: Examiner, transport: Transport, *others: Transport) -> RequirementFinding:
+def _examine(examiner: Examiner, transport: Transport, *others: Transport) -> Finding:
     """Compare the outside addresses of each host, which must be one for all of these transports together."""
     seen = examiner.once(_addresses, transport)
     for other in others:
@@ -34,23 +33,21 @@ def _examine(examiner: Examiner, transport: Transport, *others: Transport) -> Re
     if len(set().union(*seen.values())) == 1:
         raise NotApplicableError("all flows of all inside hosts had one outside address")
     words = "; ".join(f"{host} had {', '.join(sorted(outside))}" for host, outside in seen.items())
-    return judged(all(len(outside) == 1 for outside in seen.values()), f"{_FLOWS} flows each: {words}")
+    return all(len(outside) == 1 for outside in seen.values()), f"{_FLOWS} flows each: {words}"
 
 
-def _examine_all(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_all(examiner: Examiner, transport: Transport) -> Finding:
     """Require one address of a host for UDP and TCP together."""
     return _examine(examiner, "udp") if transport == "udp" else _examine(examiner, "udp", "tcp")
 
 
-def _examine_full(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_full(examiner: Examiner, transport: Transport) -> Finding:
     """Give one host more flows than its outside address has ports."""
-    if _examine(examiner, transport).verdict == "fails":
+    if not _examine(examiner, transport)[0]:
         raise NotApplicableError("the gateway does not give each inside host one outside address")
     seen = examiner.once(exhausted)
     addresses = {end.address for end in seen.mapped.values()}
-    return judged(
-        len(addresses) == 1, f"{seen.words}; the flows of the one host had {len(addresses)} outside addresses"
-    )
+    return len(addresses) == 1, f"{seen.words}; the flows of the one host had {len(addresses)} outside addresses"
 
 
 _TEXT: Final = "all flows of an inside host have one outside address"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from natgauge.audits.kit.classes import are_contiguous, ports, steps
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, Transport
-from natgauge.audits.kit.requirement import CGN, NAT64, Requirement, RequirementFinding, fails, judged, meets
-from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.flows import Endpoint
+from natgauge.audits.kit.requirement import CGN, NAT64, Finding, NotApplicableError, Requirement
+from natgauge.words import Transport
 
 _WELL_KNOWN: Final = 1024
 #: By chance, all of so many flows keep their parity in one case of 65536.
@@ -21,13 +21,11 @@ _BLOCK: Final = 4096
 _SOURCES: Final = (500, 1023, 1024, 65535)
 
 
-def _examine_range(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_range(examiner: Examiner, transport: Transport) -> Finding:
     remote = examiner.remote()
-    pairs = [
-        (port, examiner.open(transport, examiner.endpoint(port=port), remote, "I1").mapped.port) for port in _SOURCES
-    ]
+    pairs = [(port, examiner.open(transport, examiner.endpoint(port=port), remote).mapped.port) for port in _SOURCES]
     met = all((inside < _WELL_KNOWN) == (outside < _WELL_KNOWN) for inside, outside in pairs)
-    return judged(met, ", ".join(f"{inside} became {outside}" for inside, outside in pairs))
+    return met, ", ".join(f"{inside} became {outside}" for inside, outside in pairs)
 
 
 def _free(examiner: Examiner, transport: Transport) -> Sequence[tuple[int, int]]:
@@ -39,12 +37,12 @@ def _taken(examiner: Examiner, transport: Transport) -> list[tuple[int, int]]:
     remote, pairs = examiner.remote(), list[tuple[int, int]]()
     for index in range(_TAKEN_FLOWS):
         port = examiner.endpoint().port + index % 2
-        examiner.open(transport, examiner.endpoint(0, port), remote, "I1")
-        pairs.append((port, examiner.open(transport, examiner.endpoint(1, port), remote, "I2").mapped.port))
+        examiner.open(transport, examiner.endpoint(0, port), remote)
+        pairs.append((port, examiner.open(transport, examiner.endpoint(1, port), remote).mapped.port))
     return pairs
 
 
-def _examine_parity(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_parity(examiner: Examiner, transport: Transport) -> Finding:
     """Look at ports that are free, and at ports that another inside host uses."""
     words = list[str]()
     for function, when in ((_free, ""), (_taken, " while another host used the same port")):
@@ -52,18 +50,18 @@ def _examine_parity(examiner: Examiner, transport: Transport) -> RequirementFind
         kept = sum(inside % 2 == outside % 2 for inside, outside in pairs)
         words.append(f"{kept} of {len(pairs)} flows kept the parity of their port{when}")
         if kept < len(pairs):
-            return fails("; ".join(words))
-    return meets("; ".join(words))
+            return False, "; ".join(words)
+    return True, "; ".join(words)
 
 
-def _examine_guessing(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_guessing(examiner: Examiner, transport: Transport) -> Finding:
     seen = examiner.once(ports, transport)
     if seen.entropy is None:
         raise NotApplicableError(f"the gateway keeps the ports that hosts choose ({seen.words})")
-    return judged(not are_contiguous(steps(seen.pairs)), seen.words)
+    return not are_contiguous(steps(seen.pairs)), seen.words
 
 
-def _examine_obscurity(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_obscurity(examiner: Examiner, transport: Transport) -> Finding:
     """A gateway that keeps ports has to hide only those that it must change (RFC 6056 section 4)."""
     if examiner.once(ports, transport).entropy is not None:
         return _examine_guessing(examiner, transport)
@@ -71,21 +69,20 @@ def _examine_obscurity(examiner: Examiner, transport: Transport) -> RequirementF
     if len(changed) < _TAKEN_FLOWS // 2:
         raise NotApplicableError("the gateway keeps all ports that hosts choose")
     met = not are_contiguous(steps(changed))
-    return judged(met, f"{len(changed)} ports that another host used became {'random' if met else 'contiguous'} ones")
+    return met, f"{len(changed)} ports that another host used became {'random' if met else 'contiguous'} ones"
 
 
-def _examine_log(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_log(examiner: Examiner, transport: Transport) -> Finding:
     """Look for a block of ports for each host: a line of a log for the block stands for all of its mappings."""
     remote = examiner.remote()
     seen: tuple[list[Endpoint], list[Endpoint]] = [], []
     for index in range(2 * _TAKEN_FLOWS):
-        end = examiner.open(transport, examiner.endpoint(index % 2), remote, "I2" if index % 2 else "I1").mapped
-        seen[index % 2].append(end)
+        seen[index % 2].append(examiner.open(transport, examiner.endpoint(index % 2), remote).mapped)
     (low, high), (other_low, other_high) = ((min(ends), max(ends)) for ends in seen)
     sizes = [max(ends).port - min(ends).port for ends in seen]
     if max(sizes) >= _BLOCK or not (high < other_low or other_high < low):
         raise NotSeenError("hosts have no blocks of ports; how much the gateway logs is in its own log only")
-    return meets(f"each host had ports in a block of its own: {low} to {high}, and {other_low} to {other_high}")
+    return True, f"each host had ports in a block of its own: {low} to {high}, and {other_low} to {other_high}"
 
 
 _HARD: Final = "outside ports are hard to guess"

@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import Final
 
 from natgauge.audits.kit.classes import filtering
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, Transport
-from natgauge.audits.kit.requirement import Requirement, RequirementFinding, judged
-from natgauge.audits.kit.undecided import NotSeenError
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.flows import Endpoint
+from natgauge.audits.kit.requirement import Finding, Requirement
+from natgauge.words import Transport
 
 #: By chance, UDP and TCP have one port in all of these tries in less than one case of 10^6, with 1000 ports for a host.
 _TRIES: Final = 2
 
 
-def _examine_mapping(examiner: Examiner, _transport: Transport) -> RequirementFinding:
+def _examine_mapping(examiner: Examiner, _transport: Transport) -> Finding:
     """Open UDP and TCP from one inside endpoint, whose port another host has already for UDP to this remote endpoint.
 
     A gateway that keeps ports must then change the port for UDP. It has no reason to change the port for TCP, unless
@@ -24,16 +24,16 @@ def _examine_mapping(examiner: Examiner, _transport: Transport) -> RequirementFi
     seen: list[tuple[Endpoint, Endpoint]] = []
     for _ in range(_TRIES):
         inside, remote = examiner.endpoint(), examiner.remote()
-        examiner.open("udp", Endpoint(examiner.host(1), inside.port), remote, "I2, on the same port,")
-        udp, tcp = (examiner.open(one, inside, remote, f"I1, by {one.upper()},").mapped for one in ("udp", "tcp"))
+        examiner.open("udp", Endpoint(examiner.host(1), inside.port), remote)
+        udp, tcp = (examiner.open(one, inside, remote).mapped for one in ("udp", "tcp"))
         if udp.port == inside.port:
             raise NotSeenError("UDP kept a port that another host had, so TCP would have the same port in any case")
         seen.append((udp, tcp))
     shared = all(udp == tcp for udp, tcp in seen)
-    return judged(not shared, f"one inside endpoint had {seen[-1][0]} for UDP and {seen[-1][1]} for TCP")
+    return not shared, f"one inside endpoint had {seen[-1][0]} for UDP and {seen[-1][1]} for TCP"
 
 
-def _examine_filter(examiner: Examiner, _transport: Transport) -> RequirementFinding:
+def _examine_filter(examiner: Examiner, _transport: Transport) -> Finding:
     """Let a SYN try to enter where only UDP has gone out.
 
     If all outside endpoints may enter a mapping, the SYN goes to the mapping of UDP. Otherwise it goes to a mapping of
@@ -44,11 +44,11 @@ def _examine_filter(examiner: Examiner, _transport: Transport) -> RequirementFin
         source, where = flow.remote.own, "to the outside endpoint of a UDP mapping"
     else:
         inside, admitted = examiner.endpoint(), examiner.remote(0)
-        examiner.established("udp", inside, admitted, "I1, by UDP,")
-        flow = examiner.established("tcp", inside, examiner.remote(1), "I1, by TCP,")
+        examiner.established("udp", inside, admitted)
+        flow = examiner.established("tcp", inside, examiner.remote(1))
         source, where = admitted.own, "from an outside endpoint that UDP had admitted"
-    entered = examiner.enters("tcp", source, flow.mapped, flow.inside, "S1, by TCP,")
-    return judged(not entered, f"a SYN {where} was {'delivered' if entered else 'dropped'}")
+    entered = examiner.enters("tcp", source, flow.mapped, flow.inside)
+    return not entered, f"a SYN {where} was {'delivered' if entered else 'dropped'}"
 
 
 REQUIREMENTS: Final = (

@@ -8,11 +8,11 @@ from typing import Final
 
 from natgauge.audits.kit import timers
 from natgauge.audits.kit.classes import filtering, ports
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Transport
-from natgauge.audits.kit.requirement import CGN, Level, Requirement, RequirementFinding, fails, judged, meets
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, Requirement
 from natgauge.audits.kit.timers import TimerKind, TimerSeen
-from natgauge.audits.kit.undecided import NotApplicableError, NotSeenError
+from natgauge.records.audit import Level
+from natgauge.words import Transport
 
 _KINDS: Final = {kind.name: kind for kind in timers.TIMERS}
 _UDP: Final = (timers.UDP_OUT, timers.UDP_BOTH, timers.UDP_STREAM)
@@ -33,14 +33,14 @@ def _words(*every: TimerSeen) -> str:
     return "; ".join(f"{seen.kind.name}: {seen.words}" for seen in every)
 
 
-def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner, _transport: Transport) -> RequirementFinding:
+def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner, _transport: Transport) -> Finding:
     """Compare the time-outs of these kinds with the seconds that a mapping must live."""
     every = [_seen(examiner, name) for name in names]
     lives = [seen.lives(seconds) for seen in every]
     if False in lives:
-        return fails(_words(*every))
+        return False, _words(*every)
     if None not in lives:
-        return meets(_words(*every))
+        return True, _words(*every)
     setting = _SETTINGS.get(names[0], "")
     known = [
         f"; {name} is set to {value} s" for name, value in examiner.configured.items() if setting and setting in name
@@ -56,7 +56,7 @@ def _lives(rfc: int, name: str, level: Level, text: str, seconds: float, *names:
     return Requirement(rfc, name, level, text, transports, partial(_at_least, seconds, names), timers=names)
 
 
-def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner, _transport: Transport) -> RequirementFinding:  # noqa: FBT001 - from a table
+def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner, _transport: Transport) -> Finding:  # noqa: FBT001 - from a table
     """See whether a frame during the idle time keeps a mapping longer than its time-out."""
     timeout, refreshed = _seen(examiner, kind.plain), _seen(examiner, kind.name)
     if timeout.dead is None or timeout.alive is None:
@@ -64,7 +64,7 @@ def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner, _transpo
     for idle, there in sorted(refreshed.probes.items()):
         if 0.6 * idle < 0.95 * timeout.alive and 1.2 * idle > 1.05 * timeout.dead:
             words = f"with a time-out of about {timeout.dead:.0f} s, {kind.name} after {0.6 * idle:.0f} s: the mapping "
-            return judged(there == wanted, f"{words}was {'there' if there else 'gone'} after {1.2 * idle:.0f} s")
+            return there == wanted, f"{words}was {'there' if there else 'gone'} after {1.2 * idle:.0f} s"
     raise NotSeenError("no mapping was refreshed just before its time-out")
 
 
@@ -75,17 +75,17 @@ def _refresh(rfc: int, name: str, level: Level, text: str, kind: str, *, wanted:
     return Requirement(rfc, name, level, text, (found.transport,), examine, timers=(kind, found.plain))
 
 
-def _examine_tracking(examiner: Examiner, _transport: Transport) -> RequirementFinding:
+def _examine_tracking(examiner: Examiner, _transport: Transport) -> Finding:
     """Connections that are half open or closed must not live as long as open ones (RFC 6146 section 3.5.2)."""
     half, closed, opened = (_seen(examiner, name) for name in _TRACKED)
     lasting = opened.alive or 0.0
     if opened.dead is None and (half.dead is None or closed.dead is None):
         raise NotSeenError(f"the wait was too short ({_words(half, closed, opened)})")
     met = all(seen.dead is not None and seen.dead < lasting for seen in (half, closed))
-    return judged(met, _words(half, closed, opened))
+    return met, _words(half, closed, opened)
 
 
-def _examine_again(examiner: Examiner, transport: Transport) -> RequirementFinding:
+def _examine_again(examiner: Examiner, transport: Transport) -> Finding:
     """Look at outside ports of mappings that were gone for a few seconds."""
     every = [_seen(examiner, name) for name in _UDP]
     answers = [again for seen in every for again in seen.given_again]
@@ -97,7 +97,7 @@ def _examine_again(examiner: Examiner, transport: Transport) -> RequirementFindi
     words = f"{sum(answers)} of {len(answers)} outside ports whose mapping had expired went to the next host that asked"
     if not any(answers) and examiner.once(ports, transport).entropy is not None:
         raise NotSeenError(f"{words}, but the gateway chooses ports by itself")
-    return judged(not any(answers), words)
+    return not any(answers), words
 
 
 _TRACKED: Final = (timers.HALF_OPEN, timers.CLOSED, timers.ESTABLISHED)
