@@ -324,6 +324,8 @@ static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, c
 		if (stream == PHASE1)
 			return send_message(FRAME_SYN, ctx, schedule, side, flow);
 		flow->stamps[1] = tcp_stamp(!side, now);
+		if (side == RESPONDER && answers_in_phase2())
+			return send_message(FRAME_SYN_ACK, ctx, schedule, side, flow);
 		if (closes_in_phase2())
 			return send_message(FRAME_FIN, ctx, schedule, side, flow);
 		return send_message(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, flow);

@@ -229,8 +229,8 @@ struct plan {
 	__u32 source_known;
 	__u32 set_known; /* 1: source address and port set are known in advance, but not the port */
 	/*
-	 * 1: marks depend on the four tuple. Not with reactions, because they return the mark that arrived; and not
-	 * where the device keeps the source port but not the source address.
+	 * 1: marks depend on the four tuple. Not with reactions, because they return the mark that arrived; not in
+	 * segments without a tag; and not where the device keeps the source port but not the source address.
 	 */
 	__u32 marks_tuples;
 	__u32 map_addresses;	/* 1: the Initiator emulates customer edges that translate */

@@ -9,6 +9,8 @@
 #ifndef NATGAUGE_TCP_H
 #define NATGAUGE_TCP_H
 
+#include "frame_kind.h"
+
 #define TCP_SEQUENCE	   1 /* words of the header */
 #define TCP_ACKNOWLEDGMENT 2
 #define TCP_FLAGS_WORD	   3
@@ -61,6 +63,12 @@ static __always_inline const volatile struct message *tcp_message(const enum fra
 static __always_inline bool closes_in_phase2(void)
 {
 	return plan.transport == TRANSPORT_TCP && tcp_message(FRAME_FIN)->streams & 1 << PHASE2_INITIATOR;
+}
+
+/* Whether each frame of phase 2 is the SYN-ACK of a connection, in the order in which the connections were opened. */
+static __always_inline bool answers_in_phase2(void)
+{
+	return tcp_message(FRAME_SYN_ACK)->streams & 1 << PHASE2_RESPONDER;
 }
 
 /* A side's time stamp at a time of the monotonic clock. */
@@ -128,7 +136,9 @@ static __always_inline void parse_untagged(const enum frame_kind kind, struct ta
 			 : bpf_ntohl(from[TCP_ACKNOWLEDGMENT]) - message->acknowledgment;
 	__u32 ticks = (up ? stamps[0] : stamps[1]) - tcp_key(INITIATOR);
 	__u64 sent = (__u64)ticks << TCP_STAMP_SHIFT;
-	__u32 stream = message->streams & 1 << PHASE1 ? PHASE1 : PHASE2_INITIATOR;
+	__u32 stream = message->streams & 1 << PHASE1 ? PHASE1
+		       : kind == FRAME_SYN_ACK	      ? PHASE2_RESPONDER
+						      : PHASE2_INITIATOR;
 
 	tag->connection = unscrambled(first, tcp_key(INITIATOR));
 	tag->mark = tag->connection < plan.connections ? plan.mark : 0;

@@ -162,7 +162,12 @@ fn delay_streams(request: &Request) -> u32 {
     }
 }
 
+/// A segment without a tag has a place in the window of its stream by its connection, so those of the Responder are sent in
+/// the order of the connections.
 fn reading(request: &Request) -> types::reading {
+    if request.frame.half_open {
+        return types::reading::READING_INCREASING;
+    }
     let responder = request.phase2.as_ref().and_then(|phase2| phase2.responder.as_ref());
     match responder.map(|stream| stream.reading_order).unwrap_or_default() {
         Reading::Pseudorandom => types::reading::READING_PSEUDORANDOM,
@@ -266,6 +271,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
     let initiator = &request.initiator;
     let [inside, outside] = request.headers();
     let messages = messages(request);
+    let tagged = matches!(request.frame.messages()[0].payload, Payload::Tagged);
     let translated = request.translation.source == Source::Translated;
     let emulated = initiator.customer_edges.is_some();
     let source_known = request.stateless || (!translated && (emulated || inside.family == outside.family));
@@ -300,7 +306,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         prefetched: u32::from(prefetched(request)),
         source_known: u32::from(source_known),
         set_known: u32::from(request.responder.customer_edges.is_some() && translated),
-        marks_tuples: u32::from(messages[0].followed == 0 && (translated || source_known)),
+        marks_tuples: u32::from(tagged && (translated || source_known)),
         map_addresses: u32::from(emulated && inside.family == Family::Ipv6),
         pieces: divisor(table::shape(request.connections).1, FAST_DIVISION),
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),

@@ -39,25 +39,26 @@ pub enum Way {
     Rst,
 }
 
-/// How TCP connections are closed.
+/// How TCP connections are closed: in phase 1 as the end of a transaction, or in phase 2.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "its schema has no description of the way either")]
 pub struct Closing {
+    /// The Initiator's segment that begins to close a connection.
     pub by: Way,
-    /// Each connection is a transaction: the ACK of its handshake contains a request of this many octets, the Responder
-    /// responds with as many, and the Initiator closes, all in reaction to its SYN of phase 1. Absent: the Initiator's
-    /// frames of phase 2 close the connections, one each, in the order in which they were opened.
+    /// Octets of the request in the ACK of each handshake, and of the Responder's response to it. The Initiator reacts to
+    /// the response and closes the connection. Absent: there are no requests, and each of the Initiator's frames of
+    /// phase 2 closes one connection, in the order in which they were opened.
     #[serde(default, with = "Whole::<0, MOST_REQUEST>")]
     pub request_octets: Option<u64>,
 }
 
 impl Transport {
-    /// The messages of a connection; `query`: of DNS; `closing`: of TCP.
-    pub fn messages(self, query: Option<Query>, closing: Option<Closing>) -> Vec<Message> {
+    /// The messages of a connection; `query`: of DNS; `half_open` and `closing`: of TCP.
+    pub fn messages(self, query: Option<Query>, half_open: bool, closing: Option<Closing>) -> Vec<Message> {
         match self {
             Self::Udp => udp::messages(query),
             Self::Icmp => icmp::messages(),
+            Self::Tcp if half_open => tcp::half_open(),
             Self::Tcp => tcp::messages(closing),
         }
     }
@@ -111,24 +112,26 @@ mod tests {
     #[test]
     fn a_stream_has_its_senders_message_and_the_reactions_after_it() {
         let of = |messages: &[Message], stream| of_stream(messages, stream).map(|(at, _)| at).collect::<Vec<_>>();
-        let query = Transport::Udp.messages(Some(Query::A), None);
+        let query = Transport::Udp.messages(Some(Query::A), false, None);
         for stream in [PHASE1, PHASE2_INITIATOR] {
             assert_eq!(of(&query, stream), [0, 1]);
         }
         assert!(of(&query, PHASE2_RESPONDER).is_empty());
         for transport in [Transport::Udp, Transport::Icmp] {
-            let messages = transport.messages(None, None);
+            let messages = transport.messages(None, false, None);
             assert_eq!((of(&messages, PHASE1), of(&messages, PHASE2_RESPONDER)), (vec![0], vec![1]));
         }
-        let tcp = Transport::Tcp.messages(None, None);
+        let tcp = Transport::Tcp.messages(None, false, None);
         assert_eq!(
             [PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER].map(|s| of(&tcp, s)),
             [vec![0, 1, 2], vec![3], vec![4]]
         );
+        let half_open = Transport::Tcp.messages(None, true, None);
+        assert_eq!([PHASE1, PHASE2_RESPONDER].map(|s| of(&half_open, s)), [vec![0], vec![1]]);
         for (by, last) in [(Way::Fin, 6), (Way::Rst, 4)] {
-            let transaction = Transport::Tcp.messages(None, Some(Closing { by, request_octets: Some(0) }));
+            let transaction = Transport::Tcp.messages(None, false, Some(Closing { by, request_octets: Some(0) }));
             assert_eq!(of(&transaction, PHASE1), (0..=last).collect::<Vec<_>>());
-            let later = Transport::Tcp.messages(None, Some(Closing { by, request_octets: None }));
+            let later = Transport::Tcp.messages(None, false, Some(Closing { by, request_octets: None }));
             assert_eq!(of(&later, PHASE1), [0, 1, 2]);
             assert_eq!(of(&later, PHASE2_INITIATOR), (3..last).collect::<Vec<_>>());
         }

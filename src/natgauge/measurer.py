@@ -144,6 +144,8 @@ class TrialPlan:
         request_octets: each TCP connection is a transaction. A request and a response of this many octets (>= 0) follow
             the handshake, then the connection is closed. The received frames are the transactions whose last segment
             arrived. None = connections have no request.
+        half_open: TCP connections stay half-open: a SYN gets no answer in phase 1. Phase 2, if any, is the Responder's
+            alone, in the reading order "once"; its frames are the SYN-ACKs, which no ACK follows.
     """
 
     connections: int
@@ -168,6 +170,7 @@ class TrialPlan:
     accept_zero_checksum: bool = False
     close: Close | None = None
     request_octets: int | None = None
+    half_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +319,8 @@ class TrialOutcome:
         stored: connections that the Responder learned (its state table).
         table_count: the device's own count after phase 1; None where the device does not report it.
         established: the device's own number of open TCP connections after the trial; None where it is not known.
+        refused: frames that the device refused during the trial, and other events that it counts, by its own names; 0
+            where there were none. Empty = not known.
         delays: per direction, where they were recorded.
         restart: restart of the device in the middle of the trial; None when there was none.
         disturbed: whether stalls or stolen time occurred, whatever the verdict.
@@ -342,6 +347,7 @@ class TrialOutcome:
     stored: int = 0
     table_count: int | None = None
     established: int | None = None
+    refused: Mapping[str, int] = field(default_factory=dict)
     delays: dict[Direction, Delays] = field(default_factory=dict)
     restart: Restart | None = None
     disturbed: bool = False

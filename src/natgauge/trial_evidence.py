@@ -90,6 +90,8 @@ class TrialEvidence:
         unprobed: error that kept the tester from sending single frames after the trial; empty = none.
         restarted: the device was restarted during phase 2, so its own count does not describe phase 1, and the loss of
             phase 2 is what the trial measures.
+        closed: connections are closed before the trial ends, so the device's own count does not describe phase 1.
+        left_open: the device's own number of open TCP connections after such a trial; None where it is not known.
         server_dropped: queries that a real server behind the device did not read in time.
     """
 
@@ -115,6 +117,8 @@ class TrialEvidence:
     forwards: bool | None = None
     unprobed: str = ""
     restarted: bool = False
+    closed: bool = False
+    left_open: int | None = None
     server_dropped: int = 0
 
     @property

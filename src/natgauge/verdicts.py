@@ -59,12 +59,13 @@ def judge(evidence: TrialEvidence) -> Judgement:
     """Decide how a trial ended; the first rule that applies decides.
 
     The order is: the device collapsed; the table was not empty before the trial; the tester did not offer all intended
-    frames, or the queue before the device was full; wrong frames, loss and lag of phase 1; the same of phase 2. Phase 2
-    is last because it says nothing after a failed phase 1.
+    frames, or the queue before the device was full; wrong frames, loss and lag of phase 1; the same of phase 2;
+    connections that were to be closed and are open. Phase 2 is late because it says nothing after a failed phase 1.
     """
     rules = (
         *(_gone(evidence), _not_empty(evidence), _refused(evidence), _queue_full(evidence), _strayed(evidence)),
         *_streams_judged(evidence),
+        _left_open(evidence),
     )
     decided = next((judgement for judgement in rules if judgement is not None), Judgement(Verdict.PASS))
     return Judgement(
@@ -369,8 +370,17 @@ def _incomplete(evidence: TrialEvidence) -> Judgement | None:
     if evidence.each_once and evidence.stored < (1 - evidence.loss_tolerance) * evidence.connections:
         reason = f"phase 1: the Responder learned {evidence.stored} of {evidence.connections} connections"
         return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=1)
-    count = evidence.established
+    count = None if evidence.closed else evidence.established
     return None if count is None else _contradicted(evidence, count) or _missing(evidence, count)
+
+
+def _left_open(evidence: TrialEvidence) -> Judgement | None:
+    """Fail a trial whose segments all arrived, but after which the device still calls closed connections open."""
+    tolerated = evidence.loss_tolerance * evidence.connections
+    if evidence.left_open is None or evidence.left_open <= tolerated:
+        return None
+    reason = f"{evidence.left_open} of {evidence.connections} closed connections are open by the device's own list"
+    return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=2 if evidence.phase2 else 1)
 
 
 def _contradicted(evidence: TrialEvidence, count: int) -> Judgement | None:

@@ -22,6 +22,8 @@ Transport = Literal["udp", "icmp", "tcp"]
 Query = Literal["a", "aaaa"]
 #: The segment with which the Initiator begins to close a TCP connection.
 Close = Literal["fin", "rst"]
+#: State of the TCP connections that a trial leaves: open; SYN and SYN-ACK without an ACK; closed by both FINs; reset.
+TcpState = Literal["established", "half-open", "fin", "rst"]
 #: Most octets of a request; with its headers, and those of a tunnel, it fits into a packet of 1500 octets.
 MOST_REQUEST_OCTETS: Final = 1360
 #: Octets of a query's frame with FCS: its name contains the identification of the query.

@@ -323,6 +323,34 @@ fn connections_of_phase_1_are_closed_in_phase_2_one_by_one_in_their_order() {
 }
 
 #[test]
+fn a_half_open_connection_gets_its_syn_ack_in_phase_2_and_no_ack() {
+    let once = r#"{"rate":1000000.0,"frames":10,"reading_order":"once"}"#;
+    for (through, addresses, header) in BOTH_WAYS {
+        let mut place = MaybeUninit::uninit();
+        let size = if through.is_empty() { 88 } else { 108 };
+        let more = [("/phase2/initiator", "null"), ("/phase2/responder", once)];
+        let loaded = Loaded::new(&mut place, closed(through, "10", r#","half_open":true"#, size, &more));
+        for at in [0, 1] {
+            let before = loaded.programs.received();
+            let (inside, _) = syn(&loaded, at, addresses, header);
+            let asked = inside.outside();
+            let (verdict, _, learned) = loaded.receive(RESPONDER, &asked.build());
+            assert_eq!((verdict, risen(&before, &learned)), (DROP, vec!["received", "stored"]), "{addresses:?}");
+
+            let flows = [Flow { frames: at as u64 + 1, ..flow(PHASE2_RESPONDER, 10) }];
+            let made = loaded.generate(&flows).remove(at);
+            let answered = Segment { stamps: (word(&made, 62), word(&made, 66)), ..syn_ack(&asked, &made) };
+            assert_eq!(made, answered.build(), "{addresses:?}");
+            let (verdict, _, after) = loaded.receive(INITIATOR, &answered.inside(&inside).build());
+            assert_eq!((verdict, risen(&learned, &after)), (DROP, vec!["received"]));
+            assert_eq!(after.tally[PHASE2_RESPONDER].received, at as u64 + 1);
+            let (_, _, again) = loaded.receive(INITIATOR, &answered.inside(&inside).build());
+            assert_eq!(risen(&after, &again), ["duplicates"]);
+        }
+    }
+}
+
+#[test]
 fn data_of_both_sides_is_the_first_of_the_connection() {
     for (through, addresses, header) in BOTH_WAYS {
         let mut place = MaybeUninit::uninit();
@@ -459,7 +487,10 @@ fn each_of_several_senders_numbers_its_own_connections() {
 fn programs_of_tcp_are_verified_with_room_to_spare() {
     let longest = r#","closing":{"by":"fin","request_octets":1360}"#;
     for (through, size) in [(&[] as &[_], 88), (NAT64, 108)] {
-        for (closing, phase2) in [("", r#"{"initiator":{"rate":1000.0,"frames":10}}"#), (longest, "null")] {
+        let half_open = r#","half_open":true"#;
+        for (closing, phase2) in
+            [("", r#"{"initiator":{"rate":1000.0,"frames":10}}"#), (longest, "null"), (half_open, "null")]
+        {
             let more = [("/frame_timeout_ms", "250"), ("/phase2", phase2)];
             let mut place = MaybeUninit::uninit();
             let loaded = Loaded::new(&mut place, closed(through, "1000", closing, size, &more));

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.labs.hosts import captured
@@ -43,12 +44,16 @@ def handshake(connections: int) -> tuple[Arrivals, ...]:
 
 
 @contextmanager
-def opening(dut: str, connections: int = N) -> Iterator[tuple[Bench, LabMeasurer]]:
+def opening(
+    dut: str, connections: int = N, metric: str = "throughput", **others: Any
+) -> Iterator[tuple[Bench, LabMeasurer]]:
     """A device that is ready for TCP."""
-    asked = {"lab_name": own("tcp"), "connections": connections, "connection_rate": 5_000.0, "transport": "tcp"}
-    question = ask("throughput", dut, asked)
+    rate = {} if metric == "table-capacity" else {"connection_rate": 5_000.0}
+    question = ask(
+        metric, dut, {"lab_name": own("tcp"), "connections": connections, "transport": "tcp", **rate, **others}
+    )
     bench = Bench(question.cell, rates=HighestRates(1e6, 1e6))
-    planned = bench.plan("throughput", question.settings)
+    planned = bench.plan(metric, question.settings)
     with bench:
         yield bench, bench.ready(planned, Memory()).measurer
 
@@ -78,6 +83,43 @@ def test_every_handshake_and_segment_passes_and_each_connection_is_established(d
             assert counts.offered == (N if plan is ONCE else FRAMES), direction
             assert counts.messages == (Arrivals("segment", counts.offered),)
     assert set(outcomes[-1].phase2) == {Direction.INITIATOR, Direction.RESPONDER}
+
+
+#: SYNs in phase 1, and their SYN-ACKs in phase 2.
+HALF_OPEN = replace(ONCE, half_open=True)
+
+
+def test_half_open_connections_stay_so_and_each_gets_its_syn_ack_once() -> None:
+    with opening("nftables-nat44") as (bench, measurer):
+        for plan, state in ((replace(HALF_OPEN, phase2=None), "SYN_SENT"), (HALF_OPEN, "SYN_RECV")):
+            outcome = decided(measurer, plan)
+            assert outcome.verdict is Verdict.PASS, outcome.reason
+            assert outcome.phase1.messages == (Arrivals("syn", N),)
+            assert (outcome.stored, outcome.table_count, outcome.established) == (N, N, 0)
+            assert in_state(bench, state) == N, state
+        assert outcome.phase2[Direction.RESPONDER].messages == (Arrivals("syn-ack", N),)
+
+
+@pytest.mark.alone
+def test_a_full_table_evicts_half_open_connections_but_no_established_ones() -> None:
+    size, more = 4_000, 1_000
+    rates = Phase2Plan(0.0, 5_000.0, (size + more) / 5_000.0, reading_order="once")
+    with opening("nftables-nat44", size + more, "table-capacity", table_size=size) as (_, measurer):
+        opened, half_open = (
+            decided(measurer, replace(HALF_OPEN, connections=size + more, phase2=rates, half_open=half))
+            for half in (False, True)
+        )
+    for outcome in (opened, half_open):
+        assert (outcome.verdict, outcome.limited_by) == (Verdict.FAIL, "table"), outcome.reason
+        assert outcome.table_count is not None
+        # The table's limit is that of the whole namespace, in which other entries are rare.
+        assert size - 2 <= outcome.table_count <= size
+    assert opened.established == opened.table_count == opened.phase1.received
+    assert (opened.refused["drop"], opened.phase1.lost) == (more, more)
+    # Linux looks for a half-open connection in few of its buckets, so it refuses some new ones even then.
+    assert half_open.refused["early_drop"] > 0
+    assert half_open.phase1.received - half_open.refused["early_drop"] == half_open.table_count
+    assert half_open.established == 0
 
 
 def losing(flags: str, where: str = "") -> str:

@@ -82,6 +82,11 @@ RIGHT = [
         },
     },
     {
+        **{name: value for name, value in EXAMPLE.items() if name != "record_delays"},
+        "frame": {"size": 88, "side": "initiator", "transport": "tcp", "half_open": True},
+        "phase2": {"responder": {"rate": 1000.0, "frames": EXAMPLE["connections"], "reading_order": "once"}},
+    },
+    {
         **{name: value for name, value in EXAMPLE.items() if name not in {"phase1", "record_delays"}},
         "stateless": True,
         "frame": {"size": 84, "side": "initiator"},

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -81,6 +83,44 @@ def test_what_a_full_table_kept_is_tried_first(when_full: Any, *, knows: bool) -
     one = measure(gateway).measurements[0]
     binary = [row["connections"] for row in one.series if row["stage"] == "binary"]
     assert (one.value, one.upper, binary) == (77_777, 77_778, [77_777, 77_778])
+
+
+@dataclass(slots=True)
+class _Tracking(Gateway):
+    """A table of TCP connections that evicts half-open ones, and refuses new ones if all are established."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        self.when_full = "evict" if plan.half_open else "refuse"
+        outcome = Gateway.measure(self, plan)
+        beyond = max(plan.connections - self.table_size, 0)
+        return replace(outcome, refused={"early_drop" if plan.half_open else "drop": beyond})
+
+
+@pytest.mark.parametrize(
+    ("state", "refused", "replaced", "counted"),
+    [("established", 59_464, 0, "59464 x drop"), ("half-open", 0, 59_464, "59464 x early_drop")],
+)
+def test_the_device_says_whether_new_connections_replace_those_that_a_full_table_has(
+    state: Any, refused: int, replaced: int, counted: str
+) -> None:
+    gateway = _Tracking(table_size=65_536)
+    result = measure(gateway, state=state)
+    one = result.measurements[0]
+    assert (one.value, one.upper, result.limited_by) == (65_536, 65_537, "table")
+    assert {plan.half_open for plan in gateway.plans} == {state == "half-open"}
+    (note,) = [note for note in result.notes if note.word == "device"]
+    assert f"refused {refused}, and {replaced} that it forwarded" in note.text
+    assert note.text.endswith(f"it kept 65536; it counted {counted}")
+    assert note.value == replaced
+
+
+def test_half_open_connections_are_of_tcp_and_choose_their_frame_sizes() -> None:
+    for choices, said in (
+        ({}, "transport: udp, but table-capacity needs half-open TCP connections; choose tcp"),
+        ({"transport": "tcp", "frame_size": 128}, "frame size: 128, but the segments of table-capacity"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            Bench(ask("table-capacity", "nftables-nat44", choices).cell).plan("table-capacity", {"state": "half-open"})
 
 
 class _CountsOthers(Gateway):

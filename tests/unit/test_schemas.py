@@ -213,6 +213,12 @@ TRANSACTIONS = changed(
     EXAMPLE, ("frame.size", 88), ("frame.transport", "tcp"), ("frame.closing", {"by": "fin", "request_octets": 0})
 )
 CLOSES = changed(TRANSACTIONS, ("frame.closing", {"by": "rst"}), ("phase2.responder", ABSENT))
+HALF_OPEN = changed(
+    CLOSES,
+    ("frame.closing", ABSENT),
+    ("frame.half_open", True),
+    ("phase2", {"responder": ONCE}),
+)
 ECHOES = changed(EXAMPLE, ("frame.transport", "icmp"), ("initiator.destination_ports", {"first": 1, "last": 1}))
 
 #: By what the engine says: a request that breaks one rule between fields, which the schema knows as well.
@@ -261,6 +267,12 @@ BOTH_KNOW = {
     "frame.handed_on: true: only queries can be: name frame.query": changed(EXAMPLE, ("frame.handed_on", True)),
     "frame.query: aaaa: is of transport udp: leave it out": changed(
         EXAMPLE, ("frame", {**ASKING, "transport": "icmp"}), ("phase2.responder", ABSENT)
+    ),
+    "frame.half_open: true: is of transport tcp, with a phase 1 and without frame.closing: leave it out": changed(
+        HALF_OPEN, ("frame.closing", {"by": "fin"}), ("phase2", ABSENT)
+    ),
+    "phase2: {}: with frame.half_open the Responder alone sends, in reading order once and in one period": changed(
+        HALF_OPEN, ("phase2.responder.reading_order", "increasing")
     ),
     "frame.closing: {}: is of transport tcp: leave it out": changed(
         CLOSES, ("frame.transport", "udp"), ("phase2", ABSENT)

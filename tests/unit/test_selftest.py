@@ -57,7 +57,8 @@ def test_transactions_are_sent_in_phase_1_and_are_no_plain_segments_to_the_cache
     assert CableTester(FakeCable(), (0,), engine).highest(transactions) == pytest.approx((5e6, 5e6))
     for request in engine.requests:
         assert (request.phase2, request.frame.closing) == (None, Closing(by="fin", request_octets=100))
-    others = (plain, transactions, replace(transactions, request_octets=0), replace(transactions, close="rst"))
+    others = [plain, transactions, replace(transactions, request_octets=0), replace(transactions, close="rst")]
+    others.append(replace(plain, half_open=True))
     assert len({highest._cache_key(kind, (0,), N) for kind in others}) == len(others)
 
 

@@ -67,6 +67,19 @@ ROWS = [
     Row("all came back in spite of stalls", evidence(cpus=(stall(),)), Verdict.PASS),
     Row("the device cannot count", evidence(table_count_before=None, table_count_after=None), Verdict.PASS),
     Row(
+        "a closed connection may be gone from the table",
+        both_phases(SECOND, closed=True, left_open=0, table_count_after=7),
+        Verdict.PASS,
+    ),
+    Row(
+        "all segments passed, and the device still calls a connection open",
+        both_phases(SECOND, closed=True, left_open=1),
+        Verdict.FAIL,
+        "device",
+        2,
+        "1 of 100000 closed connections are open by the device's own list",
+    ),
+    Row(
         "a device is behind when its last batch is worked off",
         evidence(phase1=ONE_BATCH, placement="shared"),
         Verdict.FAIL,

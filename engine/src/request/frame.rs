@@ -74,6 +74,10 @@ pub struct Frame {
     /// once. Received frames are then correct responses at the Initiator, and delays are those of query and response
     /// together. Absent: plain test frames.
     pub query: Option<Query>,
+    /// With transport tcp: connections stay half-open. A SYN of phase 1 gets no answer at once; each frame of the
+    /// Responder in phase 2 is the SYN-ACK of one connection, to which the Initiator does not react.
+    #[serde(default)]
+    pub half_open: bool,
     /// With transport tcp: how connections are closed. Absent: they stay open, and phase 2 sends data.
     pub closing: Option<Closing>,
     /// The Responder does not answer queries but passes them to the network stack of its port's namespace, where a DNS
@@ -85,7 +89,7 @@ pub struct Frame {
 impl Frame {
     /// The messages of a connection.
     pub fn messages(&self) -> Vec<Message> {
-        self.transport.messages(self.query, self.closing)
+        self.transport.messages(self.query, self.half_open, self.closing)
     }
 
     /// Octets without FCS of the shortest frame with these headers: all headers and the tag, or a whole query.

@@ -4,6 +4,7 @@
 
 use serde_json::{json, Value};
 
+use super::frame::Frame;
 use super::model::{Order, Reading, Request};
 use crate::dns::Query;
 use crate::failure::{Failure, Outcome};
@@ -22,7 +23,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 28] = [
+pub const SCHEMA_RULES: [Rule; 30] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -228,6 +229,34 @@ pub const SCHEMA_RULES: [Rule; 28] = [
         broken: |request| (request.background.is_some() && request.frame.transport != Transport::Udp).then_some("{}"),
     },
     Rule {
+        field: "frame.half_open",
+        text: "is of transport tcp, with a phase 1 and without frame.closing: leave it out",
+        schema: || {
+            let tcp =
+                json!({"properties": {"transport": {"const": "tcp"}, "closing": false}, "required": ["transport"]});
+            with_half_open(json!({"properties": {"frame": tcp, "stateless": {"const": false}}}))
+        },
+        broken: |request| {
+            let Frame { half_open, transport, ref closing, .. } = request.frame;
+            let possible = transport == Transport::Tcp && closing.is_none() && !request.stateless;
+            (half_open && !possible).then_some("true")
+        },
+    },
+    Rule {
+        field: "phase2",
+        text: "with frame.half_open the Responder alone sends, in reading order once and in one period",
+        schema: || {
+            let once = json!({"properties": {"reading_order": {"const": "once"}}, "required": ["reading_order"]});
+            let alone = json!({"initiator": false, "responder": once, "periods": {"const": 1}});
+            with_half_open(json!({"properties": {"phase2": {"properties": alone}}}))
+        },
+        broken: |request| {
+            let phase2 = request.phase2.as_ref().filter(|_| request.frame.half_open)?;
+            let once = phase2.responder.as_ref().is_some_and(|stream| stream.reading_order == Reading::Once);
+            (!once || phase2.initiator.is_some() || phase2.periods > 1).then_some("{}")
+        },
+    },
+    Rule {
         field: "frame.closing",
         text: "is of transport tcp: leave it out",
         schema: || {
@@ -331,6 +360,11 @@ fn stateful(then: Value) -> Value {
 
 fn is_stateless() -> Value {
     json!({"properties": {"stateless": {"const": true}}, "required": ["stateless"]})
+}
+
+fn with_half_open(then: Value) -> Value {
+    let frame = json!({"properties": {"half_open": {"const": true}}, "required": ["half_open"]});
+    json!({"if": {"properties": {"frame": frame}, "required": ["frame"]}, "then": then})
 }
 
 fn with_query(then: Value) -> Value {

@@ -2,6 +2,7 @@
 //! TCP (RFC 9293): the Initiator's SYN, to which the Responder reacts with a SYN-ACK, and to that the Initiator with an
 //! ACK. In phase 2 each side's schedule sends segments with data, or the Initiator closes its connections. In a
 //! transaction everything is a reaction: the ACK contains a request, the Responder responds, and the Initiator closes.
+//! A half-open connection has no ACK, and the Responder's schedule sends its SYN-ACK.
 
 use crate::family::Family;
 use crate::messages::{Message, MessageName, Payload};
@@ -58,12 +59,20 @@ pub(super) fn messages(closing: Option<Closing>) -> Vec<Message> {
 
 /// The messages that open a connection; the third one has `octets` octets of data.
 fn handshake(octets: u32) -> Vec<Message> {
+    let [syn, syn_ack] = opening_messages(&[]);
+    vec![syn, syn_ack, untagged(MessageName::Ack, frame_kind::FRAME_ACK, INITIATOR, (1, 1), octets)]
+}
+
+/// The messages of a connection that stays half-open.
+pub(super) fn half_open() -> Vec<Message> {
+    opening_messages(&[PHASE2_RESPONDER]).into()
+}
+
+/// SYN and SYN-ACK; `answers`: streams that send the SYN-ACK.
+fn opening_messages(answers: &'static [usize]) -> [Message; 2] {
     let syn = untagged(MessageName::Syn, frame_kind::FRAME_SYN, INITIATOR, (0, 0), 0);
-    vec![
-        Message { streams: &[PHASE1], ..syn },
-        untagged(MessageName::SynAck, frame_kind::FRAME_SYN_ACK, RESPONDER, (0, 1), 0),
-        untagged(MessageName::Ack, frame_kind::FRAME_ACK, INITIATOR, (1, 1), octets),
-    ]
+    let syn_ack = untagged(MessageName::SynAck, frame_kind::FRAME_SYN_ACK, RESPONDER, (0, 1), 0);
+    [Message { streams: &[PHASE1], ..syn }, Message { streams: answers, ..syn_ack }]
 }
 
 /// A message without a tag, which no schedule sends.

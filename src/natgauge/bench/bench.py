@@ -216,13 +216,14 @@ class Bench:
     def _refuse_transport(self, metric: str, settings: TrialSettings) -> None:
         """Refuse metrics whose frames cannot be those of the transport, and sizes that their frames cannot have."""
         transport = self.traffic.transport
-        if settings.close is not None:
+        if settings.close is not None or settings.half_open:
             if transport != "tcp":
-                raise UsageError(f"transport: {transport}, but {metric} closes TCP connections; leave it out")
+                does = "needs half-open" if settings.half_open else "closes"
+                raise UsageError(f"transport: {transport}, but {metric} {does} TCP connections; choose tcp")
             if (size := self.cell.traffic.frame_size) is not None:
                 raise UsageError(
-                    f"frame size: {size}, but the segments of {metric} are as long as their headers and the request "
-                    "octets; leave it out"
+                    f"frame size: {size}, but the segments of {metric} have the sizes of their headers and requests; "
+                    "leave it out"
                 )
         if transport != "udp" and (settings.query is not None or Ability.BACKGROUND in settings.needs()):
             what = "DNS queries" if settings.query is not None else "native IPv6 in the background"
@@ -454,6 +455,7 @@ class Bench:
                 transport,
                 settings.close,
                 settings.request_octets,
+                settings.half_open,
             )
             for family in sorted(families)
         ]

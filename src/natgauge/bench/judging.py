@@ -72,6 +72,8 @@ def judged(
             forwards=raw.forwards,
             unprobed=raw.unprobed,
             restarted=plan.restart_at_seconds is not None,
+            closed=plan.close is not None,
+            left_open=raw.established if plan.close is not None else None,
             server_dropped=raw.server_refused.get(SOCKET, 0),
         )
     )
@@ -83,6 +85,7 @@ def judged(
         stored=result.state_table.stored,
         table_count=raw.count_after,
         established=raw.established,
+        refused=raw.faults,
         delays=delays_by_direction(result, _frames_together(raw) if placement == "shared" else None),
         restart=raw.restart,
         disturbed=judgement.disturbed,

@@ -17,7 +17,6 @@ from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.trials import (
     AddressRange,
     Background,
-    Closing,
     CustomerEdges,
     DelaySamples,
     Frame,
@@ -148,9 +147,7 @@ class Requests:
 
     def _frame(self, plan: TrialPlan) -> Frame:
         families = (self.constants.initiator_family, self.constants.responder_family)
-        frame = self.traffic.frame(families, plan.query, handed_on=plan.handed_on)
-        closing = None if plan.close is None else Closing(by=plan.close, request_octets=plan.request_octets)
-        return frame.model_copy(update={"closing": closing})
+        return self.traffic.frame(families, plan.query, handed_on=plan.handed_on).using(plan)
 
     def _background(self, plan: TrialPlan) -> Background | None:
         if plan.foreground_share >= 1 or self.constants.background is None:

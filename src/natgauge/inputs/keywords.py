@@ -53,6 +53,7 @@ class MeasureKeywords(TypedDict, total=False):
     hours: float | None
     overload: float | None
     after_seconds: float | None
+    state: Literal["established", "half-open"] | None
     safe_connections: int | None
     method: Literal["quick", "full"] | None
     beta: float | str | None

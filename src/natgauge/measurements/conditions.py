@@ -198,8 +198,8 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
     return {
         "initiator_family": conditions.recipe.initiator_family,
         **_ranges(traffic),
-        # The segments of a transaction differ in size.
-        **(sizes if conditions.settings.close is None else {}),
+        # Segments that open and close connections differ in size.
+        **(sizes if conditions.settings.close is None and not conditions.settings.half_open else {}),
         "transport": traffic.transport,
         "grace_seconds": conditions.grace_seconds,
         "seed": conditions.seed,

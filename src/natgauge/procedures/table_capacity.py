@@ -16,6 +16,11 @@ closer than 1. The last safe rate itself is tried first, because a search that n
 bit with each step. `method` "quick" decides each C with one or two trials at a minimum rate instead of a search for its
 rate; the shares then refer to the last rate that was fully searched.
 
+TCP connections may be established ones, or half-open ones (`state`): SYNs that get no answer in phase 1. Each query is
+then the SYN-ACK, and no ACK follows. Many devices remove half-open connections when their table is full, as early_drop
+of Linux does, so new connections replace them. The result then has the number of connections that the device forwarded
+beyond those that it kept, and the device's own counters.
+
 A few connections pass at any rate where a queue before the device accepts them. So shares refer to the rate that the
 device certainly reaches (`kit.queues`), and the exponential search repeats the search for the rate until that rate is
 close to the one found. Connections that are not kept are opened again, much slower, before the table is blamed.
@@ -23,7 +28,7 @@ close to the one found. Connections that are not kept are opened again, much slo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -31,6 +36,7 @@ from typing import Literal
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import share_in, whole
 from natgauge.inputs.input import described
+from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure import validation
@@ -72,6 +78,7 @@ class TableCapacitySettings(validation.ValidationSettings):
 
     Attributes:
         repeat: number of repetitions of the whole measurement.
+        state: state of TCP connections; of other transports they are always "established".
         safe_connections: C0, surely below the capacity; None = 1/64 of the connections, at least 1.
         method: "quick" decides a C with one trial, "full" searches its rate as the standard does.
         beta: a rate below this share of the last safe one is an unacceptable drop, in the exponential search.
@@ -81,6 +88,10 @@ class TableCapacitySettings(validation.ValidationSettings):
     """
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
+    state: Literal["established", "half-open"] = field(
+        default="established",
+        metadata=described("state of the TCP connections that fill the table", group="traffic"),
+    )
     safe_connections: int | None = field(
         default=None,
         metadata=described(
@@ -122,6 +133,11 @@ class TableCapacitySettings(validation.ValidationSettings):
     def fills_table(self) -> bool:
         """True: the measurement fills the table."""
         return True
+
+    @property
+    def half_open(self) -> bool:
+        """Whether connections stay half-open."""
+        return self.state == "half-open"
 
     @property
     def first(self) -> int:
@@ -198,6 +214,7 @@ class _Capacity:
         figures |= {"exponential_safe": float(self._safe), "exponential_safe_rate": self._rate.rate}
         if self._unsafe is not None:
             figures["exponential_unsafe"] = float(self._unsafe)
+            self._notes += full_note([attempt.outcome for attempt in self._trials.attempts])
             self._binary()
         elif self._decided:
             text = (
@@ -386,6 +403,25 @@ class _Capacity:
         if self._unsafe is not None:
             left = max(1, ((self._unsafe - self._safe) // self._settings.capacity_error).bit_length())
         return Bounds(lower, upper, left)
+
+
+def full_note(outcomes: Iterable[TrialOutcome]) -> list[Note]:
+    """Return what a full table did with further connections; empty where no count of the device shows it.
+
+    Args:
+        outcomes: outcomes of trials; the last one in which a table was full decides.
+    """
+    full = [outcome for outcome in outcomes if outcome.limited_by == "table" and outcome.table_count is not None]
+    if not full:
+        return []
+    counts, kept = full[-1].phase1, full[-1].table_count or 0
+    replaced = max(counts.received - kept, 0)
+    counters = "".join(f"; it counted {number} x {name}" for name, number in sorted(full[-1].refused.items()))
+    text = (
+        f"of {counts.intended} connections the device refused {counts.lost}, and {replaced} that it forwarded replaced "
+        f"others; it kept {kept}{counters}"
+    )
+    return [Note("device", text, value=float(replaced))]
 
 
 PROCEDURE = Procedure(

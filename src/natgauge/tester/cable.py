@@ -16,7 +16,6 @@ from natgauge.labs.contract import Port
 from natgauge.measurer import Delays
 from natgauge.trials import (
     AddressRange,
-    Closing,
     Frame,
     GatewaySide,
     InitiatorSide,
@@ -74,7 +73,7 @@ class FrameKind:
 
     `delays`: every frame is timed. `variation`: delays of consecutive frames are subtracted. `query`: type of the DNS
     queries, which are answered; None = plain frames. `transport`: what the frames are. `close` and `request_octets`: as
-    in `TrialPlan`; each connection is then a transaction of phase 1, and there is no phase 2.
+    in `TrialPlan`, each connection is a transaction of phase 1. `half_open`: as in `TrialPlan`.
     """
 
     family: Family
@@ -85,11 +84,12 @@ class FrameKind:
     transport: Transport = "udp"
     close: Close | None = None
     request_octets: int | None = None
+    half_open: bool = False
 
     @property
-    def closing(self) -> Closing | None:
-        """The frame's `closing` in requests."""
-        return None if self.close is None else Closing(by=self.close, request_octets=self.request_octets)
+    def phase1_only(self) -> bool:
+        """Whether phase 1 is all that is measured, because frames of phase 2 are like those of phase 1."""
+        return self.close is not None or self.half_open
 
 
 def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword
@@ -279,7 +279,7 @@ class CableTester:
     ) -> tuple[float, float]:
         """Return the highest rates of phases 1 and 2, frames/s: `pick` (by default the median) of a few trials.
 
-        Transactions have no phase 2, so both are the rate of phase 1, in transactions/s.
+        Where there is no phase 2, both are the rate of phase 1, in connections/s or transactions/s.
         """
         guess = _rate_of(self._sent(kind, self._trial(kind, BEYOND_REACH, self._connections)))
         frames = max(self._connections, int(guess * TRIAL_SECONDS))
@@ -303,7 +303,7 @@ class CableTester:
         return delays
 
     def _sent(self, kind: FrameKind, result: TrialResult) -> StreamCounts:
-        if kind.close is not None:
+        if kind.phase1_only:
             return phase1_of(result)
         if result.phase2 is None or result.phase2.initiator is None:
             raise BrokenError("selftest: the engine left phase 2 out of its result")
@@ -330,18 +330,16 @@ class CableTester:
             connections=self._connections if connections is None else connections,
             phase1=Phase1(rate=rate, grace_ms=_GRACE_MS),
             phase2=(
-                Phase2(initiator=InitiatorStream(rate=rate, frames=frames), grace_ms=_GRACE_MS)
-                if kind.close is None
-                else None
+                None
+                if kind.phase1_only
+                else Phase2(initiator=InitiatorStream(rate=rate, frames=frames), grace_ms=_GRACE_MS)
             ),
             sender_cpus=self._cpus,
             record_delays=kind.delays,
             record_variation=kind.variation,
             transport=kind.transport,
         )
-        return request.model_copy(
-            update={"frame": request.frame.model_copy(update={"query": kind.query, "closing": kind.closing})}
-        )
+        return request.model_copy(update={"frame": request.frame.using(kind).model_copy(update={"query": kind.query})})
 
 
 def _rate_of(counts: StreamCounts) -> float:

@@ -113,6 +113,7 @@ def _cache_key(profile: FrameKind, sender_cpus: Sequence[int], connections: int)
     words = () if profile.query is None else (f"queries of type {profile.query}",)
     words = words if profile.transport == "udp" else (*words, profile.transport)
     words = words if profile.close is None else (*words, f"{profile.request_octets} octets, {profile.close}")
+    words = (*words, "half-open") if profile.half_open else words
     return "|".join((*parts, profile.family, str(profile.frame_size), timed, *words, f"{connections} connections"))
 
 

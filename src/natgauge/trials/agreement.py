@@ -9,7 +9,7 @@ frames/s. A field that is None is left out of the request, or was absent from th
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -134,12 +134,32 @@ class Closing(AgreementPart):
     request_octets: int | None = None
 
 
+class TcpUse(Protocol):
+    """Use of TCP connections, as in `natgauge.measurer.TrialPlan`."""
+
+    @property
+    def half_open(self) -> bool:
+        """Whether connections stay half-open."""
+        ...
+
+    @property
+    def close(self) -> Close | None:
+        """The Initiator's segment that begins to close; None = connections stay open."""
+        ...
+
+    @property
+    def request_octets(self) -> int | None:
+        """Octets of the request of a transaction; None = there is none."""
+        ...
+
+
 class Frame(AgreementPart):
     """Octets with FCS on the named side; the other side follows from the families (IPv6 = IPv4 + 20).
 
     `transport`: what the frames are; None = UDP datagrams.
     `query`: the Initiator sends DNS queries of this type, which the Responder answers; None = plain frames.
     `handed_on`: a server behind the Responder's port answers the queries.
+    `half_open`: a SYN gets no answer in phase 1, and the Responder's frames of phase 2 are the SYN-ACKs.
     `closing`: how connections are closed; None = they stay open.
     """
 
@@ -147,8 +167,14 @@ class Frame(AgreementPart):
     side: Side
     transport: Transport | None = None
     query: Query | None = None
+    half_open: bool | None = None
     closing: Closing | None = None
     handed_on: bool = False
+
+    def using(self, tcp: TcpUse) -> Self:
+        """Return the same frame with this use of TCP connections."""
+        closing = None if tcp.close is None else Closing(by=tcp.close, request_octets=tcp.request_octets)
+        return self.model_copy(update={"closing": closing, "half_open": tcp.half_open or None})
 
 
 class Phase1(AgreementPart):

@@ -213,6 +213,11 @@ class TrialSettings:
         return None
 
     @property
+    def half_open(self) -> bool:
+        """Whether TCP connections stay half-open."""
+        return False
+
+    @property
     def far_side(self) -> str:
         """Responder to DNS queries: "tester", or the name of a real server."""
         return TESTER
@@ -253,6 +258,7 @@ class TrialSettings:
             accept_zero_checksum=self.zero_checksum == "accept",
             close=self.close,
             request_octets=self.request_octets,
+            half_open=self.half_open,
         )
 
     def parameters(self) -> dict[str, Any]:
