@@ -232,6 +232,7 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 		learn_source(r, frame);
 	if (plan.handed_on)
 		return XDP_PASS;
+	r->signs[side].restamped += is_restamped(kind, frame->stamps);
 	if (is_tcp(kind))
 		reaction_stamps(kind, frame->stamps, flow.stamps);
 	if ((at_tail ? bpf_xdp_adjust_tail(ctx, longer) : bpf_xdp_adjust_head(ctx, -longer)) ||
@@ -335,16 +336,16 @@ static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, st
 	    parse_untranslated(tcp, data, end, side, &frame) && (frame.tag.kind & STREAM_MASK) < STREAMS &&
 	    has_mark(&frame, &t))
 		r->tally[frame.tag.kind & STREAM_MASK].untranslated++;
+	else if (tcp && is_reset(data, end, here))
+		r->signs[side].resets++;
 	else
 		r->foreign[side]++;
 	return XDP_DROP;
 }
 
-/* A frame to the tester's own addresses with a wrong mark and a wrong checksum is taken for a damaged test frame. */
-static __always_inline bool looks_damaged(const struct received_frame *frame, const int side)
+/* Whether a frame is to one of the tester's own addresses. */
+static __always_inline bool is_to_tester(const struct received_frame *frame, const int side)
 {
-	if (frame->intact || frame->other)
-		return false;
 	if (side == INITIATOR && plan.map_addresses)
 		return frame->destination.high == map_prefix(frame->destination.low);
 	return in_range(&plan.side[side].own, frame->destination);
@@ -368,8 +369,12 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 	right = mark_confirms(&frame, side);
 	if (right || has_mark(&frame, &t))
 		return classify_marked(kind, ctx, r, &frame, side, right, &t);
-	if (looks_damaged(&frame, side))
+	/* With a wrong checksum it is taken for a damaged test frame. */
+	if (!frame.intact && !frame.other && is_to_tester(&frame, side))
 		r->damaged_unmarked[side]++;
+	else if (is_untagged(kind) && frame.intact && has_recent_stamp(kind, frame.stamps) &&
+		 is_to_tester(&frame, side))
+		r->signs[side].renumbered++;
 	else
 		r->foreign[side]++;
 	return XDP_DROP;

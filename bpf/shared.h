@@ -372,9 +372,17 @@ struct silence {
 	__u64 last_ns;
 };
 
+/* Segments that show what a device does to TCP; trial/result-1.schema.json defines the words. */
+struct device_signs {
+	__u64 resets;
+	__u64 renumbered;
+	__u64 restamped;
+};
+
 /* Counts of the receivers; per CPU. */
 struct receiver {
 	struct tally tally[STREAMS];
+	struct device_signs signs[SIDES];
 	__u64 foreign[SIDES];
 	__u64 damaged_unmarked[SIDES]; /* too damaged to read their stream */
 	__u64 neighbour_replies[SIDES];

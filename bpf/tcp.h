@@ -188,6 +188,37 @@ static __always_inline enum frame_kind tcp_kind(void *data, void *end, const int
 	return FRAME_UDP;
 }
 
+/*
+ * Whether the time stamp of the connection's first segment, which each reaction repeats, is of the last 17 s: keys of
+ * other trials result in other times.
+ */
+static __always_inline bool has_recent_stamp(const enum frame_kind kind, const __u32 *stamps)
+{
+	__u32 first = tcp_sender(kind) == INITIATOR ? stamps[0] : stamps[1];
+
+	return !((tcp_stamp(INITIATOR, bpf_ktime_get_ns()) - first) >> 24);
+}
+
+/* Whether the time stamp of a SYN-ACK is no longer the one that the Responder derived from the echo. */
+static __always_inline bool is_restamped(const enum frame_kind kind, const __u32 *stamps)
+{
+	return kind == FRAME_SYN_ACK && stamps[0] - tcp_key(RESPONDER) != stamps[1] - tcp_key(INITIATOR);
+}
+
+/* Whether a frame at `here` is a reset. */
+static __always_inline bool is_reset(void *data, void *end, const volatile struct side_plan *here)
+{
+	bool ipv4 = here->family == FAMILY_IPV4;
+	const struct iphdr *ip = data + here->outer + ETH_HLEN;
+	const struct ipv6hdr *ip6 = (const void *)ip;
+	const struct ethhdr *eth = data;
+	const struct tcphdr *tcp = ipv4 ? (const void *)(ip + 1) : (const void *)(ip6 + 1);
+
+	return (const void *)(tcp + 1) <= end &&
+	       eth->h_proto == bpf_htons(here->link == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6) &&
+	       (ipv4 ? ip->protocol : ip6->nexthdr) == IPPROTO_TCP && tcp->rst;
+}
+
 /* Time stamps of the reaction to a frame with these: those of the time at which the first segment was sent. */
 static __always_inline void reaction_stamps(const enum frame_kind kind, const __u32 *received, __u32 *stamps)
 {

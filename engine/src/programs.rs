@@ -326,6 +326,9 @@ impl<'obj> Programs<'obj> {
                 sum.damaged_unmarked[side] += cpu.damaged_unmarked[side];
                 sum.neighbour_replies[side] += cpu.neighbour_replies[side];
                 sum.unanswered[side] += cpu.unanswered[side];
+                sum.signs[side].resets += cpu.signs[side].resets;
+                sum.signs[side].renumbered += cpu.signs[side].renumbered;
+                sum.signs[side].restamped += cpu.signs[side].restamped;
             }
             sum.stored += cpu.stored;
             sum.remapped += cpu.remapped;

@@ -164,6 +164,21 @@ pub struct Port {
     /// Interface counter, during the trial.
     pub tx_dropped: u64,
     pub gateway_mac: String,
+    /// Present with TCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_signs: Option<DeviceSigns>,
+}
+
+/// Segments at one of the tester's ports that show what a device does to TCP. They are no part of other counts.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceSigns {
+    /// Resets that the tester's other side did not send.
+    pub resets: u64,
+    /// Intact segments to the tester's addresses with a sequence number of no connection, but a time stamp of this trial.
+    pub renumbered: u64,
+    /// SYN-ACKs, counted as arrivals, too, whose time stamp and echo do not belong together.
+    pub restamped: u64,
 }
 
 /// Both ports.

@@ -53,6 +53,9 @@ fn counts(received: &Received) -> Vec<(&'static str, u64)> {
         ("wrong third messages", sum(|tally| tally.wrong[2])),
         ("wrong data", sum(|tally| tally.wrong[7] + tally.wrong[8])),
         ("unanswered", received.unanswered.iter().sum()),
+        ("resets", received.signs.iter().map(|signs| signs.resets).sum()),
+        ("renumbered", received.signs.iter().map(|signs| signs.renumbered).sum()),
+        ("restamped", received.signs.iter().map(|signs| signs.restamped).sum()),
     ]
 }
 

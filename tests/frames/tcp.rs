@@ -411,14 +411,21 @@ const SYNS: &[Row] = &[
     ("an inside source is a leak", |s| s.addresses.0 = "10.0.0.2", "untranslated"),
     ("a source outside the pool is wrong", |s| s.addresses.0 = "198.19.0.77", "mistranslated"),
     ("another destination port is wrong", |s| s.ports.1 ^= 1, "mistranslated"),
-    ("a number of no connection is foreign", |s| s.sequence ^= 0x00ff_0000, "foreign"),
+    ("a device that changes numbers is seen", |s| s.sequence ^= 0x00ff_0000, "renumbered"),
     ("an acknowledgment in a SYN is wrong content", |s| s.acknowledgment = 1, "wrong queries"),
-    ("a reset is no part of the connection", |s| s.flags = RST, "foreign"),
+    ("a reset is no part of the connection", |s| s.flags = RST, "resets"),
 ];
+
+fn other_trials(segment: &mut Segment) {
+    segment.acknowledgment ^= 0x00ff_0000;
+    segment.stamps.1 ^= 0x8000_0000;
+}
 
 const SYN_ACKS: &[Row] = &[
     ("a device that answers itself has another number", |s| s.sequence ^= 1, "wrong responses"),
-    ("an acknowledgment of no connection is foreign", |s| s.acknowledgment ^= 0x00ff_0000, "foreign"),
+    ("a device that changes numbers is seen", |s| s.acknowledgment ^= 0x00ff_0000, "renumbered"),
+    ("a number and a time of another trial are foreign", other_trials, "foreign"),
+    ("a refusal", |s| s.flags = RST | ACK, "resets"),
     ("another port is wrong", |s| s.ports.1 ^= 1, "mistranslated"),
     ("another address is wrong", |s| s.addresses.1 = "10.0.0.3", "mistranslated"),
     ("the SYN itself came back", |s| s.flags = SYN, "foreign"),
@@ -445,6 +452,20 @@ fn what_is_no_segment_of_ours_is_sorted_as_each_row_says() {
         let (verdict, _, after) = loaded.receive(side, &flipped);
         assert_eq!((verdict, risen(&before, &after)), (DROP, vec!["damaged"]), "a flipped bit is damage");
     }
+}
+
+#[test]
+fn a_device_that_changes_time_stamps_and_changes_the_echo_back_is_seen_by_the_answer() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, segments(&[], "1000", &[]));
+    let (inside, _) = syn(&loaded, 0, INSIDE4, 20);
+    let asked = inside.outside();
+    let changed = Segment { stamps: (asked.stamps.0.wrapping_add(77), 0), ..asked.clone() };
+    let (_, reply, before) = loaded.receive(RESPONDER, &changed.build());
+    let answered = syn_ack(&changed, &reply).inside(&inside);
+    let restored = Segment { stamps: (answered.stamps.0, inside.stamps.0), ..answered };
+    let (verdict, _, after) = loaded.receive(INITIATOR, &restored.build());
+    assert_eq!((verdict, risen(&before, &after)), (REDIRECT, vec!["second messages", "restamped"]));
 }
 
 #[test]

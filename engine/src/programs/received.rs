@@ -21,6 +21,8 @@ pub struct Received {
     pub remapped: u64,
     /// By port: frames whose reaction could not be written.
     pub unanswered: [u64; SIDES],
+    /// By port: segments that show what a device does to TCP.
+    pub signs: [types::device_signs; SIDES],
 }
 
 impl Received {
@@ -46,6 +48,9 @@ impl Received {
             self.damaged_unmarked[side] -= before.damaged_unmarked[side];
             self.neighbour_replies[side] -= before.neighbour_replies[side];
             self.unanswered[side] -= before.unanswered[side];
+            self.signs[side].resets -= before.signs[side].resets;
+            self.signs[side].renumbered -= before.signs[side].renumbered;
+            self.signs[side].restamped -= before.signs[side].restamped;
         }
         self.remapped -= before.remapped;
         self

@@ -7,17 +7,17 @@ use crate::disturbance::DisturbedTimes;
 use crate::flow::Flow;
 use crate::host::{self, Stall, Stalls};
 use crate::messages::{self, Message};
-use crate::port::{Drops, Port};
 use crate::programs::{Offered, Received};
 use crate::report::{
-    self, Buckets, Clock, Counts, Cpu, Delay, Frame, MessageCounts, Phase2, PhaseName, Ports, Role, Silence,
-    StateTable, TrialResult, Variation,
+    self, Buckets, Clock, Counts, Cpu, Delay, DeviceSigns, Frame, MessageCounts, Phase2, PhaseName, Ports, Role,
+    Silence, StateTable, TrialResult, Variation,
 };
 use crate::request::FCS;
 use crate::shared::{
     BOTH, DELAY_SUB_BITS, INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER,
 };
 use crate::tester::types;
+use crate::transport::Transport;
 use crate::trial::{difference, Phase, Trial};
 
 /// Stalls listed individually per CPU.
@@ -33,10 +33,9 @@ impl Trial<'_> {
     ) -> TrialResult {
         self.steps.check();
         let received = self.received();
-        let (request, ports) = (self.request, self.ports);
+        let request = self.request;
         let offered = self.programs.offered();
         let offered = BOTH.map(|side| difference(offered[side], self.before.offered[side]));
-        let drops = self.before.drops;
         let octets = request.octets();
         let disturbed = self.disturbed_times(watched);
         let of = |phase: &Phase, stream| self.counts(phase, stream, &received, disturbed.as_ref());
@@ -55,8 +54,8 @@ impl Trial<'_> {
                 octets: self.table_octets,
             },
             ports: Ports {
-                initiator: port_report(INITIATOR, &ports[INITIATOR], &received, offered[INITIATOR], drops[INITIATOR]),
-                responder: port_report(RESPONDER, &ports[RESPONDER], &received, offered[RESPONDER], drops[RESPONDER]),
+                initiator: self.port_report(INITIATOR, &received, offered[INITIATOR]),
+                responder: self.port_report(RESPONDER, &received, offered[RESPONDER]),
             },
             receiver_time: None,
             cpus: self.cpus(watched, [phase1, phase2].map(|phase| phase.map(|phase| phase.start_ns))),
@@ -237,6 +236,26 @@ impl Trial<'_> {
         })
     }
 
+    fn port_report(&self, side: usize, received: &Received, offered: Offered) -> report::Port {
+        let (port, before) = (&self.ports[side], self.before.drops[side]);
+        let after = port.drops().unwrap_or(before);
+        let types::device_signs { resets, renumbered, restamped } = received.signs[side];
+        report::Port {
+            refused: offered.refused + received.unanswered[side],
+            redirect_errors: offered.redirect_errors,
+            foreign: received.foreign[side],
+            neighbour_replies: received.neighbour_replies[side],
+            rx_dropped: after.rx.saturating_sub(before.rx),
+            tx_dropped: after.tx.saturating_sub(before.tx),
+            gateway_mac: port.gateway.to_string(),
+            device_signs: (self.request.frame.transport == Transport::Tcp).then_some(DeviceSigns {
+                resets,
+                renumbered,
+                restamped,
+            }),
+        }
+    }
+
     fn variation(&self, side: usize, tally: &types::tally) -> Variation {
         let above = self.programs.variations(side, NOT_NEGATIVE);
         let below = self.programs.variations(side, NEGATIVE);
@@ -294,19 +313,6 @@ fn bucket_bounds(at: u32) -> (i64, i64) {
     let width = 1_i64 << (octave - 1);
     let lower = ((1 << DELAY_SUB_BITS) + part) * width;
     (lower, lower + width)
-}
-
-fn port_report(side: usize, port: &Port, received: &Received, offered: Offered, before: Drops) -> report::Port {
-    let after = port.drops().unwrap_or(before);
-    report::Port {
-        refused: offered.refused + received.unanswered[side],
-        redirect_errors: offered.redirect_errors,
-        foreign: received.foreign[side],
-        neighbour_replies: received.neighbour_replies[side],
-        rx_dropped: after.rx.saturating_sub(before.rx),
-        tx_dropped: after.tx.saturating_sub(before.tx),
-        gateway_mac: port.gateway.to_string(),
-    }
 }
 
 #[cfg(test)]

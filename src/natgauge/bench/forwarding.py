@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from natgauge.bench.device_signs import signs_of
 from natgauge.errors import BrokenError
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.trials import StreamCounts, TrialResult, phase1_of
@@ -35,6 +36,7 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool
             try. The message names the direction, the number of frames, and the device's own report.
     """
     refused = "".join(f"; the device counted {number} x {cause}" for cause, number in faults.items() if number > 0)
+    signs = "".join(f"; {sign}" for sign in signs_of(result))
     for name, counts in _streams(result).items():
         if counts is None:
             continue
@@ -44,7 +46,7 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool
         if counts.received_frames < counts.offered_frames:
             if last or not counts.received_frames:
                 raise BrokenError(
-                    f"device does not forward: {name}: {_received_of(counts)}; {_port_counts(result)}{refused}"
+                    f"device does not forward: {name}: {_received_of(counts)}; {_port_counts(result)}{refused}{signs}"
                 )
             return False
     return True

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from natgauge.bench.device_signs import signs_of
 from natgauge.bench.raw_trial import SOCKET, RawTrial
 from natgauge.counts import (
     counts_of,
@@ -104,6 +105,7 @@ def judged(
             *_fault_remarks("server", raw.server_refused),
             *_background_remarks(phase2),
             *_message_remarks([phase1, *phase2.values()]),
+            *map(str, signs_of(result)),
         ),
     )
 

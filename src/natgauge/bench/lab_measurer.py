@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from natgauge.bench import each_subscriber, forwarding
 from natgauge.bench.command_retries import CommandRetries, SilentControlsError
+from natgauge.bench.device_signs import signs_of
 from natgauge.bench.judging import judged, record_of
 from natgauge.bench.observer import Observer, Silent
 from natgauge.bench.pacing import learned, pacing
@@ -177,6 +178,11 @@ class LabMeasurer(Measurer):
         """Capacity of the queue before each core of the device, in frames; None = not known."""
         return self.settings.ring
 
+    @property
+    def lingering_seconds(self) -> int | None:
+        """Time for which the device keeps a connection that the trials close, in s; None = not known."""
+        return self.settings.lingering_seconds
+
     def continue_after(self, before: LabMeasurer) -> None:
         """Continue the trial numbers of `before`, and keep its known rates: the device is the same."""
         self.number, self.known_rates = before.number, dict(before.known_rates)
@@ -280,6 +286,8 @@ class LabMeasurer(Measurer):
             return _Trial(self._unanswered(error), device_error=str(error))
         outcome = self._judged(raw, plan)
         nothing_came = outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(raw.result))
+        # Segments that the device changed arrived all the same.
+        nothing_came = nothing_came and not signs_of(raw.result)
         if raw.device_error or nothing_came:
             raw = self._probed(raw)
             outcome = self._judged(raw, plan)

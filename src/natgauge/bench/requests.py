@@ -64,6 +64,8 @@ class TrialConstants:
         highest_phase1_rate: the tester's own, frames/s.
         highest_phase2_rate: the tester's own, frames/s, all directions together.
         ring: capacity of the queue before each core of the device, in frames; None = not known.
+        lingering_seconds: time for which the device keeps a connection that the trials close; None = not known, or
+            connections stay open.
         background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the device
             does not route it.
     """
@@ -82,6 +84,7 @@ class TrialConstants:
     highest_phase1_rate: float
     highest_phase2_rate: float
     ring: int | None = None
+    lingering_seconds: int | None = None
     background: tuple[Addresses, Addresses] | None = None
 
 

@@ -407,8 +407,20 @@ class StateTable(AgreementPart):
     octets: Count
 
 
+class DeviceSigns(AgreementPart):
+    """Segments at one of the tester's ports that show what a device does to TCP.
+
+    `resets`: those that the tester did not send. `renumbered`: intact ones with a sequence number of no connection.
+    `restamped`: SYN-ACKs whose time stamp and echo do not belong together.
+    """
+
+    resets: Count
+    renumbered: Count
+    restamped: Count
+
+
 class PortCounters(AgreementPart):
-    """Frame counters of one of the tester's own ports during the trial."""
+    """Frame counters of one of the tester's own ports during the trial; `device_signs` with TCP."""
 
     refused: Count
     redirect_errors: Count
@@ -417,6 +429,7 @@ class PortCounters(AgreementPart):
     rx_dropped: Count | None = None
     tx_dropped: Count | None = None
     gateway_mac: str | None = None
+    device_signs: DeviceSigns | None = None
 
 
 class Ports(AgreementPart):

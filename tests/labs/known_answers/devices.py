@@ -252,14 +252,20 @@ class Ruled(Device):
     Attributes:
         rules: of a chain; `sets` stands before it.
         sets: of the table.
+        chains: further rules, by the hook and priority of their chain.
     """
 
-    rules: str
+    rules: str = ""
     sets: str = ""
+    chains: Mapping[str, str] = field(default_factory=dict)
 
     @contextmanager
     def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
         """Tells nothing: the rules say it."""
+        chains = "".join(
+            f"chain further{number} {{ type filter hook {hook};\n{rules}\n}}\n"
+            for number, (hook, rules) in enumerate(self.chains.items())
+        )
         home.must(f"""
 nft -f - <<RULES
 table ip known {{
@@ -269,6 +275,7 @@ table ip known {{
         oifname != "$NG_OUTSIDE" accept
         {self.rules}
     }}
+    {chains}
 }}
 RULES
 """)
@@ -276,25 +283,31 @@ RULES
 
 
 @dataclass(frozen=True, kw_only=True)
-class Queueing(Device):
-    """Lets frames leave towards the Responder at a rate, behind a queue that drops what does not fit.
+class Queueing(Ruled):
+    """Lets frames leave on one of its sides at a rate, behind a queue that drops what does not fit.
 
     Attributes:
         rate: frames/s.
         burst: frames that may leave at once.
         queue: frames that wait besides.
+        side: towards the Initiator ("inside") or the Responder.
+        octets: of a frame without FCS.
     """
 
     rate: int
     burst: int
     queue: int
+    side: Literal["inside", "outside"] = "outside"
+    octets: int = FRAME_OCTETS
 
     @contextmanager
     def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
         """Tells nothing: the settings say it."""
-        bits, burst, limit = (self.rate * FRAME_OCTETS * 8, self.burst * FRAME_OCTETS, self.queue * FRAME_OCTETS)
-        home.must(f'tc qdisc add dev "$NG_OUTSIDE" root tbf rate {bits}bit burst {burst}b limit {limit}b')
-        yield home.standing(measurer, _nothing)
+        bits, burst, limit = (self.rate * self.octets * 8, self.burst * self.octets, self.queue * self.octets)
+        interface = home.device.inside if self.side == "inside" else home.device.outside
+        home.must(f"tc qdisc add dev {interface} root tbf rate {bits}bit burst {burst}b limit {limit}b")
+        with super().acting(home, measurer) as standing:
+            yield standing
 
 
 @dataclass(slots=True)

@@ -33,6 +33,7 @@ from tests.labs.known_answers.rows import (
     value,
     verdict,
 )
+from tests.labs.known_answers.tcp_rows import TCP_ROWS
 
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan, Verdict
@@ -446,5 +447,5 @@ DEGRADING = (
 
 EVERY_ROW: tuple[Row, ...] = (
     *ROWS, *DEEP, *QUEUED, *STALLS, *INCURABLE, *COUNTING, *CONTROLS, *NEW_CONNECTIONS, *LATE, *DEGRADING, *UPGRADED,
-    *WIRE,
+    *WIRE, *TCP_ROWS,
 )  # fmt: skip
