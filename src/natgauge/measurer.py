@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
 
 from natgauge.core_work import WorkByCore
 from natgauge.errors import UsageError
@@ -171,6 +170,11 @@ class TrialPlan:
     close: Close | None = None
     request_octets: int | None = None
     half_open: bool = False
+
+    @property
+    def opened(self) -> str:
+        """What the frames of phase 1 begin, in words."""
+        return "connections" if self.request_octets is None else "transactions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +340,7 @@ class TrialOutcome:
         raised_timeout: UDP time-out of the device in s, where natgauge raised it for this trial or an earlier one;
             None = it is the one that the device had before the first trial.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
-        failed_phase: the phase that failed. A FAIL of phase 1 says nothing about the rate of phase 2.
+        failed_phase: number of the phase that failed, from 1. A FAIL of phase 1 says nothing about the rate of phase 2.
         remarks: sentences with figures for the reader of the result.
     """
 
@@ -361,7 +365,7 @@ class TrialOutcome:
     octets_per_connection: float | None = None
     raised_timeout: int | None = None
     limited_by: str | None = None
-    failed_phase: Literal[1, 2] | None = None
+    failed_phase: int | None = None
     remarks: tuple[str, ...] = ()
 
     @property
@@ -424,6 +428,11 @@ class Measurer(ABC):
     @property
     def ring(self) -> int | None:
         """Capacity of the queue before each core of the device, in frames, > 0; None = not known, or no queue."""
+        return None
+
+    @property
+    def lingering_seconds(self) -> int | None:
+        """Time for which the device keeps a connection that the trials close, in s; None = not known."""
         return None
 
     @abstractmethod

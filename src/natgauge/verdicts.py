@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction, Verdict
 from natgauge.trial_evidence import TrialEvidence
@@ -36,7 +35,7 @@ class Judgement:
     verdict: Verdict
     reason: str = ""
     limited_by: str | None = None
-    failed_phase: Literal[1, 2] | None = None
+    failed_phase: int | None = None
     disturbed: bool = False
     excused: bool = False
     excused_frames: int = 0
@@ -48,7 +47,7 @@ class Judgement:
 class _Stream:
     """The counts of one direction of one phase, with the phase's name and number; phase 1 has no direction."""
 
-    phase: Literal[1, 2]
+    phase: int
     name: str
     counts: Counts
     lag_matters: bool

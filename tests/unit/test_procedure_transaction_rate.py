@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.unit.simulated import Gateway
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
+from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import UsageError
 from natgauge.measurer import Arrivals, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -60,6 +62,33 @@ def test_requests_and_the_closing_segment_are_settings() -> None:
     result = measure(gateway, request_octets=100, close="rst")
     assert {(plan.close, plan.request_octets) for plan in gateway.plans} == {("rst", 100)}
     assert any("request and response of 100 octets each, a reset" in note.text for note in result.notes)
+
+
+class Lingering(Closing):
+    """A gateway that keeps closed connections for two minutes."""
+
+    @property
+    def lingering_seconds(self) -> int:
+        """Two minutes."""
+        return 120
+
+
+def test_a_lasting_rate_needs_a_table_for_the_closed_connections() -> None:
+    result = measure(Lingering(establishes=1e5, answers=1e5))
+    assert result.figures["lingering_entries"].median == 120 * result.summary.median
+    assert any("keeps a closed connection for 120 s" in note.text for note in result.notes)
+    assert "lingering_entries" not in measure(Closing(establishes=1e5, answers=1e5)).figures
+
+
+def test_a_trial_is_one_of_transactions() -> None:
+    console = Console(width=400)
+    gateway = Closing(establishes=1e5, answers=1e5)
+    settings = TransactionRateSettings(connections=N, placement=gateway.placement, repeat=1)
+    with console.capture() as shown, ProgressDisplay(console) as display:
+        PROCEDURE.measure(gateway, settings, display.event)
+    lines = [line for line in shown.get().splitlines() if " trial " in line]
+    assert lines
+    assert all(f"{N:,} transactions at " in line for line in lines)
 
 
 @pytest.mark.parametrize("octets", [-1, 1361])

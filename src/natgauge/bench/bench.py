@@ -332,6 +332,7 @@ class Bench:
         rates = self._tester_rates(planned.settings)
         device = self._fit(_with_slowest(planned.demand, planned.settings.phase1_frames, rates.phase1))
         knobs: Mapping[str, int] = self._known_limits if device is None else device.knobs
+        lingering = self._lingering(planned.settings, knobs.get("table_size"))
         ground, addresses = self.lab.ground, self.address_plan
         ring = self.lab.parameters().get("ring")
         measurer = self._measurer(
@@ -352,6 +353,7 @@ class Bench:
                 highest_phase1_rate=rates.phase1,
                 highest_phase2_rate=rates.phase2,
                 ring=ring if isinstance(ring, int) else None,
+                lingering_seconds=lingering,
                 background=ground.background if Ability.BACKGROUND in planned.settings.needs() else None,
             ),
             recorder=recorder,
@@ -371,6 +373,22 @@ class Bench:
                 measurer.check_subscribers()
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
+
+    def _lingering(self, settings: TrialSettings, table_size: int | None) -> int | None:
+        """Return the seconds for which the device keeps closed connections, and report the table that they need.
+
+        The table holds the N connections of a trial, closed or not. It is emptied before the next trial.
+        """
+        if settings.close is None or self.device is None:
+            return None
+        seconds = self.device.lingering().get(settings.close)
+        if seconds:
+            holds = "" if table_size is None else f"; {table_size} entries last for {table_size / seconds:.0f}/s"
+            self._observer.stage(
+                f"{self.recipe.name} keeps a closed connection for {seconds} s: R/s for longer than that need a table "
+                f"of {seconds} x R{holds}"
+            )
+        return seconds
 
     def _measurer(self, **arguments: Any) -> LabMeasurer:
         if self.lab.devices:

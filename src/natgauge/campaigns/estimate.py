@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final
 
 from natgauge.bench.bench import ASSUMED_HIGHEST
 from natgauge.bench.far_side import ALONE_SECONDS
@@ -291,9 +291,7 @@ class _Assumed(Measurer):
                 for direction, rate in rates.items()
                 if rate > 0
             }
-        failed: Literal[1, 2] | None = (
-            1 if phase1.lost else 2 if any(counts.lost for counts in phase2.values()) else None
-        )
+        failed = 1 if phase1.lost else 2 if any(counts.lost for counts in phase2.values()) else None
         return TrialOutcome(
             verdict=Verdict.PASS if failed is None else Verdict.FAIL,
             reason="" if failed is None else "beyond what is assumed",

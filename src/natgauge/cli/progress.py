@@ -148,7 +148,7 @@ def describe(plan: TrialPlan) -> str:
 
 def _load(plan: TrialPlan) -> str:
     if plan.phase2 is None:
-        return f"{plan.connections:,} connections at {plan.phase1_rate:,.0f}/s"
+        return f"{plan.connections:,} {plan.opened} at {plan.phase1_rate:,.0f}/s"
     rates = (plan.phase2.initiator_rate, plan.phase2.responder_rate)
     active = sum(rate > 0 for rate in rates)
     which = "each way" if active == 2 else ("up" if rates[0] > 0 else "down")

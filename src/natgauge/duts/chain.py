@@ -113,6 +113,14 @@ class Chain:
         """
         return self.holder.count_established()
 
+    def lingering(self) -> dict[str, int]:
+        """Return the seconds for which the table keeps a closed TCP connection, by the closing segment.
+
+        Raises:
+            BrokenError: the device does not answer.
+        """
+        return self.holder.lingering()
+
     def free_octets(self) -> int:
         """Return the available memory of the machine that holds the connections, in octets.
 

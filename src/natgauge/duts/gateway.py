@@ -274,9 +274,21 @@ class Gateway:
         Raises:
             BrokenError: the device does not answer.
         """
-        pieces = self.recipe.verbs.pieces("faults")
-        lines = [line for piece in pieces for line in self._run("faults", piece, how="ask").stdout.splitlines()]
-        return {line.split()[0]: self._number("faults", line.split()[-1]) for line in lines if line.strip()}
+        return self._numbers("faults")
+
+    def lingering(self) -> dict[str, int]:
+        """Return the seconds for which the gateway keeps a closed TCP connection, by the closing segment.
+
+        Raises:
+            BrokenError: the device does not answer.
+        """
+        return self._numbers("lingering")
+
+    def _numbers(self, verb: str) -> dict[str, int]:
+        """Return what a verb prints in lines "name number"; empty where the recipe has no such verb."""
+        pieces = self.recipe.verbs.pieces(verb)
+        lines = [line for piece in pieces for line in self._run(verb, piece, how="ask").stdout.splitlines()]
+        return {line.split()[0]: self._number(verb, line.split()[-1]) for line in lines if line.strip()}
 
     def version(self) -> tuple[str, ...]:
         """Return the versions of the programs on the device, one program per line.

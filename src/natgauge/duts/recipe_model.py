@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from natgauge.words import Transport
 
 #: The verbs, in the order a gateway's life has them.
-VERBS: Final = ("check", "version", "start", "empty", "count", "count_established", "faults", "stop")
+VERBS: Final = ("check", "version", "start", "empty", "count", "count_established", "lingering", "faults", "stop")
 #: Verbs whose pieces run in the reverse order: what was made last is removed first.
 REVERSED: Final = ("stop",)
 
@@ -215,6 +215,8 @@ class Verbs(RecipeTable):
         count: prints the number of connections, without walking the table.
         count_established: prints the number of TCP connections that the gateway has in its state for open connections;
             it may walk the table.
+        lingering: prints lines "fin SECONDS" and "rst SECONDS": how long the gateway keeps a TCP connection that such
+            a segment has closed.
         faults: prints lines "name number": frames refused so far, by cause.
         stop: removes everything of the gateway; succeeds also when there is nothing.
     """
@@ -226,6 +228,7 @@ class Verbs(RecipeTable):
     empty: Pieces = ()
     count: Annotated[Pieces, Field(max_length=1)] = ()
     count_established: Annotated[Pieces, Field(max_length=1)] = ()
+    lingering: Annotated[Pieces, Field(max_length=1)] = ()
     faults: Pieces = ()
 
     def pieces(self, verb: str) -> Pieces:

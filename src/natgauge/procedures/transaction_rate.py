@@ -14,14 +14,15 @@ arrived; the figure `half_open_rate` is the highest rate by that count.
 With `close="rst"` the Initiator resets the connection, in place of the last three segments.
 
 A closed connection stays in the device's table: on Linux for 120 s (nf_conntrack_tcp_timeout_time_wait), and for 10 s
-after a reset. Each trial uses N four tuples once, so its table holds at most N entries. A device that is to sustain R
-transactions/s for longer needs a table of R times this time.
+after a reset. Each trial uses N four tuples once, so its table holds at most N entries, and the bench refuses a smaller
+table. A device that is to sustain R transactions/s for longer needs a table of R times this time, `lingering_entries`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
@@ -36,6 +37,8 @@ from natgauge.words import MOST_REQUEST_OCTETS, Close
 
 METRIC = "transaction-rate"
 UNIT = "transactions/s"
+#: Entries that closed connections fill in the device's table where this rate lasts, by the device's own time-out.
+LINGERING_ENTRIES: Final = "lingering_entries"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +80,17 @@ class _TransactionRate(EstablishingRate[TransactionRateSettings]):
     unit = UNIT
 
     def search_once(self, known: float | None) -> Measurement:
-        return with_handshakes(super().search_once(known))
+        repetition = with_handshakes(super().search_once(known))
+        seconds = self.runner.measurer.lingering_seconds
+        if seconds is None:
+            return repetition
+        entries = repetition.value * seconds
+        text = f"the device keeps a closed connection for {seconds} s: this rate for longer needs {entries:.0f} entries"
+        return replace(
+            repetition,
+            figures={**repetition.figures, LINGERING_ENTRIES: entries},
+            notes=(*repetition.notes, Note("method", text)),
+        )
 
 
 PROCEDURE = Procedure(

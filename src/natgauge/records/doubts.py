@@ -327,7 +327,7 @@ def _link(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]
 
 def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
     """A cable of veths ends the search, but says nothing of what the tester can do on a card."""
-    phase = 1 if measured.unit == "connections/s" else 2
+    phase = 1 if measured.unit in ("connections/s", "transactions/s") else 2
     top = parameters.get(f"search_top_phase{phase}_rate")
     if not isinstance(top, int | float):
         return

@@ -87,8 +87,8 @@ def _load(trial: Mapping[str, Any]) -> str:
     rate = max((rate for rate in rates if rate), default=None)
     if rate:
         return f"{number(rate)} frames/s"
-    first = plan.get("phase1_rate")
-    return f"{number(first)} connections/s" if first else "-"
+    first, opened = plan.get("phase1_rate"), "connections" if plan.get("request_octets") is None else "transactions"
+    return f"{number(first)} {opened}/s" if first else "-"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Final
 from natgauge.records.measurement import Result
 
 #: Phase whose rate a metric finds, by the unit of its values.
-_PHASE: Final = {"connections/s": 1, "frames/s": 2}
+_PHASE: Final = {"connections/s": 1, "transactions/s": 1, "frames/s": 2}
 #: Metrics in connections/s that no rate of the tester bounds: connections go without a frame.
 _UNBOUNDED: Final = frozenset({"expiry", "tear-down-rate"})
 
