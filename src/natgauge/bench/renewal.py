@@ -175,6 +175,11 @@ class Renewed(Measurer):
         """Capacity of the queue before each core of the present device, in frames; None = not known."""
         return self._live.ring
 
+    @property
+    def lingering_seconds(self) -> int | None:
+        """Time for which the present device keeps a closed connection, in s; None = not known."""
+        return self._live.lingering_seconds
+
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run one trial on the present bench."""
         return self._live.measure(plan)

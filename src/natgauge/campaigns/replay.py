@@ -133,6 +133,11 @@ class ReplayingMeasurer(Measurer):
         """Length of the device's ring when the repetition began."""
         return self._ring
 
+    @property
+    def lingering_seconds(self) -> int | None:
+        """Time for which the live device keeps a closed connection, in s: a setting, which no answer depends on."""
+        return self._live.lingering_seconds
+
     def clock(self) -> float:
         """Seconds of the repetition, without the time between sessions."""
         if self.replaying:

@@ -34,7 +34,7 @@ class EstablishingRate(SearchedRate[SearchT]):
 
     def length(self) -> late_frames.Length:
         """Return N/R, the length of phase 1."""
-        return late_frames.of_connections(self.settings.phase1_frames, self.unit.partition("/")[0])
+        return late_frames.of_connections(self.settings.phase1_frames)
 
     def seconds(self, rate: float) -> float:
         """Return the length of phase 1 at this rate, in seconds."""
