@@ -181,7 +181,10 @@ def test_the_result_tells_the_server_its_version_and_what_it_does_alone(server: 
     # Both are rates of one host in different seconds: of one order of magnitude, no more can be said.
     assert 1_000 < found.result.summary.median < 10 * place["server_alone"]
     (doubt,) = [one["text"] for one in found.document["doubts"] if one["word"] == "real server"]
-    assert f"{place['server_version']} answered and may have limited: without the device it answered up to" in doubt
+    assert (
+        f"{place['server_version']} answered and may have been the bottleneck: without the device it answered up to"
+        in doubt
+    )
     assert [name for name in namespaces.names() if name.startswith(f"ng-server-{os.getpid()}-")] == []
     trials = [json.loads(line) for line in (found.folder / "trials.jsonl").read_text().splitlines()]
     asking_trials = [trial for trial in trials if trial["plan"]["query"]]

@@ -58,7 +58,7 @@ def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch:
     text = shown.getvalue()
     assert text.strip()
     if "answer.folder" in example:
-        assert "connections/s, limited by" in text
+        assert "connections/s, bottleneck: " in text
         (folder,) = (tmp_path / "results").iterdir()
         assert (folder / "summary.json").exists()
     if "Bench(" in example:

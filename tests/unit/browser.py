@@ -130,9 +130,9 @@ class Browser:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def picture(self) -> bytes:
-        """The whole page as PNG."""
-        taken = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+    def picture(self, *, whole: bool) -> bytes:
+        """The whole page as PNG, or its first screen."""
+        taken = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         return base64.b64decode(taken["data"])
 
     def paper(self) -> bytes:

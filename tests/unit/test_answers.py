@@ -17,6 +17,7 @@ from natgauge.notes import GRADES, DoubtWord, Note, by_grade
 from natgauge.procedures import procedures
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import answers, one
+from natgauge.reports.comparison import sentences
 from natgauge.reports.graded_doubts import REMEDIES, doubted
 
 #: Noise of repetitions, as a share.
@@ -202,7 +203,7 @@ def test_a_comparison_has_its_ratio_and_its_interval_or_cannot_tell() -> None:
         estimate("same", 1.001, 0.99, 1.008),
         estimate("unknown", None, None, None),
     ]
-    found, than = answers([], [compared(estimates)]), "than through nftables-nat44 (500 ns); 95 % interval."
+    found, than = sentences(compared(estimates)), "than through nftables-nat44 (500 ns); 95 % interval."
     assert [each.text.replace("rame from the Initiator", "rame") for each in found] == [
         f"A frame costs 10.0 % more through dear (9.0 to 11.0 %) {than}",
         f"A frame costs 20.0 % less through cheap (18.0 to 21.0 %) {than}",
@@ -213,34 +214,34 @@ def test_a_comparison_has_its_ratio_and_its_interval_or_cannot_tell() -> None:
 
 def test_gateways_with_one_verdict_share_a_sentence_from_the_least_cost_to_the_most() -> None:
     more = [estimate(name, ratio, ratio - 0.01, ratio + 0.01) for name, ratio in (("b", 1.3), ("a", 1.1))]
-    (found,) = answers([], [compared(more)])
+    (found,) = sentences(compared(more))
     assert found.text == (
         "A frame from the Initiator costs 10.0 % more through a (9.0 to 11.0 %), 30.0 % more through b (29.0 to 31.0 "
         "%) than through nftables-nat44 (500 ns); 95 % intervals."
     )
     less = [estimate(f"g{at}", 0.5 + at / 20, 0.49 + at / 20, 0.51 + at / 20) for at in range(6)]
-    (found,) = answers([], [compared(less)])
+    (found,) = sentences(compared(less))
     assert "50.0 % less through g0 (49.0 to 51.0 %), 25.0 % less through g5 (24.0 to 26.0 %) than" in found.text
     assert found.text.endswith("95 % intervals; 4 others lie between.")
     same = [estimate(name, 1.0, 1 - width, 1 + width) for name, width in (("a", 0.004), ("b", 0.009))]
-    (found,) = answers([], [compared(same)])
+    (found,) = sentences(compared(same))
     assert (
         found.text
         == "A frame from the Initiator through a and b costs the same as through nftables-nat44 within 0.9 % "
         "(95 % interval)."
     )
     unsure = [estimate(name, ratio, 0.98, 1.05, verdict="undecided") for name, ratio in (("b", 1.02), ("a", 1.01))]
-    (found,) = answers([], [compared(unsure)])
+    (found,) = sentences(compared(unsure))
     assert found.text == (
         "Cannot tell whether a frame from the Initiator costs more or less than through nftables-nat44 (500 ns): +1.0 "
         "% through a (-2.0 to +5.0 %), +2.0 % through b (-2.0 to +5.0 %); 95 % intervals."
     )
-    (found,) = answers([], [compared([estimate(name, None, None, None) for name in ("a", "b")])])
+    (found,) = sentences(compared([estimate(name, None, None, None) for name in ("a", "b")]))
     assert (found.certainty, found.text) == (
         "cannot tell",
         "Cannot tell what a frame from the Initiator through a and b costs compared with nftables-nat44.",
     )  # fmt: skip
-    (found,) = answers([], [compared([estimate(name, None, 1.2, None, verdict="costs more") for name in ("a", "b")])])
+    (found,) = sentences(compared([estimate(name, None, 1.2, None, verdict="costs more") for name in ("a", "b")]))
     assert (found.certainty, found.text) == ("seen", "Frame up: a has a cost; frame up: b has a cost.")
 
 
@@ -263,7 +264,7 @@ def test_a_gateway_whose_gain_something_else_limited_is_not_known() -> None:
     [(True, True, "A cost is"), (False, True, "No cost is"), (None, False, "Cannot tell whether a cost is")],
 )
 def test_what_fail_above_asked_is_the_first_answer(above: bool | None, decided: bool, said: str) -> None:  # noqa: FBT001
-    first, *_ = answers([], [compared(fail_above=0.05, above=above, decided=decided)])
+    first, *_ = sentences(compared(fail_above=0.05, above=above, decided=decided))
     assert first.text == f"{said} more than 5 % above that of nftables-nat44."
     assert first.leads
 
@@ -280,7 +281,7 @@ def test_what_holds_for_several_metrics_is_said_once() -> None:
 def test_a_chain_against_a_chain_of_another_length_says_so() -> None:
     base = compared([estimate("464xlat")])
     gateways = (base.gateways[0], gateway("464xlat", "compared", devices=2), base.gateways[-1])
-    (found,) = answers([], [base.model_copy(update={"gateways": gateways})])
+    (found,) = sentences(base.model_copy(update={"gateways": gateways}))
     assert "10.0 % more through 464xlat (2 devices, the baseline has 1) (9.0 to 11.0 %) than" in found.text
 
 
@@ -368,7 +369,7 @@ def test_doubts_of_many_results_are_told_once_with_their_results() -> None:
 
 def test_an_a_a_control_that_seems_to_differ_is_an_answer_of_its_own() -> None:
     control = [estimate("nftables-nat44 (A/A control)", 1.02, 1.011, 1.029)]
-    *_, found = answers([], [compared(control=control)])
+    *_, found = sentences(compared(control=control))
     assert found.text == (
         "Compared with itself, nftables-nat44 seems to differ, too (frame from the Initiator: 1.01 to 1.03, A/A "
         "control): a difference counts only beyond that."

@@ -217,10 +217,10 @@ def test_the_device_that_dropped_the_deciding_frames_limits_the_chain(
     places: Mapping[str, float], device: str | None
 ) -> None:
     result = result_of(Losing(places=places), cores_of_devices="each its own")
-    assert told(result)["limiting device"] == device
-    notes = [note.text for note in result.notes if "limited the chain" in note.text]
+    assert told(result)["bottleneck device"] == device
+    notes = [note.text for note in result.notes if "bottleneck of the chain" in note.text]
     assert len(notes) == (device is not None)
-    assert all(f"the device {device} limited" in text for text in notes)
+    assert all(f"the bottleneck of the chain was {device}: " in text for text in notes)
     assert {name for name in result.figures if name.startswith(LOST_PERCENT_AT)} == {
         f"{LOST_PERCENT_AT}ce",
         f"{LOST_PERCENT_AT}pe",

@@ -224,7 +224,7 @@ def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
     document = json.loads(capsys.readouterr().out)
     (figure,) = document["estimates"]
     assert (figure["verdict"], figure["ratio"], figure["low"], figure["high"]) == ("undecided", None, 0, None)
-    assert "the ratio of costs is unknown: the tester limited tayga-nat64 in" in figure["text"]
+    assert "the ratio of costs is unknown: the bottleneck of tayga-nat64 was the tester in" in figure["text"]
     assert [limit["gateway"] for limit in figure["limits"]] == ["tayga-nat64", "tayga-nat64:udp_timeout=300"]
     for limit in figure["limits"]:
         assert limit["limited_by"] == "the tester"
@@ -245,7 +245,7 @@ def test_what_limits_both_gateways_never_lets_fail_above_pass(
     out = capsys.readouterr().out
     assert "Cannot tell whether a cost is more than 3 %" in out.splitlines()[0]
     by = "tester" if limited is TESTER else "host"
-    assert f"the {by} limited tayga-nat64 in" in out
+    assert f"the bottleneck of tayga-nat64 was the {by} in" in out
     assert f"Could change the answer: {by} limited (tayga-nat64, new; " in out
     assert "Rates of tayga-nat64: new at least 1" in out
     assert "(baseline) new - - - - -" in " ".join(out.split())
@@ -256,7 +256,7 @@ def test_markdown_says_why_a_ratio_is_open(world: World, capsys: pytest.CaptureF
     assert run([*ASKED, "--quantities", "new", "--most-seconds", "2", "--format", "markdown"]) == 11
     lines = capsys.readouterr().out.splitlines()
     assert "| tayga-nat64:udp\\_timeout=300 | new | - | - | undecided | - | - |" in lines
-    assert any("- new connection" in line and "the tester limited" in line for line in lines)
+    assert any("- new connection" in line and "was the tester in" in line for line in lines)
     assert any(line.startswith("- Could change the answer: tester limited (tayga-nat64, new; ") for line in lines)
 
 
@@ -269,7 +269,7 @@ def test_a_gateway_as_fast_as_the_tester_leaves_one_end_open(world: World) -> No
     assert figure.high == pytest.approx(2 / 3, rel=0.05)
     assert (figure.verdict, figure.ratio) == ("costs less", None)
     assert "costs at least 3" in figure.text
-    assert "% less: the tester limited" in figure.text
+    assert "% less: the bottleneck of " in figure.text
     assert not found.result.decided
 
 

@@ -119,7 +119,7 @@ def test_a_figure_that_is_a_lower_bound_only_proves_no_rise_above_it(limited_by:
     assert outcome(bound, result(times(0.5))) == "worse"
     assert outcome(result(times(0.5)), bound) == "better"
     assert outcome(result(times(1.5)), bound) == "cannot tell"
-    assert "limited by" in diff([bound], [result(times(1.5))]).lines[0].why
+    assert "the bottleneck was " in diff([bound], [result(times(1.5))]).lines[0].why
 
 
 @pytest.mark.parametrize(("numbers", "said"), [((1, 1), "0%"), ((3, 3), "90%"), ((2, 5), "90%")])

@@ -129,7 +129,7 @@ def test_its_cores_are_those_that_are_left_or_named() -> None:
         assert cpus() == "1,2,3"
 
 
-ANSWERED = "Knot 3.2 answered and may have limited: "
+ANSWERED = "Knot 3.2 answered and may have been the bottleneck: "
 ALONE: dict[str, Any] = {"server_version": "Knot 3.2", "server_alone": 80_000.0, "placement": "isolated"}
 
 

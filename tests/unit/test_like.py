@@ -413,7 +413,7 @@ def test_a_figure_with_a_doubt_or_another_limit_has_a_mark_and_the_reason_below(
     shown = like.sheet("nat64-paper-table-6", results)
     assert lines(shown)["Median (cps)"] == ("200,000*", "200,000", "200,000*")
     assert "* Widen the interval: queues (connection-rate of jool-nat64: column 1)." in shown.below
-    assert "* Limited by the tester (connection-rate of jool-nat64: column 3)." in shown.below
+    assert "* Bottleneck: the tester (connection-rate of jool-nat64: column 3)." in shown.below
 
 
 def test_of_two_ways_of_measuring_the_one_of_the_publication_is_in_the_table() -> None:

@@ -21,7 +21,6 @@ from natgauge.notes import Note
 from natgauge.records.comparison import ComparisonRecord, SearchLimit
 from natgauge.records.store import Store
 from natgauge.reports import comparison, frames
-from natgauge.reports.answers import of_comparison
 from natgauge.reports.find_results import StoredComparison, StoredResults, find
 from natgauge.reports.html.figures import forest_figures, looks_of
 from natgauge.reports.html.page import page
@@ -144,7 +143,7 @@ def test_an_open_ratio_says_what_limited_it() -> None:
     limit = SearchLimit(gateway="nat", quantity="new", limited_by="the tester", searches=3, of=4, at_least=5.0)
     record = compared_by_rates([limit])
     assert record.estimates[0].text in " ".join(comparison.sheet(record).below)
-    assert limit.text == "the tester limited nat in 3 of 4 searches: its rate is at least 5/s"
+    assert limit.text == "the bottleneck of nat was the tester in 3 of 4 searches: its rate is at least 5/s"
     assert "of searches in turn" in " ".join(comparison.sheet(record).below)
 
 
@@ -180,7 +179,7 @@ def test_the_page_of_a_comparison_has_sentences_table_figure_and_parameters() ->
     seen = text_of(shown)
     for line in comparison.sheet(NOTED).lines:
         assert all(cell in seen for cell in (line.heading, *line.cells))
-    for sentence in (*(one.text for one in of_comparison(NOTED)), "the chains differ", "place: kernel 6.18"):
+    for sentence in (*(one.text for one in comparison.sentences(NOTED)), "the chains differ", "place: kernel 6.18"):
         assert sentence in seen
     assert "Repeat this" not in seen
 

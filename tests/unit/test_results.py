@@ -55,7 +55,7 @@ def test_repetitions_that_were_limited_otherwise_than_most_are_told() -> None:
     result = make(connection_rate.PROCEDURE.measure(gateway, settings), Parameters())
     assert sorted(one.limited_by for one in result.repetitions) == ["device"] * 3 + ["tester"] * 2
     (doubt,) = (doubt for doubt in result.doubts if doubt.word == "several limits")
-    assert doubt.text == "of 5 repetitions 3 were limited by the device, 2 by the tester"
+    assert doubt.text == "the bottleneck of 3 of 5 repetitions was the device, of 2 the tester"
 
 
 def test_what_was_stored_is_read_back_the_same(tmp_path: Path) -> None:

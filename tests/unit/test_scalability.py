@@ -243,7 +243,10 @@ def test_a_scale_up_that_the_tester_limited_is_at_least_that_and_a_degradation_a
 def test_what_limits_on_both_sides_or_an_undecided_search_leave_no_figure_but_the_reason() -> None:
     both = [limited([300_000.0], "tester"), limited([1_000_000.0], "tester", **FORWARDS)]
     undecided = [result(300_000.0, **RATE), limited([500_000.0], "time", 2_000_000.0, **FORWARDS)]
-    for results, why in ((both, "limited by tester: it may be anything"), (undecided, "between 0.15 and 0.6 times")):
+    for results, why in (
+        (both, "the bottleneck was tester: it may be anything"),
+        (undecided, "between 0.15 and 0.6 times"),
+    ):
         found = row("share of plain forwarding", *results).comparisons[0]
         assert (found.value, found.bound) == (None, "")
         assert why in found.doubt

@@ -84,7 +84,10 @@ def test_only_what_the_gateway_failed_is_an_upper_bound(limited_by: str, upper: 
 
 def test_a_rate_that_fills_the_link_is_at_least_so_high() -> None:
     one = searched(measured(200_000, 203_000), theoretical_maximum=202_000)
-    assert one.limits[0].text == "the link limited gateway in 1 of 1 searches: its rate is at least 192,308/s"
+    assert (
+        one.limits[0].text
+        == "the bottleneck of gateway was the link in 1 of 1 searches: its rate is at least 192,308/s"
+    )
     assert "link limited" in [doubt.word for doubt in one.doubts]
 
 
@@ -100,7 +103,7 @@ def test_a_bound_that_rare_loss_made_is_not_the_gateways_own() -> None:
     assert {(one.upper, one.limit) for one in lossy.bounds} == {(math.inf, "rare loss")}
     (limit,) = lossy.limits
     assert limit.text.startswith(
-        f"rare loss limited gateway in {len(rare)} of {len(rare)} searches: its rate is at least"
+        f"the bottleneck of gateway was rare loss in {len(rare)} of {len(rare)} searches: its rate is at least"
     )
     subject = Subject("lossy", "new", lossy.nanoseconds, None, len(rare), lossy.limits)
     figure = estimate_of(subject, ratio_of(other, lossy, 0.05), None, ComparisonGoal(0.95, 0.05, None))

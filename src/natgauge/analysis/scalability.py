@@ -282,7 +282,7 @@ def _bounded(result: Result, other: Result, place: int, compute: Callable[[float
     if (least > 0) == math.isfinite(most):
         left = f"between {least:.4g} and {most:.4g} times as much" if least else "anything"
         limits = " and ".join(dict.fromkeys(compared.limited_by for compared in (result, other)))
-        return Comparison(doubt=f"limited by {limits}: it may be {left}", other=place)
+        return Comparison(doubt=f"the bottleneck was {limits}: it may be {left}", other=place)
     rises = compute(2.0, 1.0) > compute(1.0, 1.0)
     bound: Bound = "<=" if rises == math.isfinite(most) else ">="
     return Comparison(compute(most if math.isfinite(most) else least, 1.0), bound, reference=other)

@@ -113,12 +113,13 @@ def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:
 
     shown = lines(campaign_status)
     if any(measurement.folder for measurement in campaign_status.measurements):
-        from natgauge.reports.answers import answers
+        from natgauge.reports.answers import answers, not_sure
         from natgauge.reports.find_results import find
         from natgauge.reports.text import doubt_lines
 
         results = find([campaign_status.folder]).results
-        sentences = [sentence.text for sentence in answers(results)]
+        found = answers(results)
+        sentences = [*(sentence.text for sentence in found), *filter(None, [not_sure(found)])]
         shown = [*sentences, *doubt_lines(results, brief=not verbose), *shown]
         shown.append(f"  Tables: natgauge report {campaign_status.folder}/results/*")
     return "\n".join(shown)

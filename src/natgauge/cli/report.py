@@ -234,19 +234,19 @@ def _shaped(collected: StoredResults, form: str, name: str, *, beside: bool) -> 
 def _compared(collected: StoredResults, form: str) -> str:
     """A table for each comparison; CSV has one for all."""
     from natgauge.reports import comparison
-    from natgauge.reports.answers import of_comparison
 
     if form == "csv":
         return comparison.csv_table(collected.records)
-    return "\n\n".join(_answered(form, of_comparison(record), comparison.sheet(record)) for record in collected.records)
+    return "\n\n".join(
+        _answered(form, comparison.sentences(record), comparison.sheet(record)) for record in collected.records
+    )
 
 
 def _audited(collected: StoredResults, form: str) -> str:
     """The table of an audit, or one table of several audits with a column for each gateway."""
     from natgauge.reports import audit
-    from natgauge.reports.answers import of_audit
 
     if len(collected.audits) > 1:
         return _rendered(form, audit.chart([stored.record for stored in collected.audits]))
     (record,) = (stored.record for stored in collected.audits)
-    return _answered(form, of_audit(record), audit.sheet(record))
+    return _answered(form, audit.sentences(record), audit.sheet(record))

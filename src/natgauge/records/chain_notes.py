@@ -48,7 +48,9 @@ def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Par
         yield Note("device", text)
     if limit := limiting_device({name: figure.median for name, figure in figures.items()}):
         device, share = limit
-        text = f"the device {device} limited the chain: it dropped {share:.0f} % of the frames lost in deciding trials"
+        text = (
+            f"the bottleneck of the chain was {device}: it dropped {share:.0f} % of the frames lost in deciding trials"
+        )
         yield Note("device", text, value=share)
 
 

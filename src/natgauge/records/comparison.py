@@ -49,8 +49,8 @@ class SearchLimit(RecordPart):
     def text(self) -> str:
         """The limit as a sentence, without its full stop."""
         return (
-            f"{self.limited_by} limited {self.gateway} in {self.searches} of {self.of} searches: its rate is at least "
-            f"{self.at_least:,.0f}/s"
+            f"the bottleneck of {self.gateway} was {self.limited_by} in {self.searches} of {self.of} searches: its "
+            f"rate is at least {self.at_least:,.0f}/s"
         )
 
 

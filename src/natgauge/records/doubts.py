@@ -134,17 +134,17 @@ def _between(measured: MeasurementResult) -> str:
 
 def _limits(measured: MeasurementResult) -> Iterator[Note]:
     if measured.limited_by == "tester":
-        yield Note("tester limited", "the tester limited, not the device, which may do better")
+        yield Note("tester limited", "the bottleneck was the tester, not the device, which may do better")
     if measured.limited_by == "server":
-        yield Note("server limited", "the real server limited, not the device, which may do more")
+        yield Note("server limited", "the bottleneck was the real server, not the device, which may do more")
     if measured.limited_by == "host":
-        yield Note("host limited", "disturbances of this host limited, not the device")
+        yield Note("host limited", "disturbances of this host were the bottleneck, not the device")
     limits = Counter(measurement.limited_by for measurement in measured.measurements)
     others = {limit: number for limit, number in limits.items() if limit != measured.limited_by}
     if others:
-        named = " and ".join(f"{number} by the {limit}" for limit, number in others.items())
-        most = f"{limits[measured.limited_by]} were limited by the {measured.limited_by}"
-        text = f"of {limits.total()} repetitions {most}, {named}"
+        named = " and ".join(f"of {number} the {limit}" for limit, number in others.items())
+        most = f"of {limits[measured.limited_by]} of {limits.total()} repetitions was the {measured.limited_by}"
+        text = f"the bottleneck {most}, {named}"
         yield Note("several limits", text)
     yield from (note for note in measured.notes if note.is_doubt and note.word not in _SUMMED)
 
@@ -159,7 +159,23 @@ def _repetitions(measured: MeasurementResult) -> Iterator[Note]:
         share = f"{spread / abs(summary.median):.1%}" if summary.median else "more than all"
         values = ", ".join(f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.6g}" for value in summary.repetitions)
         beyond = f", which is more than the errors of their searches explain: {values}" if disagree else ""
-        yield Note("wide spread", f"repetitions differ by {share} of their median{beyond}")
+        text = f"{len(summary.repetitions)} repetitions differ by {share} of their median{beyond}; {_causes(measured)}"
+        yield Note("wide spread", text)
+
+
+def _causes(measured: MeasurementResult) -> str:
+    """Return the facts of the record that can make repetitions differ."""
+    total = f"of {sum(measured.trials.values())} trials were"
+    facts = {
+        f"{total} disturbed": measured.disturbed,
+        f"{total} excused": measured.excused,
+        f"{total} INVALID": measured.trials[Verdict.INVALID],
+        "loads passed one trial and failed another": count_of(measured.notes, "contradictions"),
+    }
+    known = [f"{number} {what}" for what, number in facts.items() if number]
+    if known:
+        return f"possible causes: {', '.join(known)}"
+    return "no trial was disturbed: the device itself, or its place in memory, may differ between repetitions"
 
 
 def _autocorrelated(measured: MeasurementResult) -> Iterator[Note]:
@@ -276,7 +292,7 @@ def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Not
     way_back = (
         ", and its cores did the device's work on the way back" if parameters.get("placement") == "shared" else ""
     )
-    full = f"{version} answered and may have limited: {text}{way_back}"
+    full = f"{version} answered and may have been the bottleneck: {text}{way_back}"
     yield Note("real server", full, grade="answer" if share is None or share >= NEAR_TOP else "information")
 
 

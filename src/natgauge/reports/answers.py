@@ -30,13 +30,11 @@ from natgauge.analysis.claims import (
 from natgauge.analysis.comparing import comparable
 from natgauge.analysis.contrast import better, bounds, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, of_forwarding
-from natgauge.records.audit import AuditRecord
-from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.reports import labels
 from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, number, unit_of, whole
 from natgauge.statistics.interval import CONFIDENCE
-from natgauge.words import FRAME_OF, LimitedBy
+from natgauge.words import LimitedBy
 
 #: Meaning of each certainty, for a legend.
 CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
@@ -45,17 +43,23 @@ CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
     "cannot tell": "the interval includes no difference, or is not known",
 }
 #: Names in a list; of more, their number.
-_MOST_NAMES: Final = 4
+MOST_NAMES: Final = 4
 #: Parameters that distinguish points, in words.
 _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "frame size"}
-#: Limits of a result, as the subject of a sentence.
-_LIMITS: Final[Mapping[LimitedBy, str]] = {
+#: Further figures that belong to the answer of a metric.
+_MORE: Final = {
+    IN_ALL: f"{{}} {UNIT_IN_ALL}",
+    "worst_case_latency_us": "1 frame of 1,000 takes longer than {} us",
+    "highest_rate_without_loss": "no loss up to {} frames/s in each direction",
+}
+#: Bottlenecks in words.
+_BOTTLENECKS: Final[Mapping[LimitedBy, str]] = {
     "device": "the device",
-    "table": "the device's connection tracking table, which was full,",
+    "table": "the device's connection tracking table, which was full",
     "port pool": "the pool of outside ports",
-    "tester": "the tester, not the device,",
-    "host": "disturbances of this host, not the device,",
-    "server": "the real server, not the device,",
+    "tester": "the tester, not the device",
+    "host": "disturbances of this host, not the device",
+    "server": "the real server, not the device",
     "time": "the available time",
 }
 
@@ -67,7 +71,7 @@ class Sentence:
     Attributes:
         text: a sentence with its full stop.
         certainty: how sure the answer is; None where it compares nothing.
-        reasons: reasons why it is not sure beyond these repetitions.
+        reasons: reasons why it is not sure.
         leads: whether it is the first answer on its metric or comparison.
     """
 
@@ -77,16 +81,22 @@ class Sentence:
     leads: bool = False
 
 
-def answers(results: Sequence[Result], records: Sequence[ComparisonRecord] = ()) -> list[Sentence]:
-    """Return the answers that results and comparisons give, in the order in which a reader asks for them."""
+def answers(results: Sequence[Result]) -> list[Sentence]:
+    """Return the answers that results give, in the order in which a reader asks for them."""
     by_metric: dict[str, list[Result]] = {}
     for result in results:
         by_metric.setdefault(result.metric, []).append(result)
-    every = [list(_of_metric(group)) for group in by_metric.values()] + [of_comparison(record) for record in records]
+    every = map(_of_metric, by_metric.values())
     found = [replace(sentence, leads=at == 0) for group in every for at, sentence in enumerate(group)]
     # What holds for several metrics is said once.
     found = list({sentence.text: sentence for sentence in reversed(found)}.values())[::-1]
-    return [*found, *([_limits(results)] if results else [])]
+    return [*found, *([_bottlenecks(results)] if results else [])]
+
+
+def not_sure(sentences: Sequence[Sentence]) -> str:
+    """Return all reasons why answers are not sure, as one sentence; empty where there is none."""
+    reasons = dict.fromkeys(reason for sentence in sentences for reason in sentence.reasons)
+    return f"Not sure because: {'; '.join(reasons)}." if reasons else ""
 
 
 def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
@@ -96,11 +106,8 @@ def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
         yield _ranked(every, results)
         yield from _left_out(results, every)
     elif not any(grown.values()):
-        yield from (
-            [one(result, _point(result, results)) for result in results]
-            if len(results) <= _MOST_NAMES
-            else [_several(results)]
-        )
+        few = len(results) <= MOST_NAMES
+        yield from [one(result, _point(result, results)) for result in results] if few else [_several(results)]
     yield from _shares_of_forwarding(results)
     for axis, each in grown.items():
         yield from _grown(axis, each, results)
@@ -114,12 +121,11 @@ def one(result: Result, point: str = "") -> Sentence:
         point: what distinguishes it from other results of this device, as words.
     """
     count = len(result.repetitions)
-    spread = (
-        "in a single repetition"
-        if count == 1
-        else f"{number(result.minimum)} to {number(result.maximum)} in {count} repetitions"
-    )
-    return Sentence(f"{_does(result)}{f' {point}' if point else ''}: {spread}{_more(result)}.")
+    spread = f"{number(result.minimum)} to {number(result.maximum)} in {count} repetitions"
+    named = [(text, result.figures[name].median) for name, text in _MORE.items() if name in result.figures]
+    more = "".join(f"; {text.format(number(value))}" for text, value in named)
+    does = f"{_does(result)}{f' {point}' if point else ''}"
+    return Sentence(f"{does}: {'in a single repetition' if count == 1 else spread}{more}.")
 
 
 def _does(result: Result) -> str:
@@ -145,39 +151,22 @@ def _number(result: Result) -> str:
     return f"at most {number(result.median)}" if lower <= 0 else f"between {number(lower)} and {number(upper)}"
 
 
-def _more(result: Result) -> str:
-    """Further figures that belong to the answer of a metric."""
-    worst, without = result.figures.get("worst_case_latency_us"), result.figures.get("highest_rate_without_loss")
-    parts = []
-    if IN_ALL in result.figures:
-        parts.append(f"; {number(result.figures[IN_ALL].median)} {UNIT_IN_ALL}")
-    if worst is not None:
-        parts.append(f"; 1 frame of 1,000 takes longer than {number(worst.median)} us")
-    if without is not None:
-        parts.append(f"; no loss up to {number(without.median)} frames/s in each direction")
-    return "".join(parts)
-
-
 def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Sentence:
     if len(every) == 1:
         return _ranked_once(every[0])
     decided = [ranking for ranking in every if ranking.certainty != "cannot tell"]
+    undecided = [ranking for ranking in every if ranking.certainty == "cannot tell"]
     varied = [_VARIED[name] for name in labels.differing_within(results) if name in _VARIED]
     best, points = _best(every[0].results[0]), f"{len(every)} points"
     if varied:
         points = f"{len(every)} {'combinations' if len(varied) > 1 else 'numbers'} of {listed(varied)}"
-    if not decided:
-        return _undecided(every, best, f"any of {points}")
-    if 2 * len(decided) < len(every):
-        undecided = [ranking for ranking in every if ranking.certainty == "cannot tell"]
-        return _undecided(undecided, best, f"{len(undecided)} of {points}")
+    if len(decided) < len(undecided):
+        return _undecided(undecided, best, f"{len(undecided) if decided else 'any'} of {points}")
     firsts = Counter(ranking.results[0].dut for ranking in decided)
-    where = "each" if len(decided) == len(every) and len(firsts) == 1 else str(firsts.most_common(1)[0][1])
-    (first, _), *others = firsts.most_common()
-    text = f"{first} {best} at {where} of {points}"
-    text += "".join(f", {dut} at {count}" for dut, count in others[:_MOST_NAMES])
-    if len(decided) < len(every):
-        text += f"; at {len(every) - len(decided)} cannot tell"
+    (first, times), *others = firsts.most_common()
+    text = f"{first} {best} at {times if others or undecided else 'each'} of {points}"
+    text += "".join(f", {dut} at {count}" for dut, count in others[:MOST_NAMES])
+    text += f"; at {len(undecided)} cannot tell" if undecided else ""
     own = [ranking for ranking in decided if ranking.results[0].dut == first]
     top = max((ranking.results[0] for ranking in own), key=lambda result: result.median)
     seconds = list(dict.fromkeys(ranking.claims[0].first.dut for ranking in own))
@@ -197,7 +186,7 @@ def _undecided(every: Sequence[Ranking], best: str, points: str) -> Sentence:
         pairs = [{result.dut: result for result in ranking.results} for ranking in every]
         claims = [claim(pair[duts[1]], pair[duts[0]]) for pair in pairs]
         text += f": {duts[0]} reaches {_times(claims, duts[1], chance=False, at=False)}"
-    return Sentence(f"{text}.", "cannot tell")
+    return Sentence(f"{text}.", "cannot tell", _why_wide([claim for ranking in every for claim in ranking.claims]))
 
 
 def _ranked_once(ranking: Ranking) -> Sentence:
@@ -215,7 +204,7 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
             text += f"{number(first.median)} and {_value(rivals[1])}, {_why_not(unequal)}"
-        return Sentence(f"{text}.", certainty)
+        return Sentence(f"{text}.", certainty, _why_wide(ranking.claims))
     text = (
         f"{first.dut} {_best(first)}: {_value(first)}, {_times(claims[:1], 'that of the next, ' + claims[0].first.dut)}"
     )
@@ -241,9 +230,7 @@ def _claimed(text: str, certainty: Certainty, claims: Sequence[Claim]) -> Senten
 
 def _reasons(claims: Sequence[Claim]) -> tuple[str, ...]:
     """Reasons why claims are not sure."""
-    found = []
-    if any(not claim.contrast.sure for claim in claims):
-        found.append(f"fewer than {least_repetitions()} repetitions of each, which {CONFIDENCE:.0%} needs")
+    found = _few(claims)
     sittings = {claim.sitting for claim in claims}
     if "one lab each" in sittings:
         found.append("the repetitions of a result share one lab")
@@ -251,6 +238,26 @@ def _reasons(claims: Sequence[Claim]) -> tuple[str, ...]:
         found.append("the results were measured one after the other, not in turns")
     words = list(dict.fromkeys(word for claim in claims for word in claim.doubts))
     return (*found, *([f"doubts: {', '.join(words)}"] if words else []))
+
+
+def _few(claims: Sequence[Claim]) -> list[str]:
+    few = f"fewer than {least_repetitions()} repetitions of each, which {CONFIDENCE:.0%} needs"
+    return [] if all(claim.contrast.sure for claim in claims) else [few]
+
+
+def _why_wide(claims: Sequence[Claim]) -> tuple[str, ...]:
+    """Reasons for an interval with no difference in it: few repetitions, and the repetitions that differ most."""
+    unsure = [claim for claim in claims if claim.certainty == "cannot tell"]
+    results = [result for claim in unsure for result in (claim.first, claim.second)]
+    spreads = [(result.maximum - result.minimum) / result.median if result.median else 0.0 for result in results]
+    share, result = max(zip(spreads, results, strict=True), key=lambda pair: pair[0])
+    if not share:
+        return tuple(_few(unsure))
+    text = f"the {len(result.repetitions)} repetitions of {result.dut} {_point(result, results)}".rstrip()
+    text += f" differ by {share:.1%} of their median"
+    if result.disturbed:
+        text += f" ({result.disturbed} of {sum(result.trials.values())} trials were disturbed)"
+    return (*_few(unsure), text)
 
 
 def _why_not(claim: Claim) -> str:
@@ -282,11 +289,9 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
 
 def _several(results: Sequence[Result]) -> Sentence:
     """Many results that form no series and of which none is compared with another."""
-    low, high = (end(results, key=lambda result: result.median) for end in (min, max))
-    found = (
-        f"{results[0].metric}: {len(results)} results, from {_value(low)} ({low.dut}) to {_value(high)} ({high.dut})"
-    )
-    return Sentence(f"{found}.")
+    ends = [end(results, key=lambda result: result.median) for end in (min, max)]
+    values = " to ".join(f"{_value(result)} ({result.dut})" for result in ends)
+    return Sentence(f"{results[0].metric}: {len(results)} results, from {values}.")
 
 
 def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> Iterator[Sentence]:
@@ -325,7 +330,7 @@ def _listed(head: str, claims: Sequence[Claim], of: str) -> Sentence:
         by_dut.setdefault(each.second.dut, []).append(each)
     shown = dict(sorted(by_dut.items(), key=lambda item: -_middle(item[1])))
     rest = ""
-    if len(shown) > _MOST_NAMES:
+    if len(shown) > MOST_NAMES:
         names = list(shown)
         rest = f"; {len(names) - 2} other gateways lie between"
         shown = {name: shown[name] for name in (names[0], names[-1])}
@@ -374,19 +379,17 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     lower = min(claim.contrast.interval.lower for claim in claims)
     upper = max(claim.contrast.interval.upper for claim in claims)
     # A range of ratios, not their median: points differ by more than chance.
-    ratios = [_ratio(end([claim.contrast.value for claim in claims])) for end in (min, max)]
-    ratio = " to ".join(dict.fromkeys(ratios))
+    ratios = [ratio(end([claim.contrast.value for claim in claims])) for end in (min, max)]
+    values = " to ".join(dict.fromkeys(ratios))
     if 0 < min(claim.contrast.interval.coverage for claim in claims) < LEAST_COVERAGE:
-        return f"{ratio} times {of}".rstrip() + " (too few repetitions for an interval)"
+        return f"{values} times {of}".rstrip() + " (too few repetitions for an interval)"
     if not all(map(_is_bounded, claims)):
-        bound = (
-            f"at most {_ratio(upper, math.ceil)}" if math.isfinite(upper) else f"at least {_ratio(lower, math.floor)}"
-        )
+        bound = f"at most {ratio(upper, math.ceil)}" if math.isfinite(upper) else f"at least {ratio(lower, math.floor)}"
         known = bound if lower > 0 or math.isfinite(upper) else "any number of"
         return f"{known} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
     uncertain = chance and lower <= 1 <= upper
     inside = f"{_interval(claims)}{where}{cover}{', maybe by chance' if uncertain else ''}"
-    return f"{ratio} times {of}".rstrip() + f" ({inside})"
+    return f"{values} times {of}".rstrip() + f" ({inside})"
 
 
 def _coverage(claims: Sequence[Claim]) -> str:
@@ -402,8 +405,8 @@ def _interval(claims: Sequence[Claim]) -> str:
     upper = max(claim.contrast.interval.upper for claim in claims)
     if claims[0].contrast.kind == "difference":
         return f"{_signed(lower, math.floor)} to {_signed(upper, math.ceil)}"
-    end = "or more" if math.isinf(upper) else f"to {_ratio(upper, math.ceil)}"
-    return f"{_ratio(lower, math.floor)} {end}"
+    end = "or more" if math.isinf(upper) else f"to {ratio(upper, math.ceil)}"
+    return f"{ratio(lower, math.floor)} {end}"
 
 
 def _signed(value: float, rounded: Callable[[float], float]) -> str:
@@ -414,109 +417,19 @@ def _signed(value: float, rounded: Callable[[float], float]) -> str:
     return f"{rounded(value * 10.0**digits) / 10.0**digits:+g}"
 
 
-def _ratio(value: float, rounded: Callable[[float], float] = round) -> str:
-    """A ratio with two digits after the point; of large ones three digits that count, of small ones two."""
+def ratio(value: float, rounded: Callable[[float], float] = round) -> str:
+    """Return a ratio with two digits after the point; of large ones three digits that count, of small ones two."""
     if value <= 0:
         return "0"
     digits = 2 if 0.1 <= value < 10 else max(0, (1 if value < 0.1 else 2) - math.floor(math.log10(value)))
     return f"{rounded(value * 10**digits) / 10**digits:,.{digits}f}"
 
 
-def _limits(results: Sequence[Result]) -> Sentence:
+def _bottlenecks(results: Sequence[Result]) -> Sentence:
     """What limited, most frequent first."""
-    limits = Counter(result.limited_by for result in results).most_common()
-    parts = [
-        f"{_LIMITS[limit].rstrip(',')}{f' ({count} of {len(results)} results)' if len(results) > 1 else ''}"
-        for limit, count in limits
-    ]
-    return Sentence(f"Bottleneck: {'; '.join(parts)}.")
-
-
-def of_audit(record: AuditRecord) -> list[Sentence]:
-    """Return the answer of an audit: how many requirements the gateway meets, and which it fails."""
-    decided = [one for one in record.requirements if one.verdict in ("meets", "fails")]
-    met = sum(one.verdict == "meets" for one in decided)
-    found = [Sentence(f"{record.gateway} meets {met} of {len(decided)} requirements that were examined.", leads=True)]
-    for level in ("MUST", "SHOULD", "MAY"):
-        failed = [f"{one.key} ({one.transport})" for one in decided if one.verdict == "fails" and one.level == level]
-        if failed:
-            found.append(Sentence(f"It fails {len(failed)} of level {level}: {listed(failed)}."))
-    if left := len(record.requirements) - len(decided):
-        found.append(Sentence(f"No verdict on {left} more: not seen, or not applicable."))
-    return found
-
-
-def of_comparison(record: ComparisonRecord) -> list[Sentence]:
-    """Return the answers of a comparison: one for each gateway and quantity, and a control that seems to differ."""
-    groups: dict[tuple[str, str, bool], list[RatioEstimate]] = {}
-    for estimate in record.estimates:
-        groups.setdefault((estimate.quantity, estimate.verdict, estimate.is_bounded), []).append(estimate)
-    found = [_compared(record, group) for group in groups.values()]
-    if record.fail_above is not None:
-        limit = f"more than {100 * record.fail_above:g} % above that of {record.baseline.label}"
-        start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
-        costs = f"{start} {limit}."
-        found.insert(0, Sentence(costs, "sure" if record.decided or record.above else "cannot tell"))
-    biased = [estimate for estimate in record.control if _excludes_1(estimate)]
-    for estimate in biased:
-        ratios = f"{_ratio(estimate.low or 0.0, math.floor)} to {_ratio(estimate.high or 0.0, math.ceil)}"
-        of = f"Compared with itself, {record.baseline.label} seems to differ, too ({FRAME_OF[estimate.quantity]}"
-        found.append(Sentence(f"{of}: {ratios}, A/A control): a difference counts only beyond that.", "seen"))
-    return found
-
-
-def _excludes_1(estimate: RatioEstimate) -> bool:
-    return estimate.is_bounded and not (estimate.low or 0.0) <= 1 <= (estimate.high or math.inf)
-
-
-def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
-    """Gateways with the same verdict on the same frames, the least cost first."""
-    base, what, verdict = record.baseline, FRAME_OF[group[0].quantity], group[0].verdict
-    names = listed([_through(estimate, record) for estimate in group])
-    level = f"{math.floor(100 * min(estimate.level for estimate in group))} % interval"
-    bounded = [(estimate, estimate.low, estimate.high) for estimate in group if estimate.low and estimate.high]
-    if not bounded and (verdict != "undecided" or len(group) == 1):
-        texts = "; ".join(estimate.text for estimate in group)
-        return (
-            Sentence(f"Cannot tell: {texts}.", "cannot tell")
-            if verdict == "undecided"
-            else Sentence(f"{texts[:1].upper()}{texts[1:]}.", "seen")
-        )
-    if not bounded:
-        by: dict[str, dict[str, None]] = {}
-        for limit in (limit for estimate in group for limit in estimate.limits):
-            by.setdefault(limit.limited_by, {})[limit.gateway] = None
-        why = "; ".join(f"{limit} limited searches of {listed(list(gateways))}" for limit, gateways in by.items())
-        costs = f"a {what} through {names} costs compared with {base.label}"
-        return Sentence(f"Cannot tell what {costs}{f': {why}' if why else ''}.", "cannot tell")
-    if verdict == "no difference":
-        largest = max(max(high - 1, 1 - low) for _, low, high in bounded)
-        same = f"costs the same as through {base.label} within {100 * largest:.1f} % ({level})"
-        return Sentence(f"A {what} through {names} {same}.", "sure")
-    undecided = verdict == "undecided"
-    sign, form = -1 if verdict == "costs less" else 1, "+.1f" if undecided else ".1f"
-    direction = "" if undecided else f"{verdict.removeprefix('costs ')} "
-    parts = []
-    for estimate, low, high in sorted(bounded, key=lambda each: each[0].ratio or each[1]):
-        first, last = (f"{end:{form}}" for end in sorted(100 * sign * (end - 1) for end in (low, high)))
-        middle = "" if estimate.ratio is None else f"{100 * sign * (estimate.ratio - 1):{form}} % "
-        parts.append(f"{middle}{direction}through {_through(estimate, record)} ({first} to {last} %)")
-    intervals = f"{level}{'s' if len(parts) > 1 else ''}"
-    if others := len(parts) - 2 if len(parts) > _MOST_NAMES else 0:
-        parts, intervals = [parts[0], parts[-1]], f"{intervals}; {others} others lie between"
-    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == group[0].quantity), None)
-    against = f"through {base.label}{'' if cost is None else f' ({number(cost)} ns)'}"
-    if undecided:
-        head = f"Cannot tell whether a {what} costs more or less than {against}"
-        return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
-    return Sentence(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", "sure")
-
-
-def _through(estimate: RatioEstimate, record: ComparisonRecord) -> str:
-    """The gateway, and its number of devices where that of the baseline is another."""
-    devices, of_baseline = record.gateway(estimate.gateway).devices, record.baseline.devices
-    chain = f" ({devices} devices, the baseline has {of_baseline})" if devices != of_baseline else ""
-    return f"{estimate.gateway}{chain}"
+    counts = Counter(result.limited_by for result in results).most_common()
+    share = {limit: f" ({count} of {len(results)} results)" if len(results) > 1 else "" for limit, count in counts}
+    return Sentence(f"Bottleneck: {'; '.join(f'{_BOTTLENECKS[limit]}{of}' for limit, of in share.items())}.")
 
 
 def _best(result: Result) -> str:
@@ -535,5 +448,5 @@ def _point(result: Result, results: Sequence[Result]) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """Return names in words; of more than four, the first three and the number of the others."""
-    shown = list(names) if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES - 1], f"{len(names) - 3} more"]
+    shown = list(names) if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], f"{len(names) - 3} more"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

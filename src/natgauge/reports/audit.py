@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from natgauge.records.audit import AuditRecord, BehaviourClasses
-from natgauge.reports.answers import of_audit
+from natgauge.reports.answers import Sentence, listed
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 
@@ -22,7 +22,21 @@ def text(record: AuditRecord, width: int | None = None) -> str:
         record: the audit.
         width: most characters of a line; None = any.
     """
-    return f"{answered(of_audit(record), sheet(record), width)}\nEvidence: {record.results}"
+    return f"{answered(sentences(record), sheet(record), width)}\nEvidence: {record.results}"
+
+
+def sentences(record: AuditRecord) -> list[Sentence]:
+    """Return the answer: how many requirements the gateway meets, and which it fails."""
+    decided = [one for one in record.requirements if one.verdict in ("meets", "fails")]
+    met = sum(one.verdict == "meets" for one in decided)
+    found = [Sentence(f"{record.gateway} meets {met} of {len(decided)} requirements that were examined.", leads=True)]
+    for level in ("MUST", "SHOULD", "MAY"):
+        failed = [f"{one.key} ({one.transport})" for one in decided if one.verdict == "fails" and one.level == level]
+        if failed:
+            found.append(Sentence(f"It fails {len(failed)} of level {level}: {listed(failed)}."))
+    if left := len(record.requirements) - len(decided):
+        found.append(Sentence(f"No verdict on {left} more: not seen, or not applicable."))
+    return found
 
 
 def sheet(record: AuditRecord) -> Sheet:

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from natgauge.analysis.halves import kinds_of_halves
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
-from natgauge.reports.answers import of_comparison
+from natgauge.reports.answers import MOST_NAMES, Sentence, listed, ratio
 from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.sheet import Sheet, SheetRow
@@ -33,7 +35,95 @@ def text(record: ComparisonRecord, *, brief: bool = False, width: int | None = N
         brief: whether only doubts that could change the answer have their text, and others only their word.
         width: most characters of a line of the table; None = any.
     """
-    return answered(of_comparison(record), sheet(record, brief=brief), width)
+    return answered(sentences(record), sheet(record, brief=brief), width)
+
+
+def sentences(record: ComparisonRecord) -> list[Sentence]:
+    """Return the answers: one for each gateway and quantity, and a control that seems to differ."""
+    groups: dict[tuple[str, str, bool], list[RatioEstimate]] = {}
+    for estimate in record.estimates:
+        groups.setdefault((estimate.quantity, estimate.verdict, estimate.is_bounded), []).append(estimate)
+    found = [_compared(record, group) for group in groups.values()]
+    if record.fail_above is not None:
+        limit = f"more than {100 * record.fail_above:g} % above that of {record.baseline.label}"
+        start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
+        costs = f"{start} {limit}."
+        found.insert(0, Sentence(costs, "sure" if record.decided or record.above else "cannot tell"))
+    for estimate in record.control:
+        low, high = _ends(estimate)
+        if estimate.is_bounded and not low <= 1 <= high:
+            ratios = f"{ratio(low, math.floor)} to {ratio(high, math.ceil)}"
+            of = f"Compared with itself, {record.baseline.label} seems to differ, too ({FRAME_OF[estimate.quantity]}"
+            found.append(Sentence(f"{of}: {ratios}, A/A control): a difference counts only beyond that.", "seen"))
+    return [replace(found[0], leads=True), *found[1:]]
+
+
+def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
+    """Gateways with the same verdict on the same frames, all with known ends of their intervals, or none."""
+    verdict = group[0].verdict
+    if group[0].is_bounded:
+        return _same_cost(record, group) if verdict == "no difference" else _costs(record, group)
+    if verdict == "undecided" and len(group) > 1:
+        return _unknown_costs(record, group)
+    texts = "; ".join(estimate.text for estimate in group)
+    if verdict == "undecided":
+        return Sentence(f"Cannot tell: {texts}.", "cannot tell")
+    return Sentence(f"{texts[:1].upper()}{texts[1:]}.", "seen")
+
+
+def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
+    largest = max(max(high - 1, 1 - low) for low, high in map(_ends, group))
+    what, names = FRAME_OF[group[0].quantity], listed([_through(estimate, record) for estimate in group])
+    same = f"the same as through {record.baseline.label} within {100 * largest:.1f} % ({_level(group)})"
+    return Sentence(f"A {what} through {names} costs {same}.", "sure")
+
+
+def _unknown_costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
+    by: dict[str, dict[str, None]] = {}
+    for limit in (limit for estimate in group for limit in estimate.limits):
+        by.setdefault(limit.limited_by, {})[limit.gateway] = None
+    why = "; ".join(f"the bottleneck of {listed(list(names))} was {limit}" for limit, names in by.items())
+    names = listed([_through(estimate, record) for estimate in group])
+    costs = f"a {FRAME_OF[group[0].quantity]} through {names} costs compared with {record.baseline.label}"
+    return Sentence(f"Cannot tell what {costs}{f': {why}' if why else ''}.", "cannot tell")
+
+
+def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
+    """Differences of costs in percent, the least cost first."""
+    what, verdict = FRAME_OF[group[0].quantity], group[0].verdict
+    undecided = verdict == "undecided"
+    sign, form = -1 if verdict == "costs less" else 1, "+.1f" if undecided else ".1f"
+    direction = "" if undecided else f"{verdict.removeprefix('costs ')} "
+    parts = []
+    for estimate in sorted(group, key=lambda each: each.ratio or _ends(each)[0]):
+        first, last = (f"{end:{form}}" for end in sorted(100 * sign * (end - 1) for end in _ends(estimate)))
+        middle = "" if estimate.ratio is None else f"{100 * sign * (estimate.ratio - 1):{form}} % "
+        parts.append(f"{middle}{direction}through {_through(estimate, record)} ({first} to {last} %)")
+    intervals = f"{_level(group)}{'s' if len(parts) > 1 else ''}"
+    if len(parts) > MOST_NAMES:
+        intervals += f"; {len(parts) - 2} others lie between"
+        parts = [parts[0], parts[-1]]
+    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == group[0].quantity), None)
+    against = f"through {record.baseline.label}{'' if cost is None else f' ({number(cost, 0)} ns)'}"
+    if undecided:
+        head = f"Cannot tell whether a {what} costs more or less than {against}"
+        return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
+    return Sentence(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", "sure")
+
+
+def _ends(estimate: RatioEstimate) -> tuple[float, float]:
+    return estimate.low or 0.0, math.inf if estimate.high is None else estimate.high
+
+
+def _level(group: Sequence[RatioEstimate]) -> str:
+    return f"{math.floor(100 * min(estimate.level for estimate in group))} % interval"
+
+
+def _through(estimate: RatioEstimate, record: ComparisonRecord) -> str:
+    """The gateway, and its number of devices where that of the baseline is another."""
+    devices, of_baseline = record.gateway(estimate.gateway).devices, record.baseline.devices
+    chain = f" ({devices} devices, the baseline has {of_baseline})" if devices != of_baseline else ""
+    return f"{estimate.gateway}{chain}"
 
 
 def answer(record: ComparisonRecord) -> str:

@@ -152,7 +152,7 @@ def _contrasted(pair: Pair, contrast: Contrast, margin: float) -> MetricDifferen
     outcome = _judged(pair, contrast, margin)
     if outcome == "cannot tell":
         limits = " and ".join(dict.fromkeys(result.limited_by for result in (pair.first, pair.second)))
-        return MetricDifference(pair, contrast, outcome, "limits", f"limited by {limits}, not by the device alone")
+        return MetricDifference(pair, contrast, outcome, "limits", f"the bottleneck was {limits}, not the device alone")
     sitting = sitting_of(pair.first, pair.second)
     if outcome == "no difference seen":
         return MetricDifference(pair, contrast, outcome, "", _hidden(pair, contrast), sitting)

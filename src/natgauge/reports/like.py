@@ -279,7 +279,7 @@ class _Shaped:
         for block, column, result in every:
             if result.limited_by not in _OF_DEVICE:
                 limits.setdefault(result.limited_by, []).append((block, column))
-        yield from (f"Limited by the {limit} ({columns(places, 'column')})." for limit, places in limits.items())
+        yield from (f"Bottleneck: the {limit} ({columns(places, 'column')})." for limit, places in limits.items())
 
 
 def _only(results: Sequence[Result], read: Callable[[Result], float | None]) -> float | None:

@@ -361,8 +361,8 @@ _FIXED: Final = (
     _Described("theoretical maximum", _parameter("theoretical_maximum"), "frames/s in each direction", text=number),
     _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_decimals(3), measured=True),
     *_memory(),
-    _Described("limited by", lambda result: result.limited_by, measured=True),
-    _Described("limiting device", _limiting_device, measured=True),
+    _Described("bottleneck", lambda result: result.limited_by, measured=True),
+    _Described("bottleneck device", _limiting_device, measured=True),
     _Described("core imbalance", _figure(CORE_IMBALANCE), "busiest / mean", text=_decimals(2), measured=True),
     _Described("idle cores of the device", _figure(IDLE_CORES), text=_decimals(0), measured=True),
     _Described(

@@ -16,7 +16,7 @@ from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.reports import draft
-from natgauge.reports.answers import Sentence, answers
+from natgauge.reports.answers import Sentence, answers, not_sure
 from natgauge.reports.find_results import read_summary
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.rows import (
@@ -83,7 +83,7 @@ def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = No
         shown: the sheet.
         width: most characters of a line of the table, as for `render`.
     """
-    above = [*(sentence.text for sentence in sentences), *shown.doubts]
+    above = [*(sentence.text for sentence in sentences), *filter(None, [not_sure(sentences)]), *shown.doubts]
     return "\n".join([*above, "", render(replace(shown, doubts=()), width)])
 
 

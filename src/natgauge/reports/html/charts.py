@@ -17,8 +17,8 @@ from natgauge.reports.optional_deps import need
 
 _WIDTH: Final = 340
 _HEIGHT: Final = 220
-#: Height of a row with its name above the marks, and of each further line of the name.
-_ROW, _LINE = 42, 14
+#: Height of a line of a name, space between rows, and width of the widest letter of a name.
+_LINE, _GAP, _LETTER = 15, 11, 7.4
 _VERSION: Final = "6.4"
 #: Factor by which a log axis extends beyond the values.
 _BESIDE: Final = 1.3
@@ -139,12 +139,14 @@ def ranked(rows: Sequence[Row], axis: ChartAxis, points: Sequence[Row] = ()) -> 
 
     Args:
         rows: `name`, `low`, `high`, `colour` and `tip`; `value` where it is known; `open_low` and `open_high` where
-            that end of the range is not known and the stroke ends at the edge.
+            that end of the range is not known and the stroke ends at the edge. The lines of a name, which are left of
+            the plot, are joined by "|".
         axis: axis of the values.
         points: `name`, `value`, `colour` and `tip` of single values.
     """
     names = list(dict.fromkeys(row["name"] for row in rows))
-    deepest = max(name.count("|") for name in names)
+    left = 8 + _LETTER * max(len(line) for name in names for line in name.split("|"))
+    height = _LINE * max(1 + name.count("|") for name in names) + _GAP
     y = {"field": "name", "type": "nominal", "sort": names, "axis": None}
     x = _encoding("value", axis)
     colour = {"field": "colour", "type": "nominal", "scale": None}
@@ -154,18 +156,20 @@ def ranked(rows: Sequence[Row], axis: ChartAxis, points: Sequence[Row] = ()) -> 
     if axis.domain is not None:
         mark = {"type": "point", "filled": True, "size": 80}
     ends = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}
-    head: Row = {"type": "text", "align": "left", "fontSize": 12, "x": 0, "dy": -14 - _LINE * deepest, "lineBreak": "|"}
+    # Several lines of text have the place of the first one.
+    up = {"expr": f"-{_LINE / 2} * (length(split(datum.name, '|')) - 1)"}
+    text: Row = {"type": "text", "fontSize": 12, "lineHeight": _LINE, "lineBreak": "|", "color": "var(--ink)"}
     layers = [
         *_across(axis.marks, x, "x"),
         _layer(known, {**mark, "opacity": 0.85}, x=x, y=y, color=colour),
         _layer(rows, {"type": "rule", "strokeWidth": 2, "color": "var(--ink)"}, **ends),
         _layer(points, {"type": "point", "filled": True, "size": 45, "opacity": 0.8}, x=x, y=y, color=colour),
-        _layer(rows, {**head, "color": "var(--ink)"}, y=y, text={"field": "name"}),
+        _layer(rows, {**text, "align": "left", "x": -left, "dy": up}, y=y, text={"field": "name"}),
     ]
     for end, sign, align in (("low", "←", "left"), ("high", "→", "right")):
         arrow = {"type": "text", "text": sign, "fontSize": 16, "align": align, "dy": -7}
         layers.append(_layer([row for row in rows if row.get(f"open_{end}")], arrow, x={**x, "field": end}, y=y))
-    return _spec(layers, (_ROW + _LINE * deepest) * len(names) + 50)
+    return _spec(layers, height * len(names) + 50)
 
 
 def near(limit: float, values: Sequence[float]) -> bool:
@@ -190,7 +194,7 @@ def _encoding(field: str, axis: ChartAxis) -> dict[str, Any]:
     return {"field": field, "type": "quantitative", "scale": scale, "title": axis.title or None, "axis": more}
 
 
-def _spec(layers: Sequence[Row], height: int) -> Row:
+def _spec(layers: Sequence[Row], height: float) -> Row:
     axis = {
         "labelColor": "var(--ink)", "titleColor": "var(--ink)", "domainColor": "var(--muted)",
         "tickColor": "var(--muted)", "gridColor": "var(--rule)", "labelFontSize": 12, "titleFontSize": 12,

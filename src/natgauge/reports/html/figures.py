@@ -7,7 +7,7 @@ import math
 import statistics
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from natgauge.analysis.claims import alike, routes, series
@@ -40,7 +40,7 @@ _BEYOND_VALUES: Final = 1.1
 #: Room beyond the farthest ends of ratios, and the least width of what is drawn, as a ratio.
 _BEYOND, _LEAST_SPAN = 0.08, 1.02
 #: Letters in a line of a name.
-_LETTERS: Final = 42
+_LETTERS: Final = 20
 #: Name of the tester's limit of a delay.
 _OWN_PART: Final = "tester's own part"
 _AGAINST: Final = {CORES: "cores", SESSIONS: "connections"}
@@ -57,7 +57,6 @@ class Figure:
         head: names of the columns of its data.
         data: its data, printed.
         spec: Vega-Lite.
-        duts: gateways in it, in order; empty where rows have names.
     """
 
     title: str
@@ -65,7 +64,6 @@ class Figure:
     head: tuple[str, ...]
     data: tuple[tuple[str, ...], ...]
     spec: Row
-    duts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +125,12 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
     groups = []
     for metric, unit in dict.fromkeys((result.metric, unit_of(result)) for result in results):
         own = [result for result in results if (result.metric, unit_of(result)) == (metric, unit)]
-        found = [_over(axis, own, looks) for axis in (CORES, SESSIONS)]
-        drawn = [group for group in (*found, _losses(own, looks)) if group.figures]
+        drawn = [_over(axis, sets, own, looks) for axis in (CORES, SESSIONS) if (sets := series(own, axis))]
+        drawn += [group for group in (_losses(own, looks),) if group.figures]
         groups += drawn or [_by_rank(own, looks)]
-    distributions = [
-        figure for result, trials in zip(results, timed, strict=True) if trials for figure in [(result, trials)]
-    ]
-    lines = sum(len(trials) for _, trials in distributions)
-    most = min(_POINTS, max(_LEAST_POINTS, _ALL_POINTS // max(1, lines)))
-    names = dict(zip(map(id, results), labels.names_of(results), strict=True))
+    distributions = [(result, trials) for result, trials in zip(results, timed, strict=True) if trials]
+    most = min(_POINTS, max(_LEAST_POINTS, _ALL_POINTS // max(1, sum(len(trials) for _, trials in distributions))))
+    names = _names(results)
     if distributions:
         caption = (
             "Each line is one direction at one load, over all trials that timed their frames; its dashes are the load. "
@@ -147,75 +142,86 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
     return groups
 
 
-def _over(axis: Axis, results: Sequence[Result], looks: Looks) -> FigureGroup:
-    """Rates against an axis: a chart for each point of the others, a line for each gateway."""
-    sets = series(results, axis)
+def _names(results: Sequence[Result]) -> Mapping[int, str]:
+    """Names of results by `id`."""
+    return dict(zip(map(id, results), labels.names_of(results), strict=True))
+
+
+def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result], looks: Looks) -> FigureGroup:
+    """Rates against an axis: a chart for each point of the others, a line for each gateway.
+
+    All charts of the group have the same axes, so that they can be compared.
+    """
     names = [name for name in labels.differing_within(results) if name != axis.parameter]
-    panels: dict[str, list[list[Result]]] = {}
+    panels: dict[str, list[Sequence[Result]]] = {}
     for each in sets:
         panels.setdefault(labels.words(each[0], names), []).append(each)
-    drawn = [result for each in sets for result in each]
+    axes = _axes(axis, [result for each in sets for result in each])
     figures = tuple(
-        _lines(title, part, axis, looks, drawn)
+        _lines(title, part, axis, axes, looks)
         for title, every in panels.items()
         for part in _chunks(every, charts.MOST_LINES)
     )
     ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
     log = " The axis of connections is logarithmic." * (axis is SESSIONS)
-    metric = results[0].metric
     return FigureGroup(
-        f"{metric} against {_AGAINST[axis]} ({unit_of(results[0])})",
+        f"{results[0].metric} against {_AGAINST[axis]} ({unit_of(results[0])})",
         "The line goes through the medians. Strokes are the range of the repetitions; a hollow mark is a single "
         f"repetition.{ideal}{log}{_limits(results)}",
         figures,
-        looks.legend([result.dut for each in sets for result in each[:1]]),
+        looks.legend([each[0].dut for each in sets]),
     )
 
 
-def _lines(title: str, sets: Sequence[Sequence[Result]], axis: Axis, looks: Looks, drawn: Sequence[Result]) -> Figure:
-    """A chart whose axes fit all results that its group draws, so that the charts of a group can be compared."""
-    what = _AGAINST[axis]
-    rows: list[dict[str, Any]] = []
-    ideal: list[dict[str, Any]] = []
-    findings = []
-    data = []
-    for at, each in enumerate(sets):
-        dut, line = each[0].dut, f"{each[0].dut}-{at}"
-        unit, look = unit_of(each[0]), {**looks(each[0].dut), "line": line}
-        for result in each:
-            x = result.number(axis.parameter) or 0.0
-            single = len(result.repetitions) == 1
-            least, most = bounds(result)
-            low, high = (
-                min(result.minimum, least or result.minimum),
-                max(result.maximum, most if math.isfinite(most) else 0),
-            )
-            text = f"{dut}, {whole(int(x))} {what}: {number(result.median)} {unit}"
-            text += " (a single repetition)" if single else f" ({number(low)} to {number(high)})"
-            rows.append({"x": x, "y": result.median, "low": low, "high": high, "tip": text, "single": single, **look})
-            data.append((dut, whole(int(x)), *_cells(result)))
-        (first, last), ends = (each[0], each[-1]), (rows[-len(each)], rows[-1])
-        findings.append(
-            f"{dut}: {number(first.median)} with {whole(int(ends[0]['x']))} {what}, {number(last.median)} {unit} with "
-            f"{whole(int(ends[1]['x']))}."
-        )
-        if axis is CORES and first.unit.endswith("/s"):
-            straight = ((row["x"], first.median * row["x"] / ends[0]["x"]) for row in rows[-len(each) :])
-            ideal += [{"x": x, "y": y, **look} for x, y in straight]
-    ticks = tuple(sorted({result.number(axis.parameter) or 0.0 for result in drawn}))
-    marks = _caches([result for each in sets for result in each], ticks) if axis is SESSIONS else ()
-    findings += [f"From {number(mark.value)} connections on the {mark.label}." for mark in marks]
-    log, spans, limits = axis is SESSIONS, _spans(drawn, _MANY_TIMES_OF_LINES), _near_limits(drawn)
-    values = [value for result in drawn for value in (*result.values, *filter(math.isfinite, bounds(result)))]
+def _axes(axis: Axis, results: Sequence[Result]) -> tuple[ChartAxis, ChartAxis]:
+    """Axes that fit all of these results."""
+    ticks = tuple(sorted({_at(result, axis) for result in results}))
+    limits, spans = _near_limits(results), _spans(results, _MANY_TIMES_OF_LINES)
+    values = [value for result in results for value in (*result.values, *filter(math.isfinite, bounds(result)))]
     highest = _BEYOND_VALUES * max(*values, *(mark.value for mark in limits))
     domain = (min(filter(None, values)) / _BEYOND_VALUES if spans else 0.0, highest) if highest > 0 else None
-    axes = (
-        ChartAxis(what, log=log, ticks=ticks, marks=marks),
+    return (
+        ChartAxis(_AGAINST[axis], log=axis is SESSIONS, ticks=ticks),
         ChartAxis("", log=spans, domain=domain, marks=limits),
     )
+
+
+def _at(result: Result, axis: Axis) -> float:
+    return result.number(axis.parameter) or 0.0
+
+
+def _lines(
+    title: str, sets: Sequence[Sequence[Result]], axis: Axis, axes: tuple[ChartAxis, ChartAxis], looks: Looks
+) -> Figure:
+    what, unit = _AGAINST[axis], unit_of(sets[0][0])
+    rows: list[Row] = []
+    ideal: list[Row] = []
+    findings, data = [], []
+    for at, each in enumerate(sets):
+        first, last, dut = each[0], each[-1], each[0].dut
+        look = {**looks(dut), "line": f"{dut}-{at}"}
+        for result in each:
+            single = len(result.repetitions) == 1
+            lower, upper = bounds(result)
+            low = min(result.minimum, lower or result.minimum)
+            high = max(result.maximum, upper if math.isfinite(upper) else 0)
+            where = whole(int(_at(result, axis)))
+            text = f"{dut}, {where} {what}: {number(result.median)} {unit}"
+            text += " (a single repetition)" if single else f" ({number(low)} to {number(high)})"
+            place = {"x": _at(result, axis), "y": result.median, "low": low, "high": high}
+            rows.append({**place, "tip": text, "single": single, **look})
+            data.append((dut, where, *_cells(result)))
+        ends = [f"{number(end.median)} with {whole(int(_at(end, axis)))} {what}" for end in (first, last)]
+        findings.append(f"{dut}: {ends[0]}, {ends[1]} ({unit}).")
+        if axis is CORES and first.unit.endswith("/s"):
+            per_core = first.median / _at(first, axis)
+            ideal += [{"x": x, "y": per_core * x, **look} for x in (_at(result, axis) for result in each)]
+    across, up = axes
+    marks = _caches([result for each in sets for result in each], across.ticks) if axis is SESSIONS else ()
+    findings += [f"From {number(mark.value)} connections on the {mark.label}." for mark in marks]
+    spec = charts.lines(rows, (replace(across, marks=marks), up), band=axis is SESSIONS, ideal=ideal)
     head = ("gateway", what, *_HEAD)
-    spec = charts.lines(rows, axes, band=log, ideal=ideal)
-    return Figure(title, " ".join(findings), head, tuple(data), spec, tuple(each[0].dut for each in sets))
+    return Figure(title, " ".join(findings), head, tuple(data), spec)
 
 
 _HEAD: Final = ("median", "repetitions", "tester's own limit")
@@ -266,18 +272,16 @@ def _caches(results: Sequence[Result], drawn: Sequence[float]) -> tuple[ChartLin
 
 def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     """Bars by rank: a chart for each set of comparable results, the best first."""
-    names = dict(zip(map(id, results), labels.names_of(results), strict=True))
-    wanted = better(results[0].metric)
-    parts = []
-    for point in alike(results, {"device"}):
-        order = sorted(point, key=lambda result: result.median, reverse=wanted != "lower")
-        parts += list(_chunks(order, charts.MOST_ROWS))
+    names = _names(results)
+
+    def by_rank(some: Sequence[Result]) -> Sequence[Result]:
+        return sorted(some, key=lambda result: result.median, reverse=better(results[0].metric) != "lower")
+
+    points = [by_rank(point) for point in alike(results, {"device"})]
     # Single bars next to each other would compare what is not comparable, but they must not fill a page each.
-    alone = [part[0] for part in parts if len(part) == 1]
-    singles = sorted(alone, key=lambda result: result.median, reverse=wanted != "lower")
-    groups = [part for part in parts if len(part) > 1] + list(_chunks(singles, charts.MOST_ROWS))
+    groups = [*(point for point in points if len(point) > 1), by_rank([one for one, *more in points if not more])]
+    figures = tuple(_bars(part, names, looks) for each in groups for part in _chunks(each, charts.MOST_ROWS))
     caption = "Bars are medians, strokes the range of the repetitions; the best comes first." + _limits(results)
-    figures = tuple(_bars(part, names, looks) for part in groups)
     return FigureGroup(f"{results[0].metric} ({unit_of(results[0])})", caption, figures)
 
 
@@ -285,7 +289,7 @@ def _bars(results: Sequence[Result], names: Mapping[int, str], looks: Looks, *, 
     rows, points = [], []
     for result in results:
         name, unit = names[id(result)], unit_of(result)
-        common = {"name": _wrapped(f"{name}: {number(result.median)}"), **looks(result.dut)}
+        common = {"name": f"{_wrapped(name)}|{number(result.median)}", **looks(result.dut)}
         text = f"{name}: median {number(result.median)} {unit}, {number(result.minimum)} to {number(result.maximum)}"
         rows.append({**common, "value": result.median, "low": result.minimum, "high": result.maximum, "tip": text})
         points += [
@@ -300,7 +304,7 @@ def _bars(results: Sequence[Result], names: Mapping[int, str], looks: Looks, *, 
 
 def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGroup]:
     """Return every repetition of every result."""
-    names = dict(zip(map(id, results), labels.names_of(results), strict=True))
+    names = _names(results)
     groups = []
     for key in dict.fromkeys((result.metric, unit_of(result)) for result in results):
         own = [result for result in results if (result.metric, unit_of(result)) == key]
@@ -412,51 +416,34 @@ def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGro
 
 def _forest(record: ComparisonRecord, estimates: Sequence[RatioEstimate], looks: Looks) -> Figure | None:
     """Ratios of one quantity; None where no end of an interval is known."""
+    known = [estimate for estimate in estimates if estimate.low or estimate.high is not None]
+    if not known:
+        return None
     marks = [ChartLine(1.0, "")]
     if record.fail_above is not None:
         marks.append(ChartLine(1 + record.fail_above, f"--fail-above {100 * record.fail_above:g}%"))
-    ends = [end for estimate in estimates for end in (estimate.low, estimate.high) if end]
-    first = min(*ends, *(mark.value for mark in marks), 1.0)
-    last = max(*ends, *(mark.value for mark in marks), 1.0)
-    room = max((last / first) ** _BEYOND, math.sqrt(_LEAST_SPAN))
-    domain = (first / room, last * room)
-    control = {gateway.label for gateway in record.gateways if gateway.role == "control"}
-    rows = []
-    for estimate in estimates:
-        if not estimate.low and estimate.high is None:
-            continue
-        frame = FRAME_OF[estimate.quantity]
-        text = f"{ratio_text(estimate.ratio, 4)} ({interval(estimate)}), {estimate.verdict}"
-        rows.append(
-            {
-                "name": _wrapped(estimate.gateway),
-                **({} if estimate.ratio is None else {"value": estimate.ratio}),
-                "low": estimate.low or domain[0],
-                "high": domain[1] if estimate.high is None else estimate.high,
-                "open_low": not estimate.low,
-                "open_high": estimate.high is None,
-                "colour": "var(--muted)" if estimate.gateway in control else looks(estimate.gateway)["colour"],
-                "tip": f"{estimate.gateway}, {frame}: {text}",
-            }
-        )
-    data = tuple(
-        (each.gateway, FRAME_OF[each.quantity], ratio_text(each.ratio, 4), interval(each), each.verdict)
-        for each in estimates
-    )
+    ends = [end for each in known for end in (each.low, each.high) if end] + [mark.value for mark in marks]
+    room = max((max(ends) / min(ends)) ** _BEYOND, math.sqrt(_LEAST_SPAN))
+    domain = (min(ends) / room, max(ends) * room)
+    rows, data, frame = [], [], FRAME_OF[estimates[0].quantity]
+    for each in estimates:
+        cells = (each.gateway, frame, ratio_text(each.ratio, 4), interval(each), each.verdict)
+        data.append(cells)
+        if each in known:
+            ratio = {} if each.ratio is None else {"value": each.ratio}
+            unknown = {"open_low": not each.low, "open_high": each.high is None}
+            its_ends = {"low": each.low or domain[0], "high": domain[1] if each.high is None else each.high}
+            colour = "var(--muted)" if record.gateway(each.gateway).role == "control" else looks(each.gateway)["colour"]
+            tip = f"{each.gateway}, {frame}: {cells[2]} ({cells[3]}), {each.verdict}"
+            rows.append({"name": _wrapped(each.gateway), **ratio, **its_ends, **unknown, "colour": colour, "tip": tip})
     axis = ChartAxis("", log=True, form=".4~g", domain=domain, marks=tuple(marks))
-    if not rows:
-        return None
-    return Figure(
-        FRAME_OF[estimates[0].quantity],
-        " ".join(f"{estimate.text}." for estimate in estimates),
-        ("gateway", "of", "ratio", "interval", "verdict"),
-        data,
-        charts.ranked(rows, axis),
-    )
+    finding = " ".join(f"{estimate.text}." for estimate in estimates)
+    head = ("gateway", "of", "ratio", "interval", "verdict")
+    return Figure(frame, finding, head, tuple(data), charts.ranked(rows, axis))
 
 
 def _wrapped(name: str) -> str:
-    """A name in lines of a chart's width, joined by "|"."""
+    """A name in lines that leave room for the plot, joined by "|"."""
     return "|".join(textwrap.wrap(name.replace("|", "/"), _LETTERS)) or "-"
 
 

@@ -80,8 +80,9 @@ def page(collected: StoredResults) -> str:
     )
     failures = failures_of(collected)
     sentences = [
-        *answers.answers(results, records),
-        *(one for each in collected.audits for one in answers.of_audit(each.record)),
+        *answers.answers(results),
+        *(one for record in records for one in comparison.sentences(record)),
+        *(one for each in collected.audits for one in audit.sentences(each.record)),
     ]
     common, parameters = _parameters([result.parameters for result in results], names)
     html: str = environment.from_string(_resource("page.html.j2")).render(
@@ -92,7 +93,7 @@ def page(collected: StoredResults) -> str:
         answers=sentences,
         certainties=answers.CERTAINTY_MEANINGS,
         conditions=_conditions(results),
-        reasons=list(dict.fromkeys(reason for sentence in sentences for reason in sentence.reasons)),
+        not_sure=answers.not_sure(sentences),
         doubts=_doubts(collected, names),
         failures=failures,
         groups=_drawn(_first_screen(questions), "q"),
