@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,16 +14,18 @@ from typing import Any
 import pytest
 from tests.labs.hosts import captured
 from tests.labs.program import own
-from tests.labs.trying import decided
+from tests.labs.trying import decided, passing
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.measurer import Arrivals, Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.procedures.expiry import ExpirySettings
+from natgauge.procedures.kit.measure.tcp_states import left_in
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
-from natgauge.words import Close
+from natgauge.words import Close, TcpState
 
 N = 500
 FRAMES = 1_000
@@ -96,6 +99,30 @@ def test_half_open_connections_stay_so_and_each_gets_its_syn_ack_once() -> None:
             assert (outcome.stored, outcome.table_count, outcome.established) == (N, N, 0)
             assert in_state(bench, state) == N, state
         assert outcome.phase2[Direction.RESPONDER].messages == (Arrivals("syn-ack", N),)
+
+
+@pytest.mark.parametrize(
+    ("state", "listed"),
+    [
+        ("half-open", "SYN_RECV"),
+        pytest.param("fin", "TIME_WAIT", marks=pytest.mark.soak),
+        pytest.param("rst", "CLOSE", marks=pytest.mark.soak),
+    ],
+)
+def test_each_state_has_a_time_out_of_its_own(state: TcpState, listed: str) -> None:
+    settings = ExpirySettings(connections=N, placement="shared", state=state)
+    with opening("nftables-nat44", metric="expiry", udp_timeout=5, state=state) as (bench, measurer):
+        plan = left_in(state, settings.phase1_plan(5_000.0), 5_000.0)
+        assert passing(measurer, plan).table_count == N
+        assert in_state(bench, listed) == N
+        (device,) = bench.lab.devices
+        established = device.run("cat /proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established")
+        assert int(established.stdout) > 60
+        # The list leaves out expired connections, which Linux counts until it walks its table.
+        deadline = time.monotonic() + 60
+        while in_state(bench, listed) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        assert in_state(bench, listed) == 0
 
 
 @pytest.mark.alone

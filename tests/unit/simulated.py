@@ -62,6 +62,7 @@ class Gateway(Measurer):
         knows_limit: whether the device can tell how many connections it holds at most.
         loses_in: numbers of the trials, from 0, that lose a fifth of their frames for no reason.
         sender_lag: seconds by which the tester is behind at the end of each sending.
+        left_open: TCP connections that it still calls open after trials that close them.
         counts: what the device says instead of its own number of connections.
         slower_in_slices: factor of what a frame costs it in slices, beside what its rates say.
         slice_noise: of each slice, a share.
@@ -102,6 +103,7 @@ class Gateway(Measurer):
     knows_limit: bool = True
     loses_in: frozenset[int] = frozenset()
     sender_lag: float = 0.0
+    left_open: int = 0
     counts: int | None = None
     slower_in_slices: float = 1.0
     slice_noise: float = 0.0
@@ -241,6 +243,8 @@ class Gateway(Measurer):
             cpus=(LONG_STALL,) if disturbed else (),
             ports={"initiator": PortDrops(), "responder": PortDrops()},
             loss_tolerance=plan.loss_tolerance,
+            closed=plan.close is not None,
+            left_open=self.left_open if plan.close is not None else None,
             device_alive=load <= self.collapses_above,
             forwards=None if load <= self.collapses_above else False,
         )

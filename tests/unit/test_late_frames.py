@@ -57,6 +57,7 @@ SHORT_TRIALS: dict[str, dict[str, object]] = {
     "validated-connection-rate": {"connections": 5000},
     "enumeration-orders": {"connections": 5000},
     "transaction-rate": {"connections": 5000},
+    "tear-down-rate": {"connections": 5000, "tear_down_by": "fin", "connection_rate": 300_000.0},
     "throughput": {"trial_seconds": 0.01, "connection_rate": 300_000.0},
     "resolution-rate": {"trial_seconds": 0.01, "connection_rate": 300_000.0},
     "frame-loss": {"trial_seconds": 0.01, "connection_rate": 300_000.0, "step": 0.01},
@@ -76,12 +77,13 @@ def test_every_rate_that_lateness_decides_says_where_its_trials_were_short(metri
 
 
 @pytest.mark.parametrize(
-    "metric", ["connection-rate", "validated-connection-rate", "enumeration-orders", "transaction-rate"]
+    "metric",
+    ["connection-rate", "validated-connection-rate", "enumeration-orders", "transaction-rate", "tear-down-rate"],
 )
 @pytest.mark.parametrize("connections", [64, 100, 1000])
 def test_every_rate_that_the_lag_makes_by_itself_is_refused(metric: str, connections: int) -> None:
     with pytest.raises(ShortTrialsError, match=rf"^connections: {connections} .*at least \d[\d,]+ connections$"):
-        searched_in_short_trials(metric, connections=connections)
+        searched_in_short_trials(metric, **{**SHORT_TRIALS[metric], "connections": connections})
 
 
 def test_one_repetition_for_a_comparison_is_under_the_same_rule() -> None:

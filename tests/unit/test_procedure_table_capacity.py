@@ -390,6 +390,7 @@ def test_a_loss_that_falls_with_the_rate_but_never_ends_is_undecided(method: str
         ("safe_connections", N + 1, "safe connections: 1000001 is outside of 1 to 1000000"),
         ("method", "slow", "method: 'slow' is unknown; choose one of quick, full"),
         ("rate_error", 0.9, "rate error: 90%"),
+        ("state", "fin", "state: fin connections are closed, and no query shows them; choose half-open"),
         ("order", "with-replacement", "order: with-replacement draws four tuples twice"),
         ("download_rate", 0.0, "download rate: 0.0"),
     ],

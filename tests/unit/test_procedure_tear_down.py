@@ -6,13 +6,16 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 
 from natgauge.analysis.contrast import bounds
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
+from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, CountAt, TearDown
 from natgauge.procedures import expiry, tear_down_rate
@@ -20,6 +23,7 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.tear_down_rate import tear_down
 from natgauge.records.making import make
 from natgauge.reports.answers import one
+from natgauge.words import TcpState
 
 N = 400_000
 
@@ -117,7 +121,52 @@ def test_a_full_table_that_empties_like_an_empty_one_has_a_least_rate() -> None:
     found = make(measure(_Emptying(tears_down=math.inf, command_seconds=(0.010, 0.020)), sample=10), grouped({}))
     assert found.limited_by == "host"
     assert bounds(found) == pytest.approx((N / 0.010, math.inf))
-    assert "removes at least 40,000,000 connections/s when its table is cleared" in one(found).text
+    assert "tears down at least 40,000,000 connections/s" in one(found).text
+
+
+@pytest.mark.parametrize("way", ["fin", "rst"])
+def test_segments_close_connections_as_fast_as_the_device_forwards_them(way: Any) -> None:
+    gateway = Gateway(establishes=2e6, forwards=3e5)
+    result = measure(gateway, tear_down_by=way)
+    assert result.summary.median == pytest.approx(3e5, rel=0.011)
+    assert result.limited_by == "device"
+    assert result.figures["entries_left"].median == N
+    for plan in gateway.plans:
+        assert plan.phase2 is not None
+        assert (plan.close, plan.request_octets, plan.phase2.responder_rate) == (way, None, 0.0)
+        assert plan.phase2.initiator_rate * plan.phase2.seconds == pytest.approx(N)
+        assert plan.phase1_rate == 5e5
+
+
+def test_connections_that_the_device_still_calls_open_are_not_closed() -> None:
+    result = measure(Gateway(establishes=2e6, left_open=1), tear_down_by="fin", most_seconds=None)
+    assert (result.summary.median, result.limited_by) == (0, "device")
+
+
+def test_closing_and_other_states_are_of_tcp() -> None:
+    for metric, settings in (("tear-down-rate", {"tear_down_by": "rst"}), ("expiry", {"state": "fin"})):
+        with pytest.raises(UsageError, match=f"transport: icmp, but {metric} closes TCP connections; choose tcp"):
+            Bench(ask(metric, "nftables-nat44", {"transport": "icmp"}).cell).plan(metric, settings)
+
+
+def test_each_state_has_a_time_out_of_its_own_or_none() -> None:
+    knobs = load("nftables-nat44").carrying("tcp").knobs
+    files = {
+        state: [path.rpartition("_timeout_")[2] for path in timeout.paths]
+        for state in get_args(TcpState)
+        if (timeout := knobs.in_state(state).udp_timeout) is not None
+    }
+    assert files == {
+        "established": ["established", "unacknowledged", "max_retrans"],
+        "half-open": ["syn_sent", "syn_recv"],
+        "fin": ["time_wait"],
+        "rst": ["close"],
+    }
+    says = "udp_timeout: linux-ipv4 has no such knob for TCP connections in the state half-open; leave it out"
+    with pytest.raises(UsageError, match=says):
+        Bench(ask("expiry", "linux-ipv4", {"transport": "tcp", "udp_timeout": 5}).cell).plan(
+            "expiry", {"state": "half-open"}
+        )
 
 
 def test_connections_that_stay_are_no_tear_down() -> None:
@@ -151,6 +200,28 @@ def test_the_expiry_rate_is_the_slope_of_the_count() -> None:
     assert result.summary.median == pytest.approx(1e5, rel=0.001)
     assert result.figures["first_tenth_seconds"].median == pytest.approx(10.4, abs=0.01)
     assert result.figures["watched_seconds"].median == pytest.approx(14, abs=0.11)
+
+
+@pytest.mark.parametrize(
+    ("state", "half_open", "close", "rates"),
+    [
+        ("established", False, None, None),
+        ("half-open", True, None, (0.0, 5e5, "once")),
+        ("fin", False, "fin", (5e5, 0.0, "pseudorandom")),
+        ("rst", False, "rst", (5e5, 0.0, "pseudorandom")),
+    ],
+)
+def test_the_state_that_expires_is_that_of_the_trial(state: Any, half_open: bool, close: Any, rates: Any) -> None:  # noqa: FBT001 - a row
+    gateway = _Emptying(expires=1e5)
+    assert expire(gateway, state=state).summary.median == pytest.approx(1e5, rel=0.001)
+    (plan,) = gateway.plans
+    phase2 = plan.phase2 and (plan.phase2.initiator_rate, plan.phase2.responder_rate, plan.phase2.reading_order)
+    assert (plan.half_open, plan.close, phase2) == (half_open, close, rates)
+
+
+def test_connections_that_did_not_reach_the_state_have_no_expiry() -> None:
+    with pytest.raises(BrokenError, match="expiry: not all connections are fin: 1 of 400000 closed connections"):
+        expire(_Emptying(left_open=1), state="fin")
 
 
 def test_what_does_not_expire_while_it_is_watched_is_no_rate() -> None:

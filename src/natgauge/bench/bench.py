@@ -280,6 +280,8 @@ class Bench:
             remote_endpoints=self.traffic.responder_addresses.count * self.traffic.destination_ports.count,
             outside_addresses=1 if self.address_plan.pool is None else self.address_plan.pool.count,
             fills_table=settings.fills_table,
+            expires=settings.waits_for_expiry,
+            state=settings.lasting_state,
             port_sets=self.address_plan.port_sets,
         )
 
@@ -379,7 +381,7 @@ class Bench:
 
         The table holds the N connections of a trial, closed or not. It is emptied before the next trial.
         """
-        if settings.close is None or self.device is None:
+        if settings.close is None or settings.request_octets is None or self.device is None:
             return None
         seconds = self.device.lingering().get(settings.close)
         if seconds:

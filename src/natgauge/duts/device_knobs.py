@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from natgauge.duts.protocol import Playable
-from natgauge.duts.recipe_model import Knob
+from natgauge.duts.recipe_model import Knob, Knobs
 from natgauge.labs.contract import CommandResult
 
 #: Purpose of a snippet: it must succeed; its output is an answer, and it may be repeated; its status may be a failure;
@@ -38,10 +38,18 @@ class DeviceKnobs:
             number: returns the whole number that a snippet printed; breaks the gateway where the text is not a whole
                 number.
         """
-        self._knobs = {name: knob for name, knob in recipe.knobs.named().items() if knob.scope == "device"}
         self._run = run
         self._number = number
         self._before: dict[str, int] = {}
+        self._knobs: dict[str, Knob] = {}
+        self.take(recipe.knobs)
+
+    def take(self, knobs: Knobs) -> None:
+        """Use these knobs of the same gateway; if they differ from those before, the files of those are put back."""
+        taken = {name: knob for name, knob in knobs.named().items() if knob.scope == "device"}
+        if taken != self._knobs:
+            self.restore()
+        self._knobs = taken
 
     def unset(self) -> dict[str, int]:
         """Return the minimum of each knob that can be set, for a lab whose knobs have no value yet."""

@@ -90,6 +90,7 @@ class Gateway:
         """
         self._check_needs()
         present = {name: knob.read() for name, knob in self._machine.items()}
+        self._knobs.take(self.recipe.knobs.in_state(demand.state))
         self._values = choose(self.recipe, demand, self._wishes, {**self._knobs.unset(), **present})
         self._emptying = emptying_of(self.recipe, self._wishes.emptying)
         self._demand = demand
@@ -122,6 +123,7 @@ class Gateway:
             UsageError: a limit or time-out is too small for the demand.
         """
         present = {name: knob.read() for name, knob in self._machine.items()}
+        self._knobs.take(self.recipe.knobs.in_state(demand.state))
         self._values = choose(
             self.recipe, demand, self._wishes, {**self._knobs.unset(), **present, **self._machine_found()}
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import HostError, UsageError
 from natgauge.inputs.question import DeviceOptions
+from natgauge.words import TcpState
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
@@ -48,6 +49,9 @@ class DeviceDemand:
         sharing: number of gateways that run in parallel, each with `connections` connections, whose entries share the
             buckets of one table.
         port_sets: how the source addresses, each a subscriber, share outside addresses; None where they do not.
+        expires: whether connections are to time out, so that a time-out that natgauge chooses is hardly longer than
+            needed.
+        state: state of TCP connections whose time-out must outlast the trials.
         as_found: whether the gateway keeps its own limits and time-outs, because its behaviour is examined.
     """
 
@@ -62,6 +66,8 @@ class DeviceDemand:
     sharing: int = 1
     port_sets: PortSets | None = None
     as_found: bool = False
+    expires: bool = False
+    state: TcpState = "established"
 
     @property
     def needed_seconds(self) -> float:
@@ -86,25 +92,29 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
         UsageError: a wish is out of the knob's range, or the gateway has no such knob.
     """
     for name, value in wishes.named().items():
-        _check_wish(recipe, name, value)
+        _check_wish(recipe, demand.state, name, value)
     if demand.as_found:
         return wishes.named()
+    lasting = max(demand.needed_seconds, demand.longest_seconds)
     chosen = {
         "table_size": demand.connections + max(SPARE_CONNECTIONS, demand.connections // 16),
         "hash_size": 1 << (demand.connections * demand.sharing - 1).bit_length(),
-        "udp_timeout": math.ceil(SPARE_FACTOR * max(demand.needed_seconds, demand.longest_seconds)) + SPARE_SECONDS,
+        "udp_timeout": math.ceil(SPARE_FACTOR * lasting) + SPARE_SECONDS
+        if not demand.expires
+        else math.ceil(lasting) + 1,
     }
     if demand.fills_table:
         del chosen["table_size"]
-    knobs = recipe.knobs.named()
+    knobs = recipe.knobs.in_state(demand.state).named()
     raised = {name: max(value, _within(knobs[name], chosen[name])) for name, value in present.items() if name in chosen}
     return {**raised, **wishes.named()}
 
 
-def _check_wish(recipe: Playable, name: str, value: int) -> None:
-    knob = recipe.knobs.named().get(name)
+def _check_wish(recipe: Playable, state: TcpState, name: str, value: int) -> None:
+    knob = recipe.knobs.in_state(state).named().get(name)
     if knob is None or not knob.settable:
-        raise UsageError(f"{name}: {recipe.name} has no such knob; leave it out")
+        of_state = "" if state == "established" else f" for TCP connections in the state {state}"
+        raise UsageError(f"{name}: {recipe.name} has no such knob{of_state}; leave it out")
     if _within(knob, value) != value:
         upto = f"{knob.minimum} to {knob.maximum}" if knob.maximum else f"{knob.minimum} or more"
         raise UsageError(f"{name}: {value} {knob.unit} is out of range for {recipe.name}; use {upto}")

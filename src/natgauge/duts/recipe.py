@@ -183,10 +183,10 @@ class Recipe(RecipeTable):
             raise UsageError(
                 f"transport: {transport}, but the recipe of {self.name} is for {' and '.join(self.transports)} only"
             )
-        timeout = self.knobs.udp_timeout
-        knobs = self.knobs.model_copy(update={"udp_timeout": None if timeout is None else timeout.carrying(transport)})
+        if transport == "udp":
+            return self
         chain = tuple(part.model_copy(update={"recipe": part.recipe.carrying(transport)}) for part in self.chain)
-        return self.model_copy(update={"knobs": knobs, "chain": chain})
+        return self.model_copy(update={"knobs": self.knobs.of(transport), "chain": chain})
 
     @property
     def half(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from natgauge.words import Transport
+from natgauge.words import TcpState
 
 #: The verbs, in the order a gateway's life has them.
 VERBS: Final = ("check", "version", "start", "empty", "count", "count_established", "lingering", "faults", "stop")
@@ -125,7 +125,8 @@ class Knob(RecipeTable):
         scope: "device" is set inside the device; "machine" is global, written from outside the device and restored
             afterwards; "lab" is decided when the lab is made.
         paths: files that hold the value, each as one decimal number; all are written, the smallest value counts.
-        paths_of: files in place of `paths` for other test frames than UDP.
+        paths_of: files in place of `paths` for other test frames than UDP, and for TCP connections in other states than
+            established. A knob without them is none of theirs.
         read: snippet that prints the value, instead of `paths`.
         write: snippet that sets it to $NG_VALUE.
         module: kernel module whose loading makes `paths` appear.
@@ -136,7 +137,7 @@ class Knob(RecipeTable):
 
     scope: Literal["device", "machine", "lab"]
     paths: Paths = ()
-    paths_of: dict[Transport, Paths] = Field(default_factory=dict)
+    paths_of: dict[Literal["icmp", "tcp", "tcp-half-open", "tcp-fin", "tcp-rst"], Paths] = Field(default_factory=dict)
     read: Snippet | None = None
     write: Snippet | None = None
     module: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")] | None = None
@@ -158,9 +159,10 @@ class Knob(RecipeTable):
             raise ValueError('scope "lab" takes no paths, read or write')
         return self
 
-    def carrying(self, transport: Transport) -> Self:
-        """Return the same knob with the files for these test frames."""
-        return self.model_copy(update={"paths": self.paths_of.get(transport, self.paths)})
+    def of(self, frames: str) -> Self | None:
+        """Return the same knob for other test frames, a key of `paths_of`; None = it is none of theirs."""
+        found = [paths for name, paths in self.paths_of.items() if name == frames]
+        return self.model_copy(update={"paths": found[0]}) if found else None
 
     @property
     def settable(self) -> bool:
@@ -185,6 +187,15 @@ class Knobs(RecipeTable):
     timeouts: Knob | None = None
     udp_timeout: Knob | None = None
     cores: Knob | None = None
+
+    def of(self, frames: str) -> Self:
+        """Return the same knobs with the time-out of other test frames, a key of `Knob.paths_of`."""
+        timeout = None if self.udp_timeout is None else self.udp_timeout.of(frames)
+        return self.model_copy(update={"udp_timeout": timeout})
+
+    def in_state(self, state: TcpState) -> Self:
+        """Return the same knobs with the time-out of TCP connections in this state."""
+        return self if state == "established" else self.of(f"tcp-{state}")
 
     def named(self) -> dict[str, Knob]:
         """Return the knobs that the gateway has, by name."""

@@ -39,6 +39,7 @@ class MeasureKeywords(TypedDict, total=False):
     rounds: int | None
     slice_frames: int | None
     hot_spots: bool | None
+    state: Literal["established", "half-open", "fin", "rst"] | None
     watch_seconds: float | None
     interval_seconds: float | None
     step: float | str | None
@@ -53,7 +54,6 @@ class MeasureKeywords(TypedDict, total=False):
     hours: float | None
     overload: float | None
     after_seconds: float | None
-    state: Literal["established", "half-open"] | None
     safe_connections: int | None
     method: Literal["quick", "full"] | None
     beta: float | str | None
@@ -62,6 +62,7 @@ class MeasureKeywords(TypedDict, total=False):
     rate_error: float | str | None
     alpha: float | str | None
     download_rate: float | None
+    tear_down_by: Literal["command", "fin", "rst"] | None
     sample: int | None
     search: Literal["binary", "mlrsearch"] | None
     goals: Literal["rfc2544", "ndr-pdr"] | None

@@ -151,7 +151,7 @@ class DeviceOptions:
         table_size: connections.
         hash_size: buckets.
         timeouts: seconds, of all protocols and states.
-        udp_timeout: seconds.
+        udp_timeout: seconds; of UDP, or of the transport and the state that are measured.
         psid_length: bits of a port that identify the port set of a subscriber, 0 to 16 (RFC 7597 section 5.1).
         psid_offset: bits of a port before these, 0 to 15.
         emptying: name of the way in which the table is emptied before each trial: of the recipe, or "restart".
@@ -173,7 +173,12 @@ class DeviceOptions:
     )
     udp_timeout: int | None = field(
         default=None,
-        metadata=described("UDP timeout of the device", "s", default="longer than any trial", label="UDP timeout"),
+        metadata=described(
+            "Time-out of the device for the test frames: of UDP, or of the chosen transport and state",
+            "s",
+            default="longer than any trial",
+            label="UDP timeout",
+        ),
     )
     psid_length: int | None = field(
         default=None,

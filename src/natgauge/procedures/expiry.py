@@ -6,6 +6,9 @@ It is not in RFC 9693, whose tear-down rate (section 4.8) is of a command.
 N connections are established and left alone; the device's own count is read until it is 0. The rate is taken between
 90 % and 10 % of N, so that neither the spread of the time-outs' starts nor the last stragglers count.
 
+TCP connections may be left in another state than established (`state`): half-open, closed by both FINs, or reset. The
+device gives each state a time-out of its own.
+
 A device may count a connection that has timed out until it inspects its table. Linux does so about once a minute, so
 the count must be read for that much longer than the time-outs, and the rate is that of the inspection.
 """
@@ -19,14 +22,16 @@ from functools import partial
 from natgauge.errors import BrokenError
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, CountAt
+from natgauge.measurer import Ability, CountAt, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
+from natgauge.procedures.kit.measure.tcp_states import left_in
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.words import Close, TcpState
 
 METRIC = "expiry"
 UNIT = "connections/s"
@@ -40,11 +45,19 @@ class ExpirySettings(Phase1Settings):
 
     Attributes:
         repeat: number of repetitions of the whole measurement.
+        state: state of TCP connections; those of other transports are always "established".
         watch_seconds: the count is read for so long at most; longer than the device's time-outs; 1 to 86400.
         interval_seconds: between two readings; 0.01 to 60.
     """
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
+    state: TcpState = field(
+        default="established",
+        metadata=described(
+            "state in which TCP connections time out: established, half-open, closed by FINs (fin) or reset (rst)",
+            group="traffic",
+        ),
+    )
     watch_seconds: float = field(
         default=120.0,
         metadata=described(
@@ -61,6 +74,21 @@ class ExpirySettings(Phase1Settings):
     )
 
     @property
+    def half_open(self) -> bool:
+        """Whether connections stay half-open."""
+        return self.state == "half-open"
+
+    @property
+    def close(self) -> Close | None:
+        """The segment with which the Initiator closes connections; None = they are not closed."""
+        return self.state if self.state in {"fin", "rst"} else None
+
+    @property
+    def lasting_state(self) -> TcpState:
+        """The state that times out."""
+        return self.state
+
+    @property
     def waits_for_expiry(self) -> bool:
         """True: the measurement waits until connections expire."""
         return True
@@ -75,7 +103,9 @@ class _Expiry(HeldConnections[ExpirySettings]):
 
     def once(self, _known: float | None) -> Measurement:
         settings, rate = self.settings, self.preparation.rate
-        self.must(rate, settings.phase1_plan(rate), 1)
+        outcome = self.must(rate, left_in(settings.state, settings.phase1_plan(rate), rate), 1)
+        if outcome.verdict is not Verdict.PASS:
+            raise BrokenError(f"{METRIC}: not all connections are {settings.state}: {outcome.reason}")
         left = self.runner.budget.left
         watched = settings.watch_seconds if left is None else min(settings.watch_seconds, left)
         readings = self.runner.measurer.watch_count(settings.interval_seconds, watched)

@@ -55,6 +55,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
+from natgauge.words import TcpState
 
 METRIC = "table-capacity"
 UNIT = "connections"
@@ -78,7 +79,7 @@ class TableCapacitySettings(validation.ValidationSettings):
 
     Attributes:
         repeat: number of repetitions of the whole measurement.
-        state: state of TCP connections; of other transports they are always "established".
+        state: state of TCP connections, "established" or "half-open"; those of other transports are "established".
         safe_connections: C0, surely below the capacity; None = 1/64 of the connections, at least 1.
         method: "quick" decides a C with one trial, "full" searches its rate as the standard does.
         beta: a rate below this share of the last safe one is an unacceptable drop, in the exponential search.
@@ -88,9 +89,11 @@ class TableCapacitySettings(validation.ValidationSettings):
     """
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
-    state: Literal["established", "half-open"] = field(
+    state: TcpState = field(
         default="established",
-        metadata=described("state of the TCP connections that fill the table", group="traffic"),
+        metadata=described(
+            "state of the TCP connections that fill the table: established or half-open", group="traffic"
+        ),
     )
     safe_connections: int | None = field(
         default=None,
@@ -123,6 +126,8 @@ class TableCapacitySettings(validation.ValidationSettings):
         super().__post_init__()
         if self.safe_connections is not None:
             whole("safe connections", self.safe_connections, 1, self.connections)
+        if self.state not in {"established", "half-open"}:
+            raise UsageError(f"state: {self.state} connections are closed, and no query shows them; choose half-open")
         whole("capacity error", self.capacity_error, 1, self.connections, "connections")
         if self.order == "with-replacement":
             raise UsageError(

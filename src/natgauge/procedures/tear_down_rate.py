@@ -5,6 +5,13 @@ The command costs time on an empty table, too, so that is measured with the same
 subtracted: rate = N / (median when full - median when empty), of unrounded times. It is the rate of emptying the whole
 table; removing connections one by one may be another.
 
+TCP connections may also be torn down by the segments that close them: FIN, FIN-ACK and ACK (`tear_down_by` is "fin"),
+or a reset ("rst"). One trial: phase 1 opens N connections, and in phase 2 the Initiator closes each of them once, in
+their order. It passes when all segments arrive, and the device's own list, where it has one, calls none of the
+connections open. The rate is the highest that passes, found by a search. A device may keep an entry for each closed
+connection (Linux: TIME_WAIT for 120 s, CLOSE for 10 s), so this is the rate of changing the state, not of freeing
+memory; `entries_left` are those that the table had when the last passing trial ended.
+
 Where the difference is not larger than the spread of either sample the rate says little, and is marked. Where a full
 table was emptied no slower than an empty one, the host's noise hides the rate: it is at least N / median when full.
 """
@@ -15,35 +22,52 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final, Literal
 
 from natgauge.errors import BrokenError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, TearDown
+from natgauge.measurer import Ability, TearDown, TrialOutcome, Verdict
 from natgauge.notes import Note
+from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
+from natgauge.procedures.kit.measure.tcp_states import left_in
 from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.result.frame_counts import forwarding_rate
 from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.search import late_frames, queues
+from natgauge.procedures.kit.search.binary_search import search
+from natgauge.procedures.kit.search.rate_search import SearchSettings, establishing_span, search_plan
+from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.words import Close
 
 METRIC = "tear-down-rate"
 UNIT = "connections/s"
 #: Of fewer times nothing is known of their spread.
 LEAST_SAMPLE = 2
+#: Connections that the device's table has after those were closed.
+ENTRIES_LEFT: Final = "entries_left"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TearDownRateSettings(Phase1Settings):
-    """Settings of the tear-down rate.
+class TearDownRateSettings(Phase1Settings, SearchSettings):
+    """Settings of the tear-down rate. Those of a search belong to "fin" and "rst".
 
     Attributes:
         repeat: number of repetitions of the whole measurement; each has a sample of its own.
+        tear_down_by: a command that empties the table, or segments that close TCP connections.
         sample: how often a full table, and an empty one, is emptied in each; 2 to 1000.
     """
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
+    tear_down_by: Literal["command", "fin", "rst"] = field(
+        default="command",
+        metadata=described("what tears connections down: a command that empties the table, or FINs or resets of TCP"),
+    )
     sample: int = field(
         default=10,
         metadata=described(
@@ -55,7 +79,16 @@ class TearDownRateSettings(Phase1Settings):
 
     def needs(self) -> frozenset[Ability]:
         """Return the required abilities: the time of emptying, in addition to those of all trials."""
-        return super().needs() | {Ability.EMPTY_TIMED}
+        return super().needs() | (set() if self.close else {Ability.EMPTY_TIMED})
+
+    @property
+    def close(self) -> Close | None:
+        """The segment with which the Initiator closes connections; None = a command removes them."""
+        return None if self.tear_down_by == "command" else self.tear_down_by
+
+    def as_run(self) -> TearDownRateSettings:
+        """Return these settings, with a time limit for segments where there are queues before the device."""
+        return queues.limited(self) if self.close else self
 
 
 class _TearDownRate(HeldConnections[TearDownRateSettings]):
@@ -85,6 +118,38 @@ class _TearDownRate(HeldConnections[TearDownRateSettings]):
         limited_by = "device" if figures["difference_seconds"] > 0 else "host"
         repetition = self.measurement(value, limited_by=limited_by, figures=figures, notes=notes, series=rows)
         return replace(repetition, sample=sample, is_sampled=True)
+
+
+class _ClosingRate(HeldConnections[TearDownRateSettings], SearchedRate[TearDownRateSettings]):
+    """The highest rate in connections/s at which segments close the connections."""
+
+    def search_once(self, known: float | None) -> Measurement:
+        span = establishing_span(self.runner.measurer, self.settings.connections)
+        plan = search_plan(self.settings, span, known, short_probes=False)
+        repetition = search(plan, self._closed, lambda outcome: forwarding_rate(outcome.phase2.values()))
+        passed = [one.outcome for one in repetition.attempts if one.outcome.verdict is Verdict.PASS]
+        left = [one.table_count for one in passed if one.table_count is not None]
+        figures = {**repetition.figures, **({ENTRIES_LEFT: float(left[-1])} if left else {})}
+        return replace(repetition, figures=figures)
+
+    def length(self) -> late_frames.Length:
+        return late_frames.of_connections(self.settings.connections)
+
+    def seconds(self, rate: float) -> float:
+        return self.settings.connections / rate
+
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
+        how = "FIN, FIN-ACK and ACK" if self.settings.close == "fin" else "a reset"
+        text = f"connections are closed by {how}; the device may keep an entry of each for a while"
+        return [Note("method", text), *super().notes(measurements)]
+
+    def _closed(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+        plan = self.settings.phase1_plan(self.preparation.rate)
+        return self.trial(rate, left_in(self.settings.close or "established", plan, rate), bounds)
+
+
+def _start(runner: TrialRunner, settings: TearDownRateSettings) -> _TearDownRate | _ClosingRate:
+    return _ClosingRate(runner, settings) if settings.close else _TearDownRate(runner, settings)
 
 
 def _checked(torn: TearDown, expected: int) -> float:
@@ -136,11 +201,11 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="higher",
-    summary="rate at which connections are removed when the device's table is cleared",
-    does="removes {value} when its table is cleared",
-    best="removes connections fastest",
+    summary="rate at which connections are torn down when the device's table is cleared, or by FINs or resets of TCP",
+    does="tears down {value}",
+    best="tears down connections fastest",
     source="RFC 9693 section 4.8",
     settings=TearDownRateSettings,
-    start=_TearDownRate,
+    start=_start,
     profiles={"quick": {"sample": 3}, "standard": {"repeat": 3}, "rfc": {"repeat": 10}},
 )

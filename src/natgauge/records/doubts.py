@@ -356,7 +356,8 @@ def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iter
 
 def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
     """The kernel receives a frame on the core that sent it: the tester works on an isolated device's cores, too."""
-    if parameters.get("placement") != "isolated" or measured.metric in _WITHOUT_FRAMES:
+    without = measured.metric in _WITHOUT_FRAMES and parameters.get("tear_down_by") in {None, "command"}
+    if parameters.get("placement") != "isolated" or without:
         return
     work, receiver_ns = "the device's cores also did the tester's receive work", parameters.get("receiver_ns")
     if not isinstance(receiver_ns, int | float):

@@ -27,6 +27,7 @@ from natgauge.procedures.kit.result.handshakes import ESTABLISHED, HALF_OPEN_RAT
 from natgauge.procedures.kit.result.lost_at import limiting_device
 from natgauge.procedures.kit.result.results import VALUES_FOR_PERCENTILES
 from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
+from natgauge.procedures.tear_down_rate import ENTRIES_LEFT
 from natgauge.procedures.transaction_rate import LINGERING_ENTRIES
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.records.parameters import describe, shown
@@ -353,6 +354,7 @@ _FIXED: Final = (
     _Described("emptying a full table", _figure("full_seconds"), "s", text=number, measured=True),
     _Described("emptying an empty table", _figure("empty_seconds"), "s", text=number, measured=True),
     _Described("deletion of the connections", _figure("difference_seconds"), "s", text=number, measured=True),
+    _Described("entries left after closing", _figure(ENTRIES_LEFT), "connections", text=number, measured=True),
     _Described("C0, first connections", _figure("first_connections"), text=number, measured=True),
     _Described("R0, rate of C0", _figure("first_rate"), "connections/s", text=number, measured=True),
     _Described("CS, safe connections", _figure("exponential_safe"), text=number, measured=True),

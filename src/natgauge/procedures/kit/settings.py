@@ -22,7 +22,7 @@ from natgauge.inputs.types import RepetitionCount, SearchError
 from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.profiles import Profile
-from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Close, Order, Placement, Query
+from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Close, Order, Placement, Query, TcpState
 
 #: How often to repeat; "auto" = until the median is known well enough (see `repetitions.repeat`).
 Repeat = int | Literal["auto"]
@@ -216,6 +216,11 @@ class TrialSettings:
     def half_open(self) -> bool:
         """Whether TCP connections stay half-open."""
         return False
+
+    @property
+    def lasting_state(self) -> TcpState:
+        """The state of TCP connections whose time-out decides how long trials may take."""
+        return "half-open" if self.half_open else "established"
 
     @property
     def far_side(self) -> str:
