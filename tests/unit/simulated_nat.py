@@ -7,9 +7,12 @@ except the packet sockets. A second of its clock takes no time.
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import math
 import random
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
@@ -37,7 +40,7 @@ from natgauge.audits.kit.packets import (
     read_packet,
     read_segment,
 )
-from natgauge.words import Side
+from natgauge.words import Address, Side
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
 INSIDE = IPv4Address("10.0.0.1")
@@ -45,10 +48,10 @@ OUTSIDE = IPv4Address("198.19.0.1")
 _MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x01", "responder": b"\x02\0\0\0\0\x02"}
 _NAT_MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x11", "responder": b"\x02\0\0\0\0\x12"}
 _FRAME_SECONDS = 0.0001
-#: Flows of a crowd; looking through more mappings takes the NAT too long.
+#: Flows of a crowd: enough to fill a NAT that has a limit.
 _CROWD = 1024
-#: Mappings are looked through no more often.
-_EXPIRY_SECONDS = 0.02
+#: What a mapping is for: protocol, inside endpoint, and the part of the remote endpoint that counts.
+_Key = tuple[int, Endpoint, object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,18 +112,64 @@ class Behaviour:
     loses: Callable[[int], bool] = field(default=lambda _: False)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Mapping:
-    protocol: int
-    inside: Endpoint
+    key: _Key
     outside: Endpoint
-    remotes: set[Endpoint]
-    last: float
+    remotes: set[Endpoint] = field(default_factory=set)
+    last: float = 0.0
     answered: bool = False
     up_flags: int = 0
     sequences: dict[Endpoint, int] = field(default_factory=dict)
     down_flags: int = 0
-    closed: bool = False
+
+    @property
+    def protocol(self) -> int:
+        return self.key[0]
+
+    @property
+    def inside(self) -> Endpoint:
+        return self.key[1]
+
+
+class _Mappings:
+    """The mappings in the order in which they were made; frames find theirs without a look at all others."""
+
+    def __init__(self) -> None:
+        self._all: dict[_Key, _Mapping] = {}
+        self._of_port: defaultdict[int, dict[_Key, _Mapping]] = defaultdict(dict)
+        self._of_host: defaultdict[Address, dict[_Key, _Mapping]] = defaultdict(dict)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[_Mapping]:
+        return iter(self._all.values())
+
+    def get(self, key: _Key) -> _Mapping | None:
+        """Return the mapping that is for this; None = there is none."""
+        return self._all.get(key)
+
+    def of_port(self, port: int) -> Collection[_Mapping]:
+        """Return the mappings with this outside port or identifier."""
+        return self._of_port[port].values()
+
+    def of_host(self, address: Address) -> Collection[_Mapping]:
+        """Return the mappings of an inside host."""
+        return self._of_host[address].values()
+
+    def add(self, mapping: _Mapping) -> None:
+        """Make a mapping."""
+        for index in self._indexes(mapping):
+            index[mapping.key] = mapping
+
+    def remove(self, mapping: _Mapping) -> None:
+        """Forget a mapping."""
+        for index in self._indexes(mapping):
+            del index[mapping.key]
+
+    def _indexes(self, mapping: _Mapping) -> tuple[dict[_Key, _Mapping], ...]:
+        return self._all, self._of_port[mapping.outside.port], self._of_host[mapping.inside.address]
 
 
 class SimulatedNat:
@@ -128,7 +177,7 @@ class SimulatedNat:
 
     def __init__(self, behaviour: Behaviour, seed: int = 1) -> None:
         self.behaviour = behaviour
-        self.mappings: dict[tuple[object, ...], _Mapping] = {}
+        self.mappings = _Mappings()
         self._time = 1000.0
         self._queue: deque[tuple[Side, bytes]] = deque()
         self._later: list[tuple[float, Side, Packet]] = []
@@ -137,9 +186,10 @@ class SimulatedNat:
         self._next_port = 1024
         self._frames = 0
         self.mtu = 1500
-        self._expired = 0.0
+        self._expiries: list[tuple[float, int, _Mapping]] = []
+        self._numbers = itertools.count()
         self._identification = 0
-        self._free: dict[Endpoint, float] = {}
+        self._free: dict[int, float] = {}
         self._fragments: dict[tuple[object, ...], list[Packet]] = {}
 
     @contextmanager
@@ -297,6 +347,7 @@ class SimulatedNat:
             mapping.last = self._time
         if isinstance(segment, TcpSegment):
             mapping.up_flags |= segment.flags
+        self._will_expire(mapping)
         if self._is_own(packet.destination):
             self._hairpin(packet, mapping)
             return
@@ -356,7 +407,7 @@ class SimulatedNat:
         if self.behaviour.hairpinning == "external source":
             packet = _with_source(packet, mapping.outside)
         target = destination_of(packet)
-        for other in self.mappings.values():
+        for other in self.mappings:
             if other.protocol == packet.protocol and other.outside == target and self._admits(other, mapping.outside):
                 self._emit("initiator", _with_destination(packet, other.inside))
                 return
@@ -374,7 +425,7 @@ class SimulatedNat:
         """Return the remote endpoints that may enter."""
         if self.behaviour.separate_filters:
             return mapping.remotes
-        return set().union(*(one.remotes for one in self.mappings.values() if one.inside == mapping.inside))
+        return set().union(*(one.remotes for one in self.mappings if one.inside == mapping.inside))
 
     def _down(self, packet: Packet, cut: int) -> None:
         segment = read_segment(packet)
@@ -384,12 +435,10 @@ class SimulatedNat:
         source, target = source_of(packet), destination_of(packet)
         if target is None:
             return
-        # Ports are compared first: comparing two addresses takes a microsecond.
         found = [
             one
-            for one in self.mappings.values()
-            if one.outside.port == target.port
-            and one.outside == target
+            for one in self.mappings.of_port(target.port)
+            if one.outside == target
             and (one.protocol == packet.protocol or not self.behaviour.separate_protocols)
             and self._admits(one, source)
         ]
@@ -402,6 +451,7 @@ class SimulatedNat:
                 mapping.last = self._time
             if isinstance(segment, TcpSegment):
                 mapping.down_flags |= segment.flags
+            self._will_expire(mapping)
             self._forward("initiator", _with_destination(packet, mapping.inside), cut)
             return
         if isinstance(segment, TcpSegment) and segment.flags & SYN:
@@ -431,14 +481,14 @@ class SimulatedNat:
         if self.behaviour.quoted_header_verified and checksum(error.quoted[:head]):
             return
         source, remote = source_of(inner), destination_of(inner)
-        found = [one for one in self.mappings.values() if one.protocol == inner.protocol and one.outside == source]
+        found = [one for one in self.mappings if one.protocol == inner.protocol and one.outside == source]
         if not found or source is None or remote is None:
             return
         mapping = next((one for one in found if remote in one.remotes), found[0])
         if self.behaviour.error_source_filtered and packet.source != remote.address:
             return
         if self.behaviour.icmp_kills:
-            self.mappings = {key: one for key, one in self.mappings.items() if one is not mapping}
+            self.mappings.remove(mapping)
         if self.behaviour.errors == "dropped":
             return
         quoted = error.quoted
@@ -451,7 +501,7 @@ class SimulatedNat:
         if inner is None or not self.behaviour.errors_from_inside:
             return
         target = destination_of(inner)
-        found = [one for one in self.mappings.values() if one.protocol == inner.protocol and one.inside == target]
+        found = [one for one in self.mappings if one.protocol == inner.protocol and one.inside == target]
         if not found:
             return
         mapping = found[0]
@@ -460,13 +510,14 @@ class SimulatedNat:
             return
         if self.behaviour.errors_refresh:
             mapping.last = self._time
+            self._will_expire(mapping)
         quoted = _inner_with_destination(error.quoted, inner, mapping.outside)
         self._emit("responder", make_packet(mapping.outside.address, inner.source, replace(error, quoted=quoted)))
 
     def _hairpin_error(self, mapping: _Mapping, inner: Packet, error: ErrorMessage) -> None:
         """Hand the error of one inside host to the other one, which sent the hairpinned packet."""
         source = source_of(inner)
-        found = [one for one in self.mappings.values() if one.protocol == inner.protocol and one.outside == source]
+        found = [one for one in self.mappings if one.protocol == inner.protocol and one.outside == source]
         if not found or not self.behaviour.hairpins_errors:
             return
         quoted = _inner_with_destination(error.quoted, inner, mapping.outside)
@@ -479,13 +530,17 @@ class SimulatedNat:
 
     # Mappings
 
+    def _will_expire(self, mapping: _Mapping) -> None:
+        """Note when a mapping will expire; to be called whenever a frame may have changed that."""
+        heapq.heappush(self._expiries, (mapping.last + self._life(mapping), next(self._numbers), mapping))
+
     def _expire(self) -> None:
-        if self._time - self._expired < _EXPIRY_SECONDS:
-            return
-        self._expired = self._time
-        for key in [key for key, one in self.mappings.items() if self._time - one.last >= self._life(one)]:
-            self._free[self.mappings[key].outside] = self._time
-            del self.mappings[key]
+        while self._expiries and self._expiries[0][0] <= self._time:
+            mapping = heapq.heappop(self._expiries)[2]
+            # A later frame may have given it more time, and it may be gone already.
+            if self._time - mapping.last >= self._life(mapping) and self.mappings.get(mapping.key) is mapping:
+                self._free[mapping.outside.port] = self._time
+                self.mappings.remove(mapping)
 
     def _life(self, mapping: _Mapping) -> float:
         rule = self.behaviour
@@ -509,8 +564,7 @@ class SimulatedNat:
             "address-dependent": remote.address,
             "address and port-dependent": remote,
         }[rule.mapping]
-        key = (protocol, inside, part)
-        found = self.mappings.get(key)
+        found = self.mappings.get((protocol, inside, part))
         if found is None and protocol == TCP and isinstance(segment, TcpSegment) and not segment.flags & SYN:
             return None
         if not self._has_room(inside, remote, found):
@@ -518,21 +572,22 @@ class SimulatedNat:
         if found is None:
             other = self.mappings.get((UDP, inside, part)) if not rule.separate_mappings else None
             outside = self._outside(protocol, inside, remote) if other is None else other.outside
-            found = self.mappings[key] = _Mapping(protocol, inside, outside, set(), 0.0)
+            found = _Mapping((protocol, inside, part), outside)
+            self.mappings.add(found)
         return found
 
     def _has_room(self, inside: Endpoint, remote: Endpoint, found: _Mapping | None) -> bool:
         rule = self.behaviour
         if rule.host_ports is None and rule.host_sessions is None and rule.room is None:
             return True
-        own = [one for one in self.mappings.values() if one.inside.address == inside.address]
+        own = self.mappings.of_host(inside.address)
         if rule.host_sessions is not None and sum(len(one.remotes) for one in own) >= rule.host_sessions:
             return found is not None and remote in found.remotes
         if found is not None or (rule.host_ports is not None and len(own) >= rule.host_ports // 2):
             return found is not None
         if rule.room is not None and len(self.mappings) >= rule.room:
             if rule.evicts:
-                del self.mappings[next(iter(self.mappings))]
+                self.mappings.remove(next(iter(self.mappings)))
             return rule.evicts
         return True
 
@@ -541,14 +596,18 @@ class SimulatedNat:
         index = int(inside.address) if rule.paired else self._random.randrange(rule.addresses)
         index += protocol if rule.paired_by_transport else 0
         address = OUTSIDE + 256 * (index % rule.addresses)
-        used = [one for one in self.mappings.values() if one.protocol == protocol and one.outside.address == address]
-        taken = {one.outside.port for one in used}
-        if rule.ports == "overloading":
-            taken = {one.outside.port for one in used if remote in one.remotes}
-        held = {end.port for end, since in self._free.items() if self._time - since < rule.port_held_seconds}
-        if rule.ports != "overloading":
-            taken |= held
-        if rule.ports in ("preserving", "overloading") and inside.port not in taken:
+
+        def is_taken(port: int) -> bool:
+            if rule.ports != "overloading" and self._time - self._free.get(port, -math.inf) < rule.port_held_seconds:
+                return True
+            return any(
+                one.protocol == protocol
+                and one.outside.address == address
+                and (rule.ports != "overloading" or remote in one.remotes)
+                for one in self.mappings.of_port(port)
+            )
+
+        if rule.ports in ("preserving", "overloading") and not is_taken(inside.port):
             return Endpoint(address, inside.port)
         low, high = (1, 1024) if inside.port < 1024 else (1024, 65536)
         if rule.host_ports is not None and low == 1024:
@@ -560,7 +619,8 @@ class SimulatedNat:
             else:
                 self._next_port = self._next_port + 1 if self._next_port < 65535 else 1024
                 port = self._next_port
-            if port not in taken and (rule.ports == "contiguous" or not rule.parity or port % 2 == inside.port % 2):
+            fits = rule.ports == "contiguous" or not rule.parity or port % 2 == inside.port % 2
+            if fits and not is_taken(port):
                 return Endpoint(address, port)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -128,16 +129,17 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
 }
 
 
-def audited(behaviour: Behaviour, seed: int = 1) -> list[Examined]:
+@cache
+def audited(behaviour: Behaviour, seed: int = 1) -> tuple[Examined, ...]:
     """Examine a NAT for all requirements; time-outs only where they are not those of a NAT that behaves."""
     examiner = examiner_of(behaviour, seed=seed)
     if behaviour == Behaviour() or is_timed(behaviour):
         examiner.timers.update(watch(examiner, TIMERS, WAIT))
     if behaviour == Behaviour() or any(getattr(behaviour, name) is not None for name in LIMITS):
-        return list(examine(examiner, requirements()))
+        return tuple(examine(examiner, requirements()))
     # A NAT without limits only takes long to fill.
     examiner.mappings = 64
-    return list(examine(examiner, [one for one in requirements() if one.key not in FILLING]))
+    return tuple(examine(examiner, [one for one in requirements() if one.key not in FILLING]))
 
 
 def is_timed(behaviour: Behaviour) -> bool:
@@ -145,12 +147,11 @@ def is_timed(behaviour: Behaviour) -> bool:
     return any(getattr(behaviour, name) != getattr(Behaviour(), name) for name in TIMED)
 
 
-@cache
-def right() -> list[Examined]:
+def right() -> tuple[Examined, ...]:
     return audited(Behaviour())
 
 
-def keys(found: list[Examined], verdict: AuditVerdict) -> set[str]:
+def keys(found: Iterable[Examined], verdict: AuditVerdict) -> set[str]:
     return {one.requirement.key for one in found if one.verdict == verdict}
 
 
