@@ -63,7 +63,7 @@ SOAK = [
     pytest.param(name, marks=pytest.mark.soak)
     for name in (
         "iptables-nat44", "iptables-nat66", "nftables-nat66", "nftables-nptv6",
-        "linux-ipv6", "tayga-siit", "tayga-iptables-nat64", "464xlat-tayga",
+        "linux-ipv6", "tayga-siit", "tayga-iptables-nat64", "464xlat-tayga", "map-e", "map-t", "lw4o6",
     )
 ]  # fmt: skip
 

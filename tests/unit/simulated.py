@@ -218,6 +218,10 @@ class Gateway(Measurer):
             phase2[first] = _with_loss(phase2[first], extra)
         else:
             phase1 = _with_loss(phase1, extra)
+        if plan.request_octets is not None:
+            # What is lost of a transaction is its SYN.
+            messages = tuple(Arrivals(name, phase1.received) for name in ("syn", "syn-ack", "ack"))
+            phase1 = replace(phase1, messages=messages)
         if len(self.plans) in self.loses_in:
             phase2 = {direction: _with_loss(counts, counts.intended // 5) for direction, counts in phase2.items()}
         load = (

@@ -16,7 +16,7 @@ Parameter = Literal[
     "cores", "connections", "source-ports", "destination-ports", "table-size", "hash-size", "experiments", "error",
     "timeout", "phase-1-frames",
 ]  # fmt: skip
-PortRange = Literal["source-ports", "destination-ports"]
+Divided = Literal["source-ports", "destination-ports", "connections"]
 #: Measured figures.
 Figure = Literal["median", "minimum", "maximum", "mean", "standard-deviation"]
 #: What follows from other rows; so do `connections` where the numbers of ports are printed, too.
@@ -176,12 +176,13 @@ class SmallPlan(_Model):
     """Differences of the plan for a laptop from the full one, or of the plan for a guest from that for a laptop.
 
     Attributes:
-        divide: divisors of the numbers of ports; sizes of tables shrink with the connections.
+        divide: divisors of the numbers of ports, or of the connections where no numbers of ports are printed; sizes of
+            tables shrink with the connections.
         differs: further differences from the publication, one sentence each.
         settings: settings by metric that differ from those of the larger plan; "-" leaves a setting out.
     """
 
-    divide: dict[PortRange, Annotated[int, Field(ge=1)]] = {}
+    divide: dict[Divided, Annotated[int, Field(ge=1)]] = {}
     differs: tuple[Text, ...] = ()
     settings: dict[str, dict[str, Any]] = {}
 

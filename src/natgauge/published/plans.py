@@ -26,7 +26,14 @@ from natgauge.published.model import Parameter, SmallPlan, Table
 #: Keys by their part of the plan; every other key is a setting of a metric.
 _PARTS: Final = {
     "lab": ("cores", "cores_each"),
-    "traffic": ("source_ports", "destination_ports", "connections", "order"),
+    "traffic": (
+        "source_addresses",
+        "destination_addresses",
+        "source_ports",
+        "destination_ports",
+        "connections",
+        "order",
+    ),
     "device": ("table_size", "hash_size", "udp_timeout", "emptying"),
 }
 _OF_CELL: Final = frozenset(key for keys in _PARTS.values() for key in keys)
@@ -208,7 +215,7 @@ def axis_values(table: Table, *, size: Size) -> list[int | None]:
         return [_draws(table, column, size=size) for column in columns]
     ports = (_ports(table, column, size=size) for column in columns)
     return [
-        _parameter(table, "connections", column) if each is None else math.prod(each)
+        _connections(table, column, size=size) if each is None else math.prod(each)
         for column, each in zip(columns, ports, strict=True)
     ]
 
@@ -358,11 +365,21 @@ def _traffic(table: Table, column: int, *, size: Size) -> tuple[dict[str, Any], 
     """Ranges of ports or a number of connections, and the share of the published connections."""
     ports, full = _ports(table, column, size=size), _ports(table, column, size="full")
     if ports is None or full is None:
-        return {"connections": _parameter(table, "connections", column)}, 1.0
+        number, printed = (_connections(table, column, size=each) for each in (size, "full"))
+        return {"connections": number}, 1.0 if not number or not printed else number / printed
     return {
         "source_ports": f"{_FIRST_SOURCE_PORT}-{_FIRST_SOURCE_PORT + ports[0] - 1}",
         "destination_ports": f"1-{ports[1]}",
     }, math.prod(ports) / math.prod(full)
+
+
+def _connections(table: Table, column: int, *, size: Size) -> int | None:
+    """Number of connections, where the publication does not give the numbers of ports; None where it has neither."""
+    number = _parameter(table, "connections", column)
+    if number is not None:
+        for smaller in _smaller(table, size):
+            number //= smaller.divide.get("connections", 1)
+    return number
 
 
 def _ports(table: Table, column: int, *, size: Size) -> tuple[int, int] | None:
@@ -443,8 +460,10 @@ def _experiments(table: Table, column: int, *, size: Size) -> int:
 def _name(cell: Mapping[str, Any], varying: Sequence[str]) -> str:
     """Name of a point: its values, with the connections in place of the ranges of ports."""
     parts = [f"cores-{cell['cores']}"] if "cores" in varying else []
+    connections = cell.get("connections", 0) if "connections" in varying else 0
     if {"source_ports", "destination_ports"} & {*varying}:
         first, last = cell["source_ports"].split("-")
         connections = (int(last) - int(first) + 1) * int(cell["destination_ports"].split("-")[1])
+    if connections:
         parts.append(f"{connections / 1e6:g}M" if connections >= _MILLION else f"{connections / 1e3:g}k")
     return "-".join([*parts, *([cell["order"]] if "order" in varying else [])])

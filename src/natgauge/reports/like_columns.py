@@ -35,7 +35,10 @@ _PARAMETER: Final[Mapping[plans.AxisOfTable, str]] = {
 _METRIC: Final = "metric"
 _DEVICE: Final = "device"
 _FIGURE: Final = "figure"
-_NO_PARAMETERS: Final = frozenset({_METRIC, _DEVICE, _FIGURE})
+#: Ranges decide the connections, by which results find their columns.
+_NO_PARAMETERS: Final = frozenset(
+    {_METRIC, _DEVICE, _FIGURE, "source_addresses", "source_ports", "destination_addresses", "destination_ports"}
+)
 
 
 @dataclass(frozen=True, slots=True)
