@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import pytest
@@ -16,7 +16,7 @@ from natgauge.analysis.claims import claim, rankings
 from natgauge.notes import GRADES, DoubtWord, Note, by_grade
 from natgauge.procedures import procedures
 from natgauge.records.measurement import Result
-from natgauge.reports.answers import answers, one
+from natgauge.reports.answers import answers, not_sure, one
 from natgauge.reports.comparison import sentences
 from natgauge.reports.graded_doubts import REMEDIES, doubted
 
@@ -98,6 +98,105 @@ def test_of_six_equal_gateways_one_is_hardly_ever_the_best() -> None:
         rankings([drawn(f"g{at}", 1e5, seed=seed) for at in range(6)])[0].certainty == "sure" for seed in range(15)
     )
     assert told <= 3
+
+
+def _over_cores(dut: str, power: float, seed: int, rate: float = 1e5) -> list[Result]:
+    return [drawn(dut, rate * cores**power, seed=seed, device_cores=cores, placement="isolated") for cores in (1, 4)]
+
+
+def _over_connections(dut: str, rate: float, seed: int) -> list[Result]:
+    return [drawn(dut, rate / (n / 1000) ** 0.1, seed=seed, connections=n) for n in (1000, 100_000)]
+
+
+#: Gateways whose rates are 1.4 to 1.
+RATES = (("a", 1.4e5), ("b", 1e5))
+#: Campaigns with known truth: results from a seed, the text after which an answer has its interval, and the truth.
+CAMPAIGNS: dict[str, tuple[Callable[[int], list[Result]], str, float]] = {
+    "two gateways": (lambda at: [drawn("a", 1.3e5, seed=at), drawn("b", 1e5, seed=at)], "that of the next, b", 1.3),
+    "three gateways": (
+        lambda at: [drawn(dut, rate, seed=at) for dut, rate in (("a", 1e5), ("b", 1.5e5), ("c", 1.2e5))],
+        "that of the next, c",
+        1.25,
+    ),
+    "gateways at two points": (
+        lambda at: [drawn(dut, rate, seed=at, connections=n) for dut, rate in RATES for n in (1000, 2000)],
+        "It reaches",
+        1.4,
+    ),
+    "cores of one": (lambda at: _over_cores("x", 0.9, at), "with 4 cores", 4**0.9),
+    "cores of two": (lambda at: _over_cores("a", 1.0, at) + _over_cores("b", 0.5, at), "a reaches", 4.0),
+    "connections of one": (lambda at: _over_connections("x", 1e5, at), "100,000 connections", 100**-0.1),
+    "connections of two": (
+        lambda at: _over_connections("a", 1e5, at) + _over_connections("b", 7e4, at),
+        "instead of 1,000",
+        100**-0.1,
+    ),
+    "cores and connections": (
+        lambda at: [
+            drawn(dut, rate * cores, seed=at, device_cores=cores, connections=n, placement="isolated")
+            for dut, rate in RATES
+            for cores in (1, 2)
+            for n in (1000, 2000)
+        ],
+        "With 2 cores",
+        2.0,
+    ),
+    "plain forwarding": (
+        lambda at: [
+            drawn("nat", 5e5, seed=at, metric="throughput"),
+            drawn("plain", 1e6, seed=at, metric="throughput", kind="routing"),
+        ],
+        "which only forwards",
+        0.5,
+    ),
+    "delays": (
+        lambda at: [drawn(dut, us, seed=at, metric="latency") for dut, us in (("a", 10.0), ("b", 13.0))],
+        "the next, b",
+        10 / 13,
+    ),
+    "capacities": (
+        lambda at: [drawn(dut, n, seed=at, metric="table-capacity") for dut, n in (("a", 65_536), ("b", 262_144))],
+        "the next, a",
+        4.0,
+    ),
+    "six orders of magnitude": (
+        lambda at: [drawn("a", 1e7, seed=at), drawn("b", 10.0, seed=at)],
+        "that of the next, b",
+        1e6,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_of_campaigns_with_known_truth_the_intervals_of_answers_contain_it(name: str) -> None:
+    results_of, after, truth = CAMPAIGNS[name]
+    missed = 0
+    for seed in range(20):
+        found, *_ = [text for text in texts(results_of(seed)) if after in text]
+        interval = re.search(r"\(([\d.,]+) to ([\d.,]+)", found.partition(after)[2])
+        assert interval is not None, found
+        lower, upper = (float(end.replace(",", "").rstrip(".")) for end in interval.groups())
+        missed += not lower <= truth <= upper
+    assert missed <= 20 * 0.05 + 2.5, "an interval of 95 % misses that often; 2.5 is two deviations and a half"
+
+
+def test_an_answer_that_cannot_be_told_names_the_repetitions_that_differ_most() -> None:
+    quiet, noisy = (
+        made([100.0, 101.0, 102.0, 103.0], median=101.5),
+        made(
+            [80.0, 95.0, 105.0, 120.0],
+            median=100.0,
+            trials={"PASS": 12},
+            disturbed=5,
+            parameters={"dut": "noisy", **in_turns(4)},
+        ),
+    )
+    found, *_ = answers([quiet, noisy])
+    assert found.certainty == "cannot tell"
+    assert found.reasons == (
+        "the 4 repetitions of throughput of noisy differ by 40.0% of their median (5 of 12 trials were disturbed)",
+    )
+    assert not_sure([found]) == f"Not sure because: {found.reasons[0]}."
 
 
 def test_two_repetitions_say_it_of_themselves_alone() -> None:

@@ -174,7 +174,7 @@ def text_of(shown: str) -> str:
 def test_the_page_of_a_comparison_has_sentences_table_figure_and_parameters() -> None:
     shown = page_of(NOTED)
     assert re.findall(r"<h2>([^<]+)</h2>", shown) == [
-        f"Comparison 1: cost / cost of {BASELINE}", "Comparisons",
+        f"Comparison 1: cost / cost of {BASELINE}", "Comparisons and audits",
     ]  # fmt: skip
     seen = text_of(shown)
     for line in comparison.sheet(NOTED).lines:
@@ -192,7 +192,7 @@ def test_a_page_has_measurements_and_comparisons(tmp_path: Path) -> None:
     assert run(["report", "--html", str(path), str(tmp_path)]) == 0
     titles = re.findall(r"<h2>([^<]+)</h2>", path.read_text())
     assert [title for title in titles if title[0].isupper()] == [
-        "Further figures", "Comparisons", "Results", "Evidence",
+        "Further figures", "Comparisons and audits", "Results", "Evidence",
     ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.absent import absent
 from tests.unit.browser import CHROMIUM, Browser
 from tests.unit.made_campaign import bell, campaign, rate, trial
-from tests.unit.made_comparisons import compared
+from tests.unit.made_comparisons import compared, estimate
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
@@ -33,8 +33,9 @@ from natgauge.records.store import JOURNAL_SCHEMA, Store, write_document
 from natgauge.reports.answers import answers
 from natgauge.reports.find_results import find
 from natgauge.reports.html import charts
-from natgauge.reports.html.figures import FigureGroup, looks_of, question_figures
+from natgauge.reports.html.figures import FigureGroup, forest_figures, looks_of, question_figures
 from natgauge.reports.html.limits import limit_of, load_limit
+from natgauge.reports.html.metrics_table import metrics_tables
 from natgauge.reports.html.page import page
 from natgauge.reports.html.timed import LoadDelays
 from natgauge.reports.rows import number as printed
@@ -362,9 +363,32 @@ def test_the_connections_that_fill_a_cache_are_marked_where_they_are_drawn() -> 
         for number, value, octets in ((1000, 1e5, 400.0), (100_000, 9e4, 384.0))
     ]
     (curve,) = groups_of(series)[0].figures
-    assert "From 5,243 connections on the table is larger than the L2 cache." in curve.finding
+    assert "From 5,243 connections on the table fills the L2 cache." in curve.finding
     assert "L3" not in curve.finding, "1.4 million connections are beyond the axis"
-    assert "table is larger than the L2 cache" in charts.drawn(curve.spec, "x")
+    assert "table fills the L2 cache" in charts.drawn(curve.spec, "x")
+
+
+def test_names_stand_left_of_bars_and_ratios() -> None:
+    bars = groups_of([made([value], parameters={"dut": f"g{value}"}) for value in (1.0, 3.0)])[0].figures[0]
+    ratios = forest_figures(1, compared(), looks_of([], [compared()])).figures[0]
+    for figure in (bars, ratios):
+        (names,) = [one["mark"] for one in figure.spec["layer"] if one["encoding"].get("text") == {"field": "name"}]
+        assert names["x"] < -7 * len("g1.0")
+
+
+def test_ratios_of_all_quantities_have_one_axis() -> None:
+    record = compared([estimate(), estimate("other", 3.0, 2.0, 4.0, quantity="new")])
+    group = forest_figures(1, record, looks_of([], [record]))
+    (domain,) = {tuple(one.spec["layer"][0]["encoding"]["x"]["scale"]["domain"]) for one in group.figures}
+    assert len(group.figures) == 2
+    assert domain[0] < 1
+    assert domain[1] > 4
+
+
+def test_a_table_of_more_points_than_devices_has_a_row_for_each_point() -> None:
+    (table,) = metrics_tables([rate("a", 1e5, 1, 1000 * count) for count in range(1, 9)])
+    assert (table.corner, table.head, len(table.rows)) == ("conditions", ("a",), 8)
+    assert [entry.column for _, ((entry,),) in table.rows] == list(range(1, 9))
 
 
 def test_percentiles_of_delays_are_by_nearest_rank_and_spoiled_trials_left_out() -> None:
@@ -566,6 +590,19 @@ def test_names_of_sixty_letters_forty_gateways_and_all_doubts_at_once_fit(browse
         assert browser.ask("document.documentElement.scrollWidth") <= width
         assert browser.ask(CUT) == []
         assert browser.ask(WIDE) == []
+
+
+def test_a_mark_near_the_end_of_an_axis_has_its_label_inside(browser: Browser, tmp_path: Path) -> None:
+    for count in (1000, 10_000):
+        more = {"device_caches": {"L2": 2**20, "L3": 4 * 2**20}, "connections": count}
+        result = made([2e5], metric="connection-rate", parameters=more, figures={"octets_per_connection": 500.0})
+        (tmp_path / str(count)).mkdir()
+        Store(tmp_path / str(count)).write_summary(result.document())
+    path = tmp_path / "page.html"
+    path.write_text(page(find([tmp_path])))
+    assert "table fills the L3 cache" in path.read_text()
+    browser.open(path, 360)
+    assert browser.ask(CUT) == []
 
 
 def test_a_pointer_is_told_the_value(browser: Browser, written: Path) -> None:

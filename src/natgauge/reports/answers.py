@@ -253,8 +253,8 @@ def _why_wide(claims: Sequence[Claim]) -> tuple[str, ...]:
     share, result = max(zip(spreads, results, strict=True), key=lambda pair: pair[0])
     if not share:
         return tuple(_few(unsure))
-    text = f"the {len(result.repetitions)} repetitions of {result.dut} {_point(result, results)}".rstrip()
-    text += f" differ by {share:.1%} of their median"
+    of = f"{result.metric} of {result.dut} {_point(result, results)}".rstrip()
+    text = f"the {len(result.repetitions)} repetitions of {of} differ by {share:.1%} of their median"
     if result.disturbed:
         text += f" ({result.disturbed} of {sum(result.trials.values())} trials were disturbed)"
     return (*_few(unsure), text)

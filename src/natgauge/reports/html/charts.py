@@ -223,9 +223,17 @@ def _layer(rows: Sequence[Row], mark: Row, **encoding: Row) -> Row:
 
 def _across(marks: Sequence[ChartLine], encoding: Row, channel: str) -> list[Row]:
     """Lines across the chart with their labels."""
-    values = [{channel: mark.value, "label": mark.label, "tip": f"{mark.label}: {mark.value:,.4g}"} for mark in marks]
+    values = [
+        {channel: mark.value, "label": mark.label, "tip": f"{mark.label}: {mark.value:,.4g}", "at": at}
+        for at, mark in enumerate(marks)
+    ]
     rule = {"type": "rule", "strokeDash": [5, 4], "color": "var(--limit)", "strokeWidth": 1.5}
-    place: Row = {"x": 4, "dy": -6} if channel == "y" else {"y": "height", "dy": -8, "dx": 4}
-    text = {"type": "text", "fontSize": 12, "align": "left", "color": "var(--limit)", **place}
+    place: Row = {"x": 4, "dy": -6, "align": "left"}
+    if channel == "x":
+        # Labels are on the side of the line that has more room, each at its own height.
+        right = "scale('x', datum.x) > width / 2 ? "
+        place = {"y": "height", "align": {"expr": f"{right}'right' : 'left'"}, "dx": {"expr": f"{right}-4 : 4"}}
+        place |= {"dy": {"expr": f"-8 - {_LINE} * datum.at"}}
+    text = {"type": "text", "fontSize": 12, "color": "var(--limit)", **place}
     where = {**encoding, "field": channel}
     return [_layer(values, rule, **{channel: where}), _layer(values, text, **{channel: where}, text={"field": "label"})]

@@ -45,6 +45,8 @@ _LETTERS: Final = 20
 _OWN_PART: Final = "tester's own part"
 _AGAINST: Final = {CORES: "cores", SESSIONS: "connections"}
 _Kind = TypeVar("_Kind")
+#: Colour and shape of each gateway, the same throughout a page, as fields of a row.
+Looks = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,35 +85,24 @@ class FigureGroup:
     legend: tuple[tuple[str, str, str], ...] = ()
 
 
-class Looks:
-    """Colour and shape of each gateway, the same throughout a page."""
-
-    def __init__(self, duts: Sequence[tuple[str, bool]]) -> None:
-        """Give each gateway its looks, in order; a device that only forwards is grey (name, whether it only forwards).
-
-        A page of many gateways has colours twice, but no chart has.
-        """
-        self._of: dict[str, tuple[str, str]] = {}
-        for dut, is_reference in duts:
-            at = len(self._of)
-            colour = "var(--muted)" if is_reference else f"var(--s{at % _COLOURS + 1})"
-            self._of.setdefault(dut, (colour, _SHAPES[at % len(_SHAPES)]))
-
-    def __call__(self, dut: str) -> dict[str, str]:
-        """Return colour and shape as fields of a row."""
-        colour, shape = self._of.get(dut, ("var(--s1)", "circle"))
-        return {"colour": colour, "shape": shape}
-
-    def legend(self, duts: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
-        """Return the legend of these gateways."""
-        looks = {dut: self(dut) for dut in duts}
-        return tuple((dut, its["colour"], _SIGNS[its["shape"]]) for dut, its in looks.items())
-
-
 def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> Looks:
-    """Return the looks of all gateways of a page."""
-    duts = [(result.dut, routes(result)) for result in results]
-    return Looks([*duts, *((each.label, False) for record in records for each in record.compared)])
+    """Return the looks of all gateways of a page; a device that only forwards is grey.
+
+    A page of many gateways has colours twice, but no chart has.
+    """
+    forward = {result.dut for result in results if routes(result)}
+    duts = [*(result.dut for result in results), *(each.label for record in records for each in record.compared)]
+    return {
+        dut: {
+            "colour": "var(--muted)" if dut in forward else f"var(--s{at % _COLOURS + 1})",
+            "shape": _SHAPES[at % len(_SHAPES)],
+        }
+        for at, dut in enumerate(dict.fromkeys(duts))
+    }
+
+
+def _legend(duts: Sequence[str], looks: Looks) -> tuple[tuple[str, str, str], ...]:
+    return tuple((dut, looks[dut]["colour"], _SIGNS[looks[dut]["shape"]]) for dut in dict.fromkeys(duts))
 
 
 def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]], looks: Looks) -> list[FigureGroup]:
@@ -167,16 +158,16 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     return FigureGroup(
         f"{results[0].metric} against {_AGAINST[axis]} ({unit_of(results[0])})",
         "The line goes through the medians. Strokes are the range of the repetitions; a hollow mark is a single "
-        f"repetition.{ideal}{log}{_limits(results)}",
+        f"repetition.{ideal}{log}{_limits(results)[1]}",
         figures,
-        looks.legend([each[0].dut for each in sets]),
+        _legend([each[0].dut for each in sets], looks),
     )
 
 
 def _axes(axis: Axis, results: Sequence[Result]) -> tuple[ChartAxis, ChartAxis]:
     """Axes that fit all of these results."""
     ticks = tuple(sorted({_at(result, axis) for result in results}))
-    limits, spans = _near_limits(results), _spans(results, _MANY_TIMES_OF_LINES)
+    limits, spans = _limits(results)[0], _spans(results, _MANY_TIMES_OF_LINES)
     values = [value for result in results for value in (*result.values, *filter(math.isfinite, bounds(result)))]
     highest = _BEYOND_VALUES * max(*values, *(mark.value for mark in limits))
     domain = (min(filter(None, values)) / _BEYOND_VALUES if spans else 0.0, highest) if highest > 0 else None
@@ -199,7 +190,7 @@ def _lines(
     findings, data = [], []
     for at, each in enumerate(sets):
         first, last, dut = each[0], each[-1], each[0].dut
-        look = {**looks(dut), "line": f"{dut}-{at}"}
+        look = {**looks[dut], "line": f"{dut}-{at}"}
         for result in each:
             single = len(result.repetitions) == 1
             lower, upper = bounds(result)
@@ -239,25 +230,16 @@ def _spans(results: Sequence[Result], times: float = _MANY_TIMES) -> bool:
     return min(values) > 0 and max(values) > times * min(values)
 
 
-def _near_limits(results: Sequence[Result]) -> tuple[ChartLine, ...]:
-    """The lowest limit of the tester, where it is near the values."""
-    limits = [limit for result in results if (limit := limit_of(result)) is not None]
-    lowest = min(limits, key=lambda limit: limit.value, default=None)
-    values = [value for result in results for value in result.values]
-    if lowest is None or not charts.near(lowest.value, values):
-        return ()
-    return (ChartLine(lowest.value, _OWN_PART if results[0].unit == "us" else lowest.label),)
-
-
-def _limits(results: Sequence[Result]) -> str:
-    """A sentence on the tester's own limit."""
-    limits = [limit for result in results if (limit := limit_of(result)) is not None]
+def _limits(results: Sequence[Result]) -> tuple[tuple[ChartLine, ...], str]:
+    """The lowest limit of the tester as a line, where it is near the values, and a sentence on all its limits."""
+    limits = sorted((limit for result in results if (limit := limit_of(result))), key=lambda limit: limit.value)
     if not limits:
-        return ""
-    least, most = min(limits, key=lambda one: one.value), max(limits, key=lambda one: one.value)
-    span = number(least.value) if least.value == most.value else f"{number(least.value)} to {number(most.value)}"
-    what = _OWN_PART if results[0].unit == "us" else least.label
-    return f" The {what}, {span}, is drawn where it is near the values."
+        return (), ""
+    what = _OWN_PART if results[0].unit == "us" else limits[0].label
+    near = charts.near(limits[0].value, [value for result in results for value in result.values])
+    span = " to ".join(dict.fromkeys(number(limit.value) for limit in (limits[0], limits[-1])))
+    marks = (ChartLine(limits[0].value, what),) if near else ()
+    return marks, f" The {what}, {span}, is {'the dashed line' if near else 'far beyond the values'}."
 
 
 def _caches(results: Sequence[Result], drawn: Sequence[float]) -> tuple[ChartLine, ...]:
@@ -266,7 +248,7 @@ def _caches(results: Sequence[Result], drawn: Sequence[float]) -> tuple[ChartLin
     for level in CACHES:
         fewest = min((count for result in results if (count := filling(result, level)) is not None), default=None)
         if fewest is not None and min(drawn) <= fewest <= max(drawn):
-            found.append(ChartLine(fewest, f"table is larger than the {level} cache"))
+            found.append(ChartLine(fewest, f"table fills the {level} cache"))
     return tuple(found)
 
 
@@ -281,7 +263,7 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     # Single bars next to each other would compare what is not comparable, but they must not fill a page each.
     groups = [*(point for point in points if len(point) > 1), by_rank([one for one, *more in points if not more])]
     figures = tuple(_bars(part, names, looks) for each in groups for part in _chunks(each, charts.MOST_ROWS))
-    caption = "Bars are medians, strokes the range of the repetitions; the best comes first." + _limits(results)
+    caption = "Bars are medians, strokes the range of the repetitions; the best comes first." + _limits(results)[1]
     return FigureGroup(f"{results[0].metric} ({unit_of(results[0])})", caption, figures)
 
 
@@ -289,7 +271,7 @@ def _bars(results: Sequence[Result], names: Mapping[int, str], looks: Looks, *, 
     rows, points = [], []
     for result in results:
         name, unit = names[id(result)], unit_of(result)
-        common = {"name": f"{_wrapped(name)}|{number(result.median)}", **looks(result.dut)}
+        common = {"name": f"{_wrapped(name)}|{number(result.median)}", **looks[result.dut]}
         text = f"{name}: median {number(result.median)} {unit}, {number(result.minimum)} to {number(result.maximum)}"
         rows.append({**common, "value": result.median, "low": result.minimum, "high": result.maximum, "tip": text})
         points += [
@@ -297,7 +279,7 @@ def _bars(results: Sequence[Result], names: Mapping[int, str], looks: Looks, *, 
             for at, value in enumerate(result.values if every else (), start=1)
         ]
     data = tuple((names[id(result)], *_cells(result)) for result in results)
-    axis = ChartAxis("", log=_spans(results), marks=_near_limits(results))
+    axis = ChartAxis("", log=_spans(results), marks=_limits(results)[0])
     finding = "; ".join(f"{row[0]}: {row[1]} {unit_of(results[0])}" for row in data) + "."
     return Figure("", finding, ("result", *_HEAD), data, charts.ranked(rows, axis, points))
 
@@ -323,7 +305,7 @@ def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
         "Loss against load",
         f"The line goes through the medians at each load; strokes are the range of the repetitions.{shared}",
         tuple(_loss(part, looks) for part in _chunks(curves, charts.MOST_LINES)),
-        looks.legend([result.dut for result in curves]),
+        _legend([result.dut for result in curves], looks),
     )
 
 
@@ -341,7 +323,7 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
         for load, values in sorted(by_load.items()):
             middle = statistics.median(values)
             tip = f"{name}, {number(load)} frames/s: {number(middle)} %"
-            look = {**looks(result.dut), "line": name}
+            look = {**looks[result.dut], "line": name}
             rows.append({"x": load, "y": middle, "low": min(values), "high": max(values), "tip": tip, **look})
             data.append((name, number(load), "; ".join(f"{value:.4g}" for value in values)))
         free = [load for load, values in by_load.items() if not any(values)]
@@ -367,7 +349,7 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
         for place, (delay, share) in enumerate(_thinned(known, points)):
             tip = {} if place % _SHOWN else {"tip": f"{line}: {share:.3%} took longer than {delay:,.3g} us"}
-            rows.append({"x": delay, "y": 100 * share, "line": line, "load": load, **looks(result.dut), **tip})
+            rows.append({"x": delay, "y": 100 * share, "line": line, "load": load, **looks[result.dut], **tip})
         shown = tuple(f"{trial.percentiles[percent]:,.3g}" for percent in PERCENTILES)
         data.append((load, trial.direction, f"{trial.frames:,}", *shown))
         findings.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
@@ -377,7 +359,8 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         ChartAxis("one-way delay (us)", log=True, marks=marks),
         ChartAxis("frames that took longer (%)", log=True, form=".3~g"),
     )
-    head = ("load in each direction", "from", "frames", *(_percent(percent) for percent in PERCENTILES))
+    percentiles = (f"{percent:g}th percentile (us)" for percent in PERCENTILES[:-1])
+    head = ("load in each direction", "from", "frames", *percentiles, "longest (us)")
     loads = list(dict.fromkeys(row["load"] for row in rows))
     spec = charts.steps(rows, axes, loads)
     return Figure(f"{name}, {result.metric}", " ".join(findings), head, tuple(data), spec)
@@ -394,10 +377,6 @@ def _thinned(points: Sequence[tuple[float, float]], most: int) -> Iterator[tuple
             yield delay, share
 
 
-def _percent(percent: float) -> str:
-    return "longest (us)" if percent == 100 else f"{percent:g}th percentile (us)"
-
-
 def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGroup:
     """Return the ratios of a comparison around 1, quantity by quantity, in each the A/A control last."""
     every = (*record.estimates, *record.control)
@@ -409,22 +388,28 @@ def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGro
         "Left of 1 a gateway costs less than the baseline, right of it more. Grey is the A/A control: the baseline "
         f"compared with itself.{' An arrow marks an unknown end.' * any(not each.is_bounded for each in every)}"
     )
+    marks = [ChartLine(1.0, "")]
+    if record.fail_above is not None:
+        marks.append(ChartLine(1 + record.fail_above, f"--fail-above {100 * record.fail_above:g}%"))
+    ends = [end for each in every for end in (each.low, each.high) if end] + [mark.value for mark in marks]
+    room = max((max(ends) / min(ends)) ** _BEYOND, math.sqrt(_LEAST_SPAN))
+    domain = (min(ends) / room, max(ends) * room)
+    axis = ChartAxis("", log=True, form=".4~g", domain=domain, marks=tuple(marks))
+    figures = (
+        _forest(record, part, axis, looks) for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS)
+    )
     title = f"Comparison {at}: cost / cost of {record.baseline.label}"
-    figures = (_forest(record, part, looks) for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS))
     return FigureGroup(title, caption, tuple(figure for figure in figures if figure is not None))
 
 
-def _forest(record: ComparisonRecord, estimates: Sequence[RatioEstimate], looks: Looks) -> Figure | None:
+def _forest(
+    record: ComparisonRecord, estimates: Sequence[RatioEstimate], axis: ChartAxis, looks: Looks
+) -> Figure | None:
     """Ratios of one quantity; None where no end of an interval is known."""
     known = [estimate for estimate in estimates if estimate.low or estimate.high is not None]
     if not known:
         return None
-    marks = [ChartLine(1.0, "")]
-    if record.fail_above is not None:
-        marks.append(ChartLine(1 + record.fail_above, f"--fail-above {100 * record.fail_above:g}%"))
-    ends = [end for each in known for end in (each.low, each.high) if end] + [mark.value for mark in marks]
-    room = max((max(ends) / min(ends)) ** _BEYOND, math.sqrt(_LEAST_SPAN))
-    domain = (min(ends) / room, max(ends) * room)
+    first, last = axis.domain or (0.0, math.inf)
     rows, data, frame = [], [], FRAME_OF[estimates[0].quantity]
     for each in estimates:
         cells = (each.gateway, frame, ratio_text(each.ratio, 4), interval(each), each.verdict)
@@ -432,11 +417,10 @@ def _forest(record: ComparisonRecord, estimates: Sequence[RatioEstimate], looks:
         if each in known:
             ratio = {} if each.ratio is None else {"value": each.ratio}
             unknown = {"open_low": not each.low, "open_high": each.high is None}
-            its_ends = {"low": each.low or domain[0], "high": domain[1] if each.high is None else each.high}
-            colour = "var(--muted)" if record.gateway(each.gateway).role == "control" else looks(each.gateway)["colour"]
+            its_ends = {"low": each.low or first, "high": last if each.high is None else each.high}
+            colour = "var(--muted)" if record.gateway(each.gateway).role == "control" else looks[each.gateway]["colour"]
             tip = f"{each.gateway}, {frame}: {cells[2]} ({cells[3]}), {each.verdict}"
             rows.append({"name": _wrapped(each.gateway), **ratio, **its_ends, **unknown, "colour": colour, "tip": tip})
-    axis = ChartAxis("", log=True, form=".4~g", domain=domain, marks=tuple(marks))
     finding = " ".join(f"{estimate.text}." for estimate in estimates)
     head = ("gateway", "of", "ratio", "interval", "verdict")
     return Figure(frame, finding, head, tuple(data), charts.ranked(rows, axis))

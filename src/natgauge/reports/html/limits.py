@@ -36,7 +36,9 @@ class Limit:
 def limit_of(result: Result) -> Limit | None:
     """Return the tester's own limit; None where the metric has none, or it was not measured."""
     if result.unit == "us":
-        return _own_delay(result)
+        # The tester's own delay is never subtracted.
+        own_delays = (note.value for note in result.notes if note.word == "own delay" and note.value is not None)
+        return next((Limit(delay, known=True) for delay in own_delays), None)
     phase = _PHASE.get(result.unit)
     return None if phase is None or result.metric in _UNBOUNDED else _rate(result, phase)
 
@@ -54,9 +56,3 @@ def _rate(result: Result, phase: int) -> Limit | None:
             both = phase == 2 and result.parameter("directions") == "both"
             return Limit(rate / 2 if both else rate, known)
     return None
-
-
-def _own_delay(result: Result) -> Limit | None:
-    """Return the tester's own delay from a note of the result; it is never subtracted."""
-    own_delay = next((note.value for note in result.notes if note.word == "own delay"), None)
-    return None if own_delay is None else Limit(own_delay, known=True)

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from natgauge.records.measurement import Result
 from natgauge.reports import labels, text
 from natgauge.reports.rows import number, unit_of
+
+#: A table of more columns is turned, if it has fewer devices.
+_COLUMNS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +39,14 @@ class MetricsTable:
 
     Attributes:
         title: metric and unit.
-        head: parameters of each column.
-        rows: device, and the results of each column: none, one, or several that no shown parameter distinguishes.
+        corner: meaning of the first column.
+        head: parameters of each column, or its device.
+        rows: device or parameters, and the results of each column: none, one, or several that no shown parameter
+            distinguishes.
     """
 
     title: str
+    corner: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, tuple[tuple[Entry, ...], ...]], ...]
 
@@ -64,8 +71,11 @@ def _table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
         heads[point] = labels.words(result, names) or "median"
         places.setdefault((result.dut, point), []).append(_entry(column, result))
     points = sorted(heads)
-    rows = tuple((dut, tuple(tuple(places.get((dut, point), ())) for point in points)) for dut in duts)
-    return MetricsTable(title, tuple(heads[point] for point in points), rows)
+    cells = [tuple(tuple(places.get((dut, point), ())) for point in points) for dut in duts]
+    words = tuple(heads[point] for point in points)
+    if len(points) <= max(_COLUMNS, len(duts)):
+        return MetricsTable(title, "device", words, tuple(zip(duts, cells, strict=True)))
+    return MetricsTable(title, "conditions", tuple(duts), tuple(zip(words, zip(*cells, strict=True), strict=True)))
 
 
 def _entry(column: int, result: Result) -> Entry:

@@ -96,18 +96,18 @@ def page(collected: StoredResults) -> str:
         not_sure=answers.not_sure(sentences),
         doubts=_doubts(collected, names),
         failures=failures,
-        groups=_drawn(_first_screen(questions), "q"),
-        repetitions=_drawn(figures.evidence_figures(results, looks), "e"),
+        drawn=charts.drawn,
+        groups=_first_screen(questions),
+        repetitions=figures.evidence_figures(results, looks),
         metrics_tables=metrics_table.metrics_tables(results),
         results=[
-            _result(at, name, *pair)
-            for at, name, pair in zip(
-                range(1, len(names) + 1), names, zip(collected.stored, trials, strict=True), strict=True
-            )
+            _result(at, *each) for at, each in enumerate(zip(names, collected.stored, trials, strict=True), start=1)
         ],
-        comparisons=[_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)],
-        audits=[_audit(stored) for stored in collected.audits],
-        tables=list(_parts(_named(lines_of(results), names))) if results else [],
+        records=[
+            *(_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)),
+            *map(_audit, collected.audits),
+        ],
+        tables=list(_parts([SheetRow("result", tuple(names)), *lines_of(results)[1:]])) if results else [],
         below=notes(results, lambda at, result: f"{names[at - 1]}, {result.metric}") if results else (),
         common=common,
         parameters=list(_parts(parameters)),
@@ -192,19 +192,6 @@ def _first_screen(groups: Sequence[FigureGroup]) -> list[FigureGroup]:
     return [*(replace(first, figures=figures) for figures in parts), *others]
 
 
-def _drawn(groups: Sequence[FigureGroup], name: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "group": group,
-            "figures": [
-                {"figure": figure, "svg": charts.drawn(figure.spec, f"{name}{at}-{place}")}
-                for place, figure in enumerate(group.figures)
-            ],
-        }
-        for at, group in enumerate(groups)
-    ]
-
-
 def _result(at: int, name: str, stored: Stored, trials: Trials) -> dict[str, Any]:
     result = stored.result
     total = sum(trials.verdicts.values())
@@ -239,29 +226,20 @@ def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
     record = stored.record
     every = [gateway.parameters for gateway in record.gateways]
     common, differing = _parameters(every, [gateway.label for gateway in record.gateways])
-    return {
-        **_table(comparison.sheet(record)),
-        "at": at,
-        "title": f"{', '.join(each.label for each in record.compared)} compared with {record.baseline.label}",
-        "common": common,
-        "parameters": list(_parts(differing)),
-        "folder": str(stored.folder),
-    }
+    compared = ", ".join(each.label for each in record.compared)
+    title = f"Comparison {at}: {compared} compared with {record.baseline.label}"
+    parameters = {"common": common, "parameters": list(_parts(differing))}
+    return {**_table(title, comparison.sheet(record), stored.folder), **parameters}
 
 
 def _audit(stored: StoredAudit) -> dict[str, Any]:
-    return {**_table(audit.sheet(stored.record)), "gateway": stored.record.gateway, "folder": stored.folder}
+    return _table(f"Audit of {stored.record.gateway}", audit.sheet(stored.record), stored.folder)
 
 
-def _table(shown: Sheet) -> dict[str, Any]:
+def _table(title: str, shown: Sheet, folder: Path) -> dict[str, Any]:
     """The table of a sheet without its doubts, which are with the answers."""
     head, *rows = [(line.heading, *line.cells) for line in shown.lines]
-    return {"head": head, "rows": rows, "below": shown.notes}
-
-
-def _named(lines: Sequence[SheetRow], names: Sequence[str]) -> list[SheetRow]:
-    """The table with the names of the results in its first row."""
-    return [SheetRow("result", tuple(names)), *lines[1:]]
+    return {"title": title, "head": head, "rows": rows, "below": shown.notes, "folder": folder}
 
 
 def _parts(lines: Sequence[SheetRow]) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
