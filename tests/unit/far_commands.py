@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stands in for the commands of OpenBSD and FreeBSD, under whose names it is called; what they print is in their form.
 
-What the machine is like stands in state.json beside it. Whatever the real commands would refuse is refused, and so is
-whatever nobody has taught it: a recipe that asks for more fails its test.
+What the machine is like stands in the file `state` beside it. Whatever the real commands would refuse is refused, and
+so is whatever nobody has taught it: a recipe that asks for more fails its test.
 """
 
 from __future__ import annotations
 
-import json
-import re
+import marshal
 import sys
 import time
-from pathlib import Path
 
-# Each command is a process, and importing `typing` is a tenth of what it takes.
+# Each command is a process. Importing `json`, `re` or `pathlib` takes as long as the start of Python.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-HERE = Path(sys.argv[0]).parent
+HERE, _, NAME = sys.argv[0].rpartition("/")
 TIMEOUTS = {
     "tcp.first": 120, "tcp.established": 86400, "udp.first": 60, "udp.single": 30, "udp.multiple": 60,
     "icmp.first": 20, "frag": 60, "interval": 10, "adaptive.start": 60000, "adaptive.end": 120000,
@@ -46,15 +44,24 @@ _NAT = rf"nat on {_INTERFACE} inet proto udp from {_NET4} to any -> {_NET4} port
 
 
 class Machine:
-    """What state.json says, written back when the command ends well."""
+    """What the file says, written back when the command ends well."""
 
     def __init__(self) -> None:
-        self.file = HERE / "state.json"
-        self.state: dict[str, Any] = json.loads(self.file.read_text())
+        self.file = f"{HERE}/state"
+        with open(self.file, "rb") as file:  # noqa: PTH123 - no pathlib, see above
+            self.state: dict[str, Any] = marshal.load(file)  # noqa: S302 - our own
 
     def keep(self) -> None:
         """Write it back."""
-        self.file.write_text(json.dumps(self.state))
+        with open(self.file, "wb") as file:  # noqa: PTH123 - no pathlib, see above
+            marshal.dump(self.state, file)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a pattern describes all of a text."""
+    import re  # noqa: PLC0415 - few commands need it
+
+    return re.fullmatch(pattern, text) is not None
 
 
 def say(line: object) -> None:
@@ -83,7 +90,7 @@ def pfctl(machine: Machine, arguments: list[str]) -> None:  # noqa: C901, PLR091
         case ["-F", "states"]:
             pf |= {"forgotten": pf["states"], "forgotten_at": time.time(), "states": 0}
         case ["-f", file]:
-            pf |= _loaded(machine.state["system"], Path(file))
+            pf |= _loaded(machine.state["system"], file)
         case ["-si"]:
             _status(pf)
         case ["-sm"]:
@@ -114,17 +121,19 @@ def _status(pf: dict[str, Any]) -> None:
         say(f"  {name:<25} {pf['counters'].get(name, 0):14} {0.0:14.1f}/s")
 
 
-def _loaded(system: str, file: Path) -> dict[str, Any]:
+def _loaded(system: str, path: str) -> dict[str, Any]:
     """What a file says (pf.conf(5)): options, translation (FreeBSD), rules; what it leaves out is default."""
     found: dict[str, Any] = {"rules": [], "nat": [], "skip": [], "limit": LIMIT, "timeouts": dict(TIMEOUTS)}
     order = 0
-    for number, line in enumerate(file.read_text().splitlines(), 1):
-        nat = system == "FreeBSD" and re.fullmatch(_NAT, line)
-        option = any(re.fullmatch(one, line) for one in _OPTIONS)
-        rule = any(re.fullmatch(one, line) for one in _RULES[system])
+    with open(path) as file:  # noqa: PTH123 - no pathlib, see above
+        lines = file.read().splitlines()
+    for number, line in enumerate(lines, 1):
+        nat = system == "FreeBSD" and matches(_NAT, line)
+        option = any(matches(one, line) for one in _OPTIONS)
+        rule = any(matches(one, line) for one in _RULES[system])
         place = 1 if option else 2 if nat else 3
         if not (nat or option or rule) or place < order:
-            die(f"{file}:{number}: syntax error\npfctl: Syntax error in config file: pf rules not loaded")
+            die(f"{path}:{number}: syntax error\npfctl: Syntax error in config file: pf rules not loaded")
         order = place
         words = line.split()
         if rule or nat:
@@ -160,7 +169,7 @@ def ipfw(machine: Machine, arguments: list[str]) -> None:  # noqa: C901 - a case
             named = body[1] if body[0] == "nat64lsn" else None
             if named is not None and named not in instances:
                 die(f"ipfw: getsockopt(IP_FW_XADD): No such process ({named})", 71)
-            if not re.fullmatch(
+            if not matches(
                 r"(nat64lsn \w+|allow) (ip|ip4|ip6) from \S+ to \S+ (in recv|via) [a-z]+\d+", " ".join(body)
             ):
                 die(f"ipfw: unrecognised option {body}", 64)
@@ -177,7 +186,7 @@ def _nat64lsn(machine: Machine, name: str, verb: str, options: list[str]) -> Non
         die(f"ipfw: nat64lsn {name}: No such process", 71)
     match [verb, *options]:
         case ["create", "prefix4", four, "prefix6", six, "states_chunks", chunks, "allow_private"]:
-            if name in instances or not re.fullmatch(r"[\d.]+/\d+", four) or not six.endswith("/96"):
+            if name in instances or not matches(r"[\d.]+/\d+", four) or not six.endswith("/96"):
                 die("ipfw: nat64lsn instance creation failed: File exists", 71)
             instances[name] = {"four": four, "six": six, "chunks": chunks, "age": 120, "created": 0, "deleted": 0}
         case ["config", "udp_age", age]:
@@ -219,7 +228,7 @@ def ifconfig(machine: Machine, arguments: list[str]) -> None:  # noqa: C901 - a 
             interfaces[name]["up"] = wanted == "up"
         case [name, "inet6", "-ifdisabled" | "ifdisabled" as wanted] if machine.state["system"] == "FreeBSD":
             interfaces[name]["disabled"] = wanted == "ifdisabled"
-        case [name, "inet", address, "alias"] if re.fullmatch(r"[\d.]+/\d+", address):
+        case [name, "inet", address, "alias"] if matches(r"[\d.]+/\d+", address):
             interfaces[name]["inet"] = address.partition("/")[0]
         case [name, "inet6", address, "prefixlen", "64", "alias"] if not interfaces[name].get("disabled"):
             interfaces[name]["inet6"] = address
@@ -305,7 +314,7 @@ def facts(machine: Machine, program: str, arguments: list[str]) -> None:
 
 
 def main() -> None:
-    machine, name = Machine(), Path(sys.argv[0]).name
+    machine, name = Machine(), NAME
     of_name = {"pfctl": pfctl, "ipfw": ipfw, "ifconfig": ifconfig, "sysctl": sysctl}
     if name in of_name:
         of_name[name](machine, sys.argv[1:])

@@ -7,9 +7,14 @@ import copy
 import json
 import shutil
 import stat
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
+from tests.unit import fake_ethtool
 
 from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
@@ -70,6 +75,18 @@ class Made:
         self.ports = {name: copy.deepcopy(PORT) for name in ("eth0", "eth1")} | {"veth1": {}}
         self.machine = TunedMachine(self.root, str(program))
         self.path = folder / "run" / "host" / "found.json"
+
+    def answer_here(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Have ethtool answer in this process: a program for each of many questions would take seconds."""
+
+        def answer(_machine: TunedMachine, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+            try:
+                said = fake_ethtool.main(self.file, *arguments)
+            except SystemExit as error:
+                return subprocess.CompletedProcess(arguments, 1, "", str(error))
+            return subprocess.CompletedProcess(arguments, 0, said, "")
+
+        monkeypatch.setattr(TunedMachine, "_run", answer)
 
     @property
     def ports(self) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -149,11 +148,11 @@ def test_a_firewall_of_the_machines_own_is_left_alone(recipe: Recipe, tmp_path: 
     device = far_device(tmp_path, recipe.system, **ADDRESSES)
     if "ipfw" in recipe.name:
         device.change(ipfw={"rules": {"2": "deny ip from any to any"}})
-        (tmp_path / "bin" / "state.json").write_text(json.dumps({**device.state, "modules": ["ipfw", "ipfw_nat64"]}))
+        device.replace(modules=["ipfw", "ipfw_nat64"])
         says = "rules of this machine's own under the numbers 1 to 4; renumber them: 00002 deny"
     else:
         device.change(pf={"enabled": True, "rules": ["block all"]})
-        (tmp_path / "bin" / "state.json").write_text(json.dumps({**device.state, "modules": ["pf"]}))
+        device.replace(modules=["pf"])
         says = "pf is on, with rules of this machine's own; turn it off for the measurement: pfctl -d"
     before = whole(device)
     gateway = Gateway(recipe, device)

@@ -6,14 +6,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit import fake_ethtool
 from tests.unit.made_machine import Made
 
 from natgauge.cli import run
@@ -30,15 +27,7 @@ from natgauge.labs.common import cleanup
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     """With an ethtool in this process: a program for each of many questions would take seconds."""
     one = Made(tmp_path)
-
-    def answer(machine: TunedMachine, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        try:
-            said = fake_ethtool.main(Path(machine.ethtool).with_name("ethtool.json"), *arguments)
-        except SystemExit as error:
-            return subprocess.CompletedProcess(arguments, 1, "", str(error))
-        return subprocess.CompletedProcess(arguments, 0, said, "")
-
-    monkeypatch.setattr(TunedMachine, "_run", answer)
+    one.answer_here(monkeypatch)
     return one
 
 

@@ -124,7 +124,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     monkeypatch.setattr(capabilities, "require", lambda *_: None)
     monkeypatch.setattr(xdp, "refusal", lambda _: None)
     monkeypatch.setattr(locks, "RUN", tmp_path / "run")
-    return Made(tmp_path)
+    one = Made(tmp_path)
+    one.answer_here(monkeypatch)
+    return one
 
 
 def test_settings_that_tuning_would_change_are_warnings(made: Made) -> None:
