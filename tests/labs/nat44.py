@@ -16,10 +16,7 @@ nft -f - <<RULES
 table ip more
 delete table ip more
 table ip more {{
-    chain more {{
-        {hook}; policy accept;
-        {rules}
-    }}
+{body}
 }}
 RULES
 '''
@@ -39,6 +36,17 @@ def variant(folder: Path, name: str, more: str = "") -> Path:
     return path
 
 
+def with_table(folder: Path, name: str, body: str) -> Path:
+    """Write the recipe `name`, which has a further table with these chains and sets, into a folder."""
+    return variant(folder, name, _RULES.format(body=body))
+
+
+def chain(hook: str, *rules: str, name: str = "more") -> str:
+    """A chain of a table; packets that no rule decides pass."""
+    lines = "".join(f"        {rule}\n" for rule in rules)
+    return f"    chain {name} {{\n        {hook}; policy accept;\n{lines}    }}\n"
+
+
 def with_rules(folder: Path, name: str, *rules: str, hook: str = "type filter hook forward priority filter") -> Path:
     """Write the recipe `name`, which has a further chain with these rules, into a folder."""
-    return variant(folder, name, _RULES.format(hook=hook, rules="\n        ".join(rules)))
+    return with_table(folder, name, chain(hook, *rules))

@@ -66,6 +66,7 @@ class Behaviour:
     addresses: int = 1
     paired: bool = True
     paired_by_transport: bool = False
+    paired_by_remote: bool = False
     udp_seconds: float = 300.0
     udp_answered_seconds: float | None = None
     icmp_seconds: float = 60.0
@@ -594,7 +595,7 @@ class SimulatedNat:
     def _outside(self, protocol: int, inside: Endpoint, remote: Endpoint) -> Endpoint:
         rule = self.behaviour
         index = int(inside.address) if rule.paired else self._random.randrange(rule.addresses)
-        index += protocol if rule.paired_by_transport else 0
+        index += protocol * rule.paired_by_transport + int(remote.address) * rule.paired_by_remote
         address = OUTSIDE + 256 * (index % rule.addresses)
 
         def is_taken(port: int) -> bool:

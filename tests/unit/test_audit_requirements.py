@@ -52,6 +52,10 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"},
     ),
     "arbitrary pooling": (Behaviour(addresses=4, paired=False), {"RFC4787-REQ-2", "RFC6888-REQ-2", "RFC7857-4-paired"}),
+    "pooling by remote host": (
+        Behaviour(addresses=4, paired_by_remote=True, mapping="address-dependent"),
+        {"RFC4787-REQ-1", "RFC5382-REQ-1", "RFC5508-REQ-1a", "RFC4787-REQ-2", "RFC6888-REQ-2", "RFC7857-4-paired"},
+    ),
     "pooling by transport": (Behaviour(addresses=4, paired_by_transport=True), {"RFC6888-REQ-2"}),
     "UDP 30 s": (Behaviour(udp_seconds=30.0), {"RFC4787-REQ-5", "RFC4787-REQ-5c"}),
     "UDP 180 s": (Behaviour(udp_seconds=180.0), {"RFC4787-REQ-5c"}),

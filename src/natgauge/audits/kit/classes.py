@@ -202,5 +202,5 @@ def hairpinning(examiner: Examiner, transport: Transport) -> HairpinClass:
     if seen is None:
         return "none"
     source, arrival = seen
-    own = examiner.written(source.mapped)
-    return "external source" if arrival.packet.source == own.address else "internal source"
+    # The outside address can be another one than that of the source's first flow.
+    return "internal source" if arrival.packet.source == source.inside.address else "external source"

@@ -15,11 +15,12 @@ _FLOWS: Final = 32
 
 
 def _addresses(examiner: Examiner, transport: Transport) -> dict[str, set[str]]:
-    """Return the outside addresses of the flows of each inside host."""
+    """Return the outside addresses of the flows of each inside host, which go to all outside hosts in turn."""
+    remotes = len(examiner.hosts("responder"))
     return {
         str(host): {
-            str(examiner.open(transport, examiner.endpoint(index), examiner.remote()).mapped.address)
-            for _ in range(_FLOWS)
+            str(examiner.open(transport, examiner.endpoint(index), examiner.remote(number % remotes)).mapped.address)
+            for number in range(_FLOWS)
         }
         for index, host in enumerate(examiner.hosts("initiator"))
     }
