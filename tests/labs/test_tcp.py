@@ -136,14 +136,15 @@ def test_a_full_table_evicts_half_open_connections_but_no_established_ones() -> 
         )
     for outcome in (opened, half_open):
         assert (outcome.verdict, outcome.limited_by) == (Verdict.FAIL, "table"), outcome.reason
-        assert outcome.table_count is not None
-        # The table's limit is that of the whole namespace, in which other entries are rare.
-        assert size - 2 <= outcome.table_count <= size
+    # The limit is that of the whole namespace, in which other entries are rare.
+    assert size - 2 <= opened.phase1.received <= size
     assert opened.established == opened.table_count == opened.phase1.received
     assert (opened.refused["drop"], opened.phase1.lost) == (more, more)
     # Linux looks for a half-open connection in few of its buckets, so it refuses some new ones even then.
     assert half_open.refused["early_drop"] > 0
-    assert half_open.phase1.received - half_open.refused["early_drop"] == half_open.table_count
+    # Above 95 % of the limit Linux's garbage collector removes half-open connections, too, and does not count them.
+    assert half_open.table_count is not None
+    assert 0.94 * size <= half_open.table_count <= half_open.phase1.received - half_open.refused["early_drop"]
     assert half_open.established == 0
 
 

@@ -97,11 +97,11 @@ class _Tracking(Gateway):
 
 
 @pytest.mark.parametrize(
-    ("state", "refused", "replaced", "counted"),
+    ("state", "refused", "removed", "counted"),
     [("established", 59_464, 0, "59464 x drop"), ("half-open", 0, 59_464, "59464 x early_drop")],
 )
-def test_the_device_says_whether_new_connections_replace_those_that_a_full_table_has(
-    state: Any, refused: int, replaced: int, counted: str
+def test_the_device_says_whether_it_refuses_new_connections_or_removes_those_that_it_has(
+    state: Any, refused: int, removed: int, counted: str
 ) -> None:
     gateway = _Tracking(table_size=65_536)
     result = measure(gateway, state=state)
@@ -109,9 +109,9 @@ def test_the_device_says_whether_new_connections_replace_those_that_a_full_table
     assert (one.value, one.upper, result.limited_by) == (65_536, 65_537, "table")
     assert {plan.half_open for plan in gateway.plans} == {state == "half-open"}
     (note,) = [note for note in result.notes if note.word == "device"]
-    assert f"refused {refused}, and {replaced} that it forwarded" in note.text
+    assert f"refused {refused}, and removed {removed} of those" in note.text
     assert note.text.endswith(f"it kept 65536; it counted {counted}")
-    assert note.value == replaced
+    assert note.value == removed
 
 
 def test_half_open_connections_are_of_tcp_and_choose_their_frame_sizes() -> None:

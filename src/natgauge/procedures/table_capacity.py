@@ -18,8 +18,8 @@ rate; the shares then refer to the last rate that was fully searched.
 
 TCP connections may be established ones, or half-open ones (`state`): SYNs that get no answer in phase 1. Each query is
 then the SYN-ACK, and no ACK follows. Many devices remove half-open connections when their table is full, as early_drop
-of Linux does, so new connections replace them. The result then has the number of connections that the device forwarded
-beyond those that it kept, and the device's own counters.
+of Linux does, and admit new ones. The result then has the number of connections that the device removed again, and its
+own counters.
 
 A few connections pass at any rate where a queue before the device accepts them. So shares refer to the rate that the
 device certainly reaches (`kit.queues`), and the exponential search repeats the search for the rate until that rate is
@@ -420,13 +420,13 @@ def full_note(outcomes: Iterable[TrialOutcome]) -> list[Note]:
     if not full:
         return []
     counts, kept = full[-1].phase1, full[-1].table_count or 0
-    replaced = max(counts.received - kept, 0)
+    removed = max(counts.received - kept, 0)
     counters = "".join(f"; it counted {number} x {name}" for name, number in sorted(full[-1].refused.items()))
     text = (
-        f"of {counts.intended} connections the device refused {counts.lost}, and {replaced} that it forwarded replaced "
-        f"others; it kept {kept}{counters}"
+        f"of {counts.intended} connections the device refused {counts.lost}, and removed {removed} of those that it "
+        f"had forwarded; it kept {kept}{counters}"
     )
-    return [Note("device", text, value=float(replaced))]
+    return [Note("device", text, value=float(removed))]
 
 
 PROCEDURE = Procedure(
