@@ -142,7 +142,7 @@ def test_each_behaviour_of_a_known_rule_set_is_named(name: str, run: int, tmp_pa
 @RUNS
 @pytest.mark.parametrize(("seconds", "verdict"), [(30, "fails"), (300, "meets")])
 def test_a_time_out_of_a_known_rule_set_is_measured(seconds: int, verdict: str, run: int, tmp_path: Path) -> None:
-    choices = {"udp_timeout": seconds, "wait": 330.0, "lab_name": f"known{run}"}
+    choices = {"udp_timeout": seconds, "wait": 330.0, "lab_name": f"waits{run}"}
     done = audited("nftables-nat44", tmp_path, **choices)
     assert {verdicts(done)[f"RFC4787-REQ-{name}", "udp"] for name in ("5", "5c")} == {verdict}
     for name in ("UDP, one frame out", "UDP, one frame each way", "UDP, several frames each way"):
