@@ -210,6 +210,15 @@ def test_bars_come_by_rank_and_six_orders_of_magnitude_on_a_logarithmic_axis() -
     assert (layer["mark"]["type"], layer["encoding"]["x"]["scale"]["type"]) == ("tick", "log")
 
 
+def test_what_the_bars_of_a_chart_share_and_others_lack_is_its_title() -> None:
+    results = [made([1.0], parameters={"dut": dut, "frame_size": size}) for size in (64, 84) for dut in ("a", "b")]
+    figures = groups_of(results)[0].figures
+    assert [one.title for one in figures] == ["64 octets", "84 octets"]
+    names = [row["name"] for one in figures for row in one.spec["layer"][0]["data"]["values"]]
+    assert names == ["a|1", "b|1", "a|1", "b|1"]
+    assert [row[0] for row in figures[0].data] == ["a, 64 octets", "b, 64 octets"]
+
+
 def test_every_repetition_is_a_point_and_hover_tells_its_value(folder: Path, written: Path) -> None:
     shown = written.read_text()
     for one in find([folder]).results:

@@ -91,14 +91,10 @@ def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> 
     A page of many gateways has colours twice, but no chart has.
     """
     forward = {result.dut for result in results if routes(result)}
-    duts = [*(result.dut for result in results), *(each.label for record in records for each in record.compared)]
-    return {
-        dut: {
-            "colour": "var(--muted)" if dut in forward else f"var(--s{at % _COLOURS + 1})",
-            "shape": _SHAPES[at % len(_SHAPES)],
-        }
-        for at, dut in enumerate(dict.fromkeys(duts))
-    }
+    named = [*(result.dut for result in results), *(each.label for record in records for each in record.compared)]
+    numbered = list(enumerate(dict.fromkeys(named)))
+    colours = {dut: "var(--muted)" if dut in forward else f"var(--s{at % _COLOURS + 1})" for at, dut in numbered}
+    return {dut: {"colour": colours[dut], "shape": _SHAPES[at % len(_SHAPES)]} for at, dut in numbered}
 
 
 def _legend(duts: Sequence[str], looks: Looks) -> tuple[tuple[str, str, str], ...]:
@@ -114,8 +110,7 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
         looks: looks of all gateways.
     """
     groups = []
-    for metric, unit in dict.fromkeys((result.metric, unit_of(result)) for result in results):
-        own = [result for result in results if (result.metric, unit_of(result)) == (metric, unit)]
+    for own in _by_title(results).values():
         drawn = [_over(axis, sets, own, looks) for axis in (CORES, SESSIONS) if (sets := series(own, axis))]
         drawn += [group for group in (_losses(own, looks),) if group.figures]
         groups += drawn or [_by_rank(own, looks)]
@@ -131,6 +126,11 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
         figures = tuple(_delays(result, trials, names[id(result)], most, looks) for result, trials in distributions)
         groups.append(FigureGroup("Delays: share of the frames that took longer", caption, figures))
     return groups
+
+
+def _by_title(results: Sequence[Result]) -> Mapping[str, Sequence[Result]]:
+    titles = [f"{result.metric} ({unit_of(result)})" for result in results]
+    return {each: [result for title, result in zip(titles, results, strict=True) if title == each] for each in titles}
 
 
 def _names(results: Sequence[Result]) -> Mapping[int, str]:
@@ -244,12 +244,9 @@ def _limits(results: Sequence[Result]) -> tuple[tuple[ChartLine, ...], str]:
 
 def _caches(results: Sequence[Result], drawn: Sequence[float]) -> tuple[ChartLine, ...]:
     """The fewest connections of any result that fill a cache of the device's cores, as far as they are drawn."""
-    found = []
-    for level in CACHES:
-        fewest = min((count for result in results if (count := filling(result, level)) is not None), default=None)
-        if fewest is not None and min(drawn) <= fewest <= max(drawn):
-            found.append(ChartLine(fewest, f"table fills the {level} cache"))
-    return tuple(found)
+    counts = {level: [count for result in results if (count := filling(result, level))] for level in CACHES}
+    fewest = {level: min(some) for level, some in counts.items() if some and min(drawn) <= min(some) <= max(drawn)}
+    return tuple(ChartLine(count, f"table fills the {level} cache") for level, count in fewest.items())
 
 
 def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
@@ -262,16 +259,21 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     points = [by_rank(point) for point in alike(results, {"device"})]
     # Single bars next to each other would compare what is not comparable, but they must not fill a page each.
     groups = [*(point for point in points if len(point) > 1), by_rank([one for one, *more in points if not more])]
-    figures = tuple(_bars(part, names, looks) for each in groups for part in _chunks(each, charts.MOST_ROWS))
+    parts = [part for each in groups for part in _chunks(each, charts.MOST_ROWS)]
+    figures = tuple(_bars(part, names, labels.differing(results), looks) for part in parts)
     caption = "Bars are medians, strokes the range of the repetitions; the best comes first." + _limits(results)[1]
-    return FigureGroup(f"{results[0].metric} ({unit_of(results[0])})", caption, figures)
+    return FigureGroup(next(iter(_by_title(results))), caption, figures)
 
 
-def _bars(results: Sequence[Result], names: Mapping[int, str], looks: Looks, *, every: bool = False) -> Figure:
+def _bars(
+    results: Sequence[Result], names: Mapping[int, str], differing: Sequence[str], looks: Looks, *, every: bool = False
+) -> Figure:
+    """Bars with what distinguishes them; what they share, and others lack, is the title."""
     rows, points = [], []
+    own, unlike = _names(results), labels.differing(results)
     for result in results:
         name, unit = names[id(result)], unit_of(result)
-        common = {"name": f"{_wrapped(name)}|{number(result.median)}", **looks[result.dut]}
+        common = {"name": f"{_wrapped(own[id(result)])}|{number(result.median)}", **looks[result.dut]}
         text = f"{name}: median {number(result.median)} {unit}, {number(result.minimum)} to {number(result.maximum)}"
         rows.append({**common, "value": result.median, "low": result.minimum, "high": result.maximum, "tip": text})
         points += [
@@ -281,18 +283,18 @@ def _bars(results: Sequence[Result], names: Mapping[int, str], looks: Looks, *, 
     data = tuple((names[id(result)], *_cells(result)) for result in results)
     axis = ChartAxis("", log=_spans(results), marks=_limits(results)[0])
     finding = "; ".join(f"{row[0]}: {row[1]} {unit_of(results[0])}" for row in data) + "."
-    return Figure("", finding, ("result", *_HEAD), data, charts.ranked(rows, axis, points))
+    shared = labels.words(results[0], [name for name in differing if name not in unlike])
+    return Figure(shared, finding, ("result", *_HEAD), data, charts.ranked(rows, axis, points))
 
 
 def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGroup]:
     """Return every repetition of every result."""
-    names = _names(results)
-    groups = []
-    for key in dict.fromkeys((result.metric, unit_of(result)) for result in results):
-        own = [result for result in results if (result.metric, unit_of(result)) == key]
-        figures = tuple(_bars(part, names, looks, every=True) for part in _chunks(own, charts.MOST_ROWS))
-        caption = "Each point is a repetition, the upright stroke their median."
-        groups.append(FigureGroup(f"Every repetition of {key[0]} ({key[1]})", caption, figures))
+    names, groups = _names(results), []
+    caption = "Each point is a repetition, the upright stroke their median."
+    for title, own in _by_title(results).items():
+        parts, differing = _chunks(own, charts.MOST_ROWS), labels.differing(own)
+        figures = tuple(_bars(part, names, differing, looks, every=True) for part in parts)
+        groups.append(FigureGroup(f"Every repetition of {title}", caption, figures))
     return groups
 
 

@@ -21,7 +21,7 @@ from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
 from natgauge.reports import answers, audit, comparison, graded_doubts, labels, text
 from natgauge.reports.failures import MeasurementFailure, failures_of
-from natgauge.reports.find_results import Stored, StoredAudit, StoredComparison, StoredResults
+from natgauge.reports.find_results import Stored, StoredComparison, StoredResults
 from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup
@@ -105,7 +105,10 @@ def page(collected: StoredResults) -> str:
         ],
         records=[
             *(_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)),
-            *map(_audit, collected.audits),
+            *(
+                _table(f"Audit of {one.record.gateway}", audit.sheet(one.record), one.folder)
+                for one in collected.audits
+            ),
         ],
         tables=list(_parts([SheetRow("result", tuple(names)), *lines_of(results)[1:]])) if results else [],
         below=notes(results, lambda at, result: f"{names[at - 1]}, {result.metric}") if results else (),
@@ -230,10 +233,6 @@ def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
     title = f"Comparison {at}: {compared} compared with {record.baseline.label}"
     parameters = {"common": common, "parameters": list(_parts(differing))}
     return {**_table(title, comparison.sheet(record), stored.folder), **parameters}
-
-
-def _audit(stored: StoredAudit) -> dict[str, Any]:
-    return _table(f"Audit of {stored.record.gateway}", audit.sheet(stored.record), stored.folder)
 
 
 def _table(title: str, shown: Sheet, folder: Path) -> dict[str, Any]:
