@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -154,12 +155,21 @@ class _Running:
             self._undo = undo.pop_all()
         if aside:
             _let_others_go_first(self.process.pid)
+        self._ended = self._begin
+        self._clock = threading.Thread(target=self._note_end, daemon=True)
+        self._clock.start()
+
+    def _note_end(self) -> None:
+        """Note when it ends; a part aside may have ended long before anybody asks what it found."""
+        self.process.wait()
+        self._ended = time.monotonic()
 
     def found(self) -> Figures:
         """Wait until it has ended, and return what it found."""
         with self.process:
             lines = [_echoed(line) for line in self.process.stdout or ()]
-        seconds = time.monotonic() - self._begin
+        self._clock.join()
+        seconds = self._ended - self._begin
         name = self.part.name
         figures = from_pytest(name, self._figures.read()) if self.part.by_pytest else from_cargo(name, lines)
         return judged(figures, name, seconds, self.process.returncode, chosen=self._chosen)

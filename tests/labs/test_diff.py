@@ -19,10 +19,11 @@ from natgauge.cli import run
 pytestmark = pytest.mark.alone
 
 #: Four repetitions on both sides are the fewest that an interval of 95 % can be made of. A device that works in the
-#: sender's context keeps no frame, so no phase waits long for the last ones.
+#: sender's context keeps no frame, so no phase waits long for the last ones. The difference is of several times, so a
+#: rough search will do.
 ASKED: dict[str, Any] = {
     "profile": "quick", "repeat": 4, "connections": 2_000, "connection_rate": 50_000.0, "trial_seconds": 0.1,
-    "error": "10%", "placement": "shared", "lab_name": "e2e-diff", "grace_seconds": 0.1,
+    "error": "30%", "confirm": False, "placement": "shared", "lab_name": "e2e-diff", "grace_seconds": 0.1,
 }  # fmt: skip
 PLAIN = "nftables-nat44"
 

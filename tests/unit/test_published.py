@@ -247,7 +247,7 @@ def test_the_page_counts_what_the_check_counts_and_its_example_is_a_table(tmp_pa
 
 def test_all_tables_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["published"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == NAMES
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(NAMES)
 
 
 def test_a_table_is_shown_as_printed_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:

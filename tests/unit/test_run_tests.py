@@ -186,6 +186,17 @@ def test_a_part_aside_runs_at_the_same_time_as_the_next_ones_until_one_that_is_a
     ]
 
 
+def test_the_time_of_a_part_aside_ends_with_its_program_and_not_when_it_is_asked_for() -> None:
+    began = time.monotonic()
+    running = run_tests._Running(part("unit", writing(passed=1), aside=True), [], aside=True)
+    running._clock.join()
+    ended = time.monotonic()
+    found = running.found()
+    running.close()
+    assert (found.passed, found.failed) == (1, 0)
+    assert 0 < found.seconds <= ended - began
+
+
 def test_a_part_aside_lets_all_others_go_first() -> None:
     """Within its session by its scheduling class, and among sessions by the figure of its own."""
     # Others may change the figure of a session ten times in a second, all together.

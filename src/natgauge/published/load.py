@@ -37,9 +37,10 @@ class Sources(BaseModel):
     figures: dict[str, OwnFigure]
 
 
-def names() -> list[str]:
+@cache
+def names() -> tuple[str, ...]:
     """Return the names of all tables; tables of one document in the order of their numbers."""
-    return sorted((path.stem for path in (_HERE / "tables").glob("*.toml")), key=_numbered)
+    return tuple(sorted((path.stem for path in (_HERE / "tables").glob("*.toml")), key=_numbered))
 
 
 @cache
@@ -48,6 +49,7 @@ def sources() -> Sources:
     return _read(_SOURCES, Sources, {})
 
 
+@cache
 def table(name: str) -> Table:
     """Return a published table.
 
