@@ -66,6 +66,11 @@ class Bench:
         """Whether the device is VPP, which has neighbours, sessions and time-outs of its own."""
         return any(process.name == "vpp" for process in self.recipe.process)
 
+    @property
+    def has_switch(self) -> bool:
+        """Whether a port of Open vSwitch took the outside interface's place."""
+        return any(process.name == "vswitchd" for process in self.recipe.process)
+
     def gateway(self, emptying: str | None = None, **wishes: int) -> Gateway:
         """A gateway not yet prepared."""
         return Gateway(self.recipe, self.device, DeviceOptions(**wishes, emptying=emptying))
@@ -83,6 +88,9 @@ class Bench:
                 if self.has_vpp:
                     # VPP has neighbours of its own.
                     tell = f'vppctl -s "$NG_WORK/cli.sock" set ip neighbor host-{interface} {host} {mac} static'
+                elif self.has_switch and interface == self.device.outside:
+                    # The switch took the interface; its own port has the address.
+                    tell = f"ip neigh replace {host} lladdr {mac} dev switch nud permanent"
                 assert self.device.run(tell).status == 0
 
     def responders(self) -> tuple[Address, Address]:

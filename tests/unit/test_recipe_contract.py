@@ -43,10 +43,10 @@ VARIABLES = {
 
 
 #: Parts of snippets that print the number of connections, and a knob's value.
-COUNTING = ("nf_conntrack_count", "JSTAT_SESSIONS", "current entries", "created", "dump /nat", "/ 168")
+COUNTING = ("nf_conntrack_count", "JSTAT_SESSIONS", "current entries", "created", "dump /nat", "/ 168", "ct-get-nconns")
 READING = (
     "jool global display", "pfctl -s", "sysctl -n net.pf", "udp_age", "show nat44 summary", "show nat timeouts",
-    "echo 1", 'cat "$NG_WORK/nat.sessions',
+    "echo 1", 'cat "$NG_WORK/nat.sessions', "ct-get-maxconns", "list-zone-tp",
 )  # fmt: skip
 
 
@@ -94,6 +94,7 @@ class FakeDevice:
                 "clear nat44",
                 "plugin disable",
                 "/emptying",
+                "flush-conntrack",
             )
         ):
             self.entries = self.left_after_emptying
