@@ -192,6 +192,10 @@ def test_an_answer_that_cannot_be_told_names_the_repetitions_that_differ_most() 
         ),
     )
     found, *_ = answers([quiet, noisy])
+    assert found.text == (
+        "Cannot tell which of x and noisy forwards most frames without loss: x 102, noisy 100 frames/s in each "
+        "direction, and the ratio is 0.83 to 1.29 (97 % interval)."
+    )
     assert found.certainty == "cannot tell"
     assert found.reasons == (
         "the 4 repetitions of throughput of noisy differ by 40.0% of their median (5 of 12 trials were disturbed)",

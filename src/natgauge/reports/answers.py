@@ -203,7 +203,7 @@ def _ranked_once(ranking: Ranking) -> Sentence:
             text += f"their medians are {number(min(medians))} to {number(max(medians))} {unit_of(first)}"
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
-            text += f"{number(first.median)} and {_value(rivals[1])}, {_why_not(unequal)}"
+            text += f"{first.dut} {_number(first)}, {rivals[1].dut} {_value(rivals[1])}, {_why_not(unequal)}"
         return Sentence(f"{text}.", certainty, _why_wide(ranking.claims))
     text = (
         f"{first.dut} {_best(first)}: {_value(first)}, {_times(claims[:1], 'that of the next, ' + claims[0].first.dut)}"

@@ -187,7 +187,8 @@ def _encoding(field: str, axis: ChartAxis) -> dict[str, Any]:
     elif axis.ticks:
         room = (axis.ticks[-1] - axis.ticks[0]) / 8 or 1
         scale = {"type": "linear", "domain": [axis.ticks[0] - room, axis.ticks[-1] + room], "nice": False}
-    more: dict[str, Any] = {"format": axis.form, "labelOverlap": True, "labelSeparation": 14, "tickCount": 5}
+    more: dict[str, Any] = {"format": axis.form, "labelOverlap": True, "tickCount": 5}
+    more["labelSeparation"] = 6 if field == "y" else 14
     more["labelExpr"] = "datum.value == 0 ? '0' : datum.label"
     if axis.ticks:
         more["values"] = list(axis.ticks)
