@@ -41,6 +41,7 @@ REPEATED: Final = {
     "validated connection rate": "the device of `validated connection rate, roughly`, in a longer search",
     "loss of every 40th frame of a router": "every 50th frame, in the other direction",
     "delay of 10000 us": "a longer delay",
+    "packet delay variation": "the device of `packet delay variation, once`, three times",
     "inter packet delay variation": "the device of `inter packet delay variation, once`, three times",
     "burst into a queue": "another buffer than that of `burst into a bucket`",
     "recovery of a queue": "another overload than that of `recovery from a penalty`",
