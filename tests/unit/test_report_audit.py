@@ -70,15 +70,22 @@ def test_the_text_has_classes_verdicts_and_counts() -> None:
     first, second, *_ = text.splitlines()
     assert first == "mine meets 1 of 2 requirements that were examined."
     assert second == "It fails 1 of level MUST: RFC4787-REQ-9 (udp)."
-    assert "RFC 4787 REQ-9   MUST        udp    fails         not delivered" in text
+    assert "RFC 4787 REQ-9   MUST        udp    fails         filtering: not delivered" in text
     assert "UDP: mapping endpoint-independent, filtering not seen" in text
     assert text.endswith("Evidence: results/1")
+
+
+def test_an_audit_without_a_verdict_begins_with_the_reason() -> None:
+    unseen = [requirement(f"REQ-{number}", "not seen", measured="no frame arrived") for number in (1, 2)]
+    lines = audit.text(record(*unseen, requirement("REQ-3", "not applicable"))).splitlines()
+    assert lines[0] == "mine has no verdict on any of 3 requirements."
+    assert lines[1] == "Reason for 2 of them: no frame arrived."
 
 
 def test_sentences_of_a_table_have_the_rest_of_the_line() -> None:
     measured = "all flows of all inside hosts had one outside address"
     text = audit.text(record(*(requirement(f"REQ-{number}", measured=measured) for number in range(9))), 80)
-    assert re.search(r"meets  all flows of all inside hosts had one\n {30,}outside address\n", text)
+    assert re.search(r"meets  filtering: all flows of all inside\n {30,}hosts had one outside address\n", text)
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -161,5 +168,5 @@ def test_gateways_without_mappings_and_halves_are_refused() -> None:
 
 def test_a_recipe_that_declares_what_is_no_requirement_is_refused(tmp_path: Path) -> None:
     path = variant(tmp_path, "mine", '[declares]\n"4787 REQ-9" = true\n')
-    with pytest.raises(UsageError, match=r"mine.toml: declares"):
+    with pytest.raises(UsageError, match=r'mine.toml: declares.*a requirement has a name like "RFC4787-REQ-9"'):
         natgauge.audit(path)

@@ -692,7 +692,7 @@ def test_an_audit_has_its_page_and_its_table(tmp_path: Path, capsys: pytest.Capt
     for said in (
         "nat meets 1 of 2 requirements that were examined.",
         "It fails 1 of level MUST: RFC4787-REQ-2 (udp).",
-        "No verdict on 1 more: not seen, or not applicable.",
+        "No verdict on 1 more: 1 not seen.",
         "mapping endpoint-independent, filtering not seen",
         "measured 2",
     ):

@@ -73,6 +73,15 @@ def traffic_inputs() -> tuple[Input, ...]:
     return tuple(input_ for input_ in inputs_of_part("traffic") if input_.name in _TRAFFIC)
 
 
+def device_inputs() -> tuple[Input, ...]:
+    """Return the inputs of the device. An audit does not raise its time-outs, as a measurement does."""
+    words = "UDP time-out of the device"
+    return tuple(
+        replace(input_, help=words, default_text="that it has") if input_.name == "udp_timeout" else input_
+        for input_ in inputs_of_part("device")
+    )
+
+
 def audit_request(dut: str | Path, choices: Mapping[str, object]) -> tuple[Cell, AuditOptions]:
     """Return gateway, lab and addresses, and the options, of names and values; None = not chosen.
 

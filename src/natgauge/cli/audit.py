@@ -9,8 +9,7 @@ from typing import Any
 import click
 import cloup
 
-from natgauge.audits.request import AuditOptions, traffic_inputs
-from natgauge.bench.question import inputs_of_part
+from natgauge.audits.request import AuditOptions, device_inputs, traffic_inputs
 from natgauge.cli.generator import grouped, json_option, option, results_option
 from natgauge.cli.help import epilog
 from natgauge.cli.measure import place_options
@@ -31,7 +30,7 @@ def _options() -> dict[str, list[click.Option]]:
         "Audit": [dut, *(option(input_) for input_ in inputs_of(AuditOptions))],
         "Addresses": [option(input_) for input_ in traffic_inputs()],
         "Lab": place_options(),
-        "Device": [option(input_) for input_ in inputs_of_part("device")],
+        "Device": [option(input_) for input_ in device_inputs()],
         "Output": [results_option(), json_option()],
     }
 

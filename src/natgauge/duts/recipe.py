@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from natgauge.duts.port_sets import PortSets
 from natgauge.duts.processes import Process
@@ -71,6 +72,12 @@ _MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit", "map-t-br", "map-e-br", "l
 _SUBSCRIBERS: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_RELAYS, *_EDGES)
 
 
+def _requirement(name: str) -> str:
+    if not re.fullmatch(r"RFC[0-9]{3,5}-.+", name):
+        raise ValueError('a requirement has a name like "RFC4787-REQ-9"')
+    return name
+
+
 class Recipe(RecipeTable):
     """One gateway.
 
@@ -122,7 +129,7 @@ class Recipe(RecipeTable):
     knobs: Knobs = Knobs()
     chain: tuple[ChainDevice, ...] = ()
     port_sets: PortSets | None = None
-    declares: dict[Annotated[str, Field(pattern=r"^RFC[0-9]{3,5}-.+$")], bool] = Field(default_factory=dict)
+    declares: dict[Annotated[str, AfterValidator(_requirement)], bool] = Field(default_factory=dict)
     origin: Path
 
     @model_validator(mode="after")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -13,6 +14,8 @@ from natgauge.reports.text import answered
 
 #: Classes of behaviour, in the order of the tables.
 CLASSES: Final = tuple(BehaviourClasses.model_fields)
+#: Most frequent reasons that are named where an audit has no verdict; often one for each transport.
+_REASONS: Final = 3
 
 
 def text(record: AuditRecord, width: int | None = None) -> str:
@@ -28,24 +31,32 @@ def text(record: AuditRecord, width: int | None = None) -> str:
 def sentences(record: AuditRecord) -> list[Sentence]:
     """Return the answer: how many requirements the gateway meets, and which it fails."""
     decided = [one for one in record.requirements if one.verdict in ("meets", "fails")]
+    if not decided:
+        reasons = Counter(one.measured for one in record.requirements if one.verdict == "not seen")
+        return [
+            Sentence(f"{record.gateway} has no verdict on any of {len(record.requirements)} requirements.", leads=True),
+            *(Sentence(f"Reason for {number} of them: {reason}.") for reason, number in reasons.most_common(_REASONS)),
+        ]
     met = sum(one.verdict == "meets" for one in decided)
     found = [Sentence(f"{record.gateway} meets {met} of {len(decided)} requirements that were examined.", leads=True)]
     for level in ("MUST", "SHOULD", "MAY"):
         failed = [f"{one.key} ({one.transport})" for one in decided if one.verdict == "fails" and one.level == level]
         if failed:
             found.append(Sentence(f"It fails {len(failed)} of level {level}: {listed(failed)}."))
-    if left := len(record.requirements) - len(decided):
-        found.append(Sentence(f"No verdict on {left} more: not seen, or not applicable."))
+    verdicts = Counter(one.verdict for one in record.requirements)
+    left = [f"{verdicts[word]} {word}" for word in ("not seen", "not applicable") if verdicts[word]]
+    if left:
+        found.append(Sentence(f"No verdict on {len(record.requirements) - len(decided)} more: {', '.join(left)}."))
     return found
 
 
 def sheet(record: AuditRecord) -> Sheet:
     """Return the table of an audit: a line for each requirement and transport."""
-    lines = [SheetRow(record.gateway, ("level", "transport", "verdict", "measured"))]
+    lines = [SheetRow(record.gateway, ("level", "transport", "verdict", "requirement: what was measured"))]
     for one in record.requirements:
         declared = "" if not one.differs else f" (declared: {'meets' if one.declared else 'fails'})"
         name = f"RFC {one.rfc} {one.requirement}"
-        lines.append(SheetRow(name, (one.level, one.transport, one.verdict + declared, one.measured)))
+        lines.append(SheetRow(name, (one.level, one.transport, one.verdict + declared, f"{one.text}: {one.measured}")))
     classes = (
         f"{transport.upper()}: mapping {seen.mapping or 'not seen'}, filtering {seen.filtering or 'not seen'}, "
         f"ports {seen.ports or 'not seen'}, hairpinning {seen.hairpinning or 'not seen'}."
