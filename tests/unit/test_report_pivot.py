@@ -227,6 +227,14 @@ def test_what_could_not_be_compared_is_named_as_the_table_names_it() -> None:
     assert "not compared with throughput of x, 1 core: ring (frames) 512 against none" in said
 
 
+def test_many_texts_of_one_doubt_are_one_line() -> None:
+    series = [
+        one("throughput", "x", cores, 1.0, doubts=[{"word": "wide spread", "text": f"{cores}"}])
+        for cores in range(1, 6)
+    ]
+    assert sheet(series, "cores").doubts == ("Widen the interval: wide spread (all).",)
+
+
 def test_every_metric_of_every_device_at_a_glance() -> None:
     rate = one("connection-rate", "iptables", 1, 223_500.0)
     forwarding = one("throughput", "forwarding", 1, 910_900.0)

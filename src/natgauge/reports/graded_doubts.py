@@ -40,6 +40,8 @@ REMEDIES: Final[Mapping[str, str]] = {
 }
 #: Doubts of a lower grade whose texts are printed below tables: they contain facts on the device that the figure lacks.
 _FINDINGS: Final[frozenset[NoteWord]] = frozenset({"wide spread", "tester on device cores"})
+#: The most texts of such a doubt that are printed; of more, only the word is.
+_MOST_TEXTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,17 @@ def graded(
         each: whether doubts of a word with different texts have a line each, and facts on the device have their text;
             otherwise the text is that of the first.
     """
+    every_named = list(named)
+    texts_of = {
+        word: {one.text for _, doubts in every_named for one in doubts if one.word == word} for word in _FINDINGS
+    }
 
     def in_full(doubt: Note) -> bool:
-        return not brief or doubt.grade == "answer" or (each and doubt.word in _FINDINGS)
+        is_finding = each and len(texts_of.get(doubt.word, "")) in range(1, _MOST_TEXTS + 1)
+        return not brief or doubt.grade == "answer" or is_finding
 
     lines = []
-    for grade, every in (doubted(named, in_full) if each else doubted(named)).items():
+    for grade, every in (doubted(every_named, in_full) if each else doubted(every_named)).items():
         title = GRADE_TITLES[grade]
         named_doubts = [(one, f"{one.doubt.word}{having(one.names)}") for one in every]
         texts = (f"{name}: {one.doubt.text}. {one.remedy}" for one, name in named_doubts if in_full(one.doubt))
