@@ -93,6 +93,7 @@ class TrialEvidence:
         closed: connections are closed before the trial ends, so the device's own count does not describe phase 1.
         left_open: the device's own number of open TCP connections after such a trial; None where it is not known.
         server_dropped: queries that a real server behind the device did not read in time.
+        link_losses: how often the link of each of the tester's own ports went down, by port; only where it did.
     """
 
     placement: Placement
@@ -120,6 +121,7 @@ class TrialEvidence:
     closed: bool = False
     left_open: int | None = None
     server_dropped: int = 0
+    link_losses: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -72,7 +72,7 @@ def judge(evidence: TrialEvidence) -> Judgement:
         reason=decided.reason,
         limited_by=decided.limited_by,
         failed_phase=decided.failed_phase,
-        disturbed=any(cpu.disturbed for cpu in evidence.cpus),
+        disturbed=bool(evidence.link_losses) or any(cpu.disturbed for cpu in evidence.cpus),
         excused=decided.excused,
         excused_frames=sum(_excused(evidence, stream) for stream in _streams(evidence)),
         excused_by_direction={
@@ -160,6 +160,8 @@ def _refused(evidence: TrialEvidence) -> Judgement | None:
     if refused == 0 and errors == 0:
         return None
     reason = f"the tester's own ports refused {refused} frames, with {errors} redirect errors"
+    if links := _links(evidence):
+        return Judgement(Verdict.INVALID, f"{reason}, which {links} can explain", limited_by="host")
     return Judgement(Verdict.INVALID, reason, limited_by="tester")
 
 
@@ -292,6 +294,9 @@ def _excused(evidence: TrialEvidence, stream: _Stream) -> int:
 
 def _explained_loss(evidence: TrialEvidence, stream: _Stream) -> float:
     drops, counts = _tester_drops(evidence), stream.counts
+    if evidence.link_losses and not evidence.restarted:
+        # When the link was down is not known, nor how many frames it took.
+        return counts.lost
     if evidence.placement == "shared" or (evidence.restarted and stream.phase == 2):
         return drops
     if counts.lost_in_stalls is not None:
@@ -303,6 +308,8 @@ def _explained_loss(evidence: TrialEvidence, stream: _Stream) -> float:
 
 def _explained(evidence: TrialEvidence, stream: _Stream) -> str:
     """Number of explained frames, as a part of a sentence."""
+    if evidence.link_losses:
+        return "how many is not known"
     if stream.counts.lost_in_stalls:
         return f"{stream.counts.lost_in_stalls} were due during or shortly after the stalls"
     return f"up to {_explained_loss(evidence, stream):.0f}"
@@ -315,12 +322,19 @@ def _tester_drops(evidence: TrialEvidence) -> int:
 def _disturbance(evidence: TrialEvidence, stream: _Stream) -> str:
     placed = stream.counts.lost_in_stalls is not None
     causes = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(evidence)) else []
+    causes += [links] if (links := _links(evidence)) else []
     causes += [
         f"CPU {cpu.cpu} ({cpu.role}) stalled for {(cpu.stalled_seconds if placed else cpu.lost_seconds) * 1000:.1f} ms"
         for cpu in evidence.cpus
         if (cpu.stalls if placed else cpu.disturbed)
     ]
     return " and ".join(causes)
+
+
+def _links(evidence: TrialEvidence) -> str:
+    """Links of the tester's own ports that went down, as a part of a sentence; empty where none did."""
+    losses = evidence.link_losses.items()
+    return " and ".join(f"the link of the {name}'s port going down ({times} x)" for name, times in losses)
 
 
 def _stalled(evidence: TrialEvidence, counts: Counts) -> float:
@@ -423,6 +437,8 @@ def _remarks(evidence: TrialEvidence) -> Iterable[str]:
     for stream in _streams(evidence):
         if excused := _excused(evidence, stream):
             yield f"{stream.name}: {excused} of {stream.counts.lost} lost frames are excused"
+    if links := _links(evidence):
+        yield f"disturbed by {links}"
     for name, port in evidence.ports.items():
         if port.rx_dropped or port.tx_dropped:
             yield f"port {name} dropped {port.rx_dropped} received and {port.tx_dropped} sent frames"

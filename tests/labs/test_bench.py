@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -121,6 +123,28 @@ ROUTES = {
     "ce": 'ip route replace default via "$NG_OUTSIDE_PEER4"',
     "pe": 'ip route replace 10.0.0.0/16 via "$NG_INSIDE_PEER4"',
 }
+
+
+def test_frames_lost_while_a_link_of_the_testers_own_was_down_are_not_held_against_the_device() -> None:
+    question = ask("throughput", "linux-ipv4", {"lab_name": NAME, "placement": "isolated", "connections": 100})
+    lab, kept = NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4", placement="isolated"), Memory()
+    bench = Bench(question.cell, lab=lab)
+
+    def flap() -> None:
+        time.sleep(1.0)
+        down = f"ip link set {lab.devices[0].outside} down; sleep 0.05; ip link set {lab.devices[0].outside} up"
+        assert lab.devices[0].run(down).status == 0
+
+    with bench:
+        measurer = bench.ready(bench.plan(question.metric, {}), kept).measurer
+        plan = TrialPlan(100, 1000.0, Phase2Plan(1000.0, 0.0, 2.0))
+        passing(measurer, plan)
+        other = Thread(target=flap)
+        other.start()
+        outcome = measurer.measure(plan)
+        other.join()
+    assert (outcome.verdict, outcome.limited_by, outcome.disturbed) == (Verdict.INVALID, "host", True), outcome.reason
+    assert "the link of the Responder's port" in outcome.reason
 
 
 @pytest.mark.parametrize(("first", "verdict"), [("linux-ipv4", Verdict.PASS), ("nftables-nat44", Verdict.FAIL)])

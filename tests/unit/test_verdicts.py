@@ -163,6 +163,26 @@ ROWS = [
         "9 frames dropped at the tester's own ports",
     ),
     Row(
+        "the tester's link went down",
+        both_phases(lossy(9), link_losses={"Responder": 1}),
+        Verdict.INVALID,
+        "host",
+        None,
+        "which the link of the Responder's port going down (1 x) can explain",
+    ),
+    Row(
+        "the tester's link went down and nothing was lost",
+        both_phases(SECOND, link_losses={"Initiator": 1}),
+        Verdict.PASS,
+    ),
+    Row(
+        "the device restarted, and with it the link",
+        both_phases(lossy(9), link_losses={"Responder": 1}, restarted=True),
+        Verdict.FAIL,
+        "device",
+        2,
+    ),
+    Row(
         "the tester's port dropped fewer",
         both_phases(lossy(9), ports={"initiator": PortDrops(rx_dropped=8)}),
         Verdict.FAIL,
@@ -253,6 +273,14 @@ ROWS = [
         ),
         Verdict.INVALID,
         "host",
+    ),
+    Row(
+        "refused by the port, whose link went down",
+        evidence(ports={"initiator": PortDrops(refused=1)}, link_losses={"Initiator": 1}),
+        Verdict.INVALID,
+        "host",
+        None,
+        "the link of the Initiator's port going down (1 x)",
     ),
     Row("redirect error", evidence(ports={"initiator": PortDrops(redirect_errors=1)}), Verdict.INVALID, "tester"),
     # Lag

@@ -76,6 +76,7 @@ def judged(
             closed=plan.close is not None,
             left_open=raw.established if plan.close is not None else None,
             server_dropped=raw.server_refused.get(SOCKET, 0),
+            link_losses=raw.link_losses,
         )
     )
     return TrialOutcome(
@@ -144,6 +145,7 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
         "dropped": raw.dropped,
         "network_counters": raw.network_counters,
         "taps": raw.taps,
+        "link_losses": raw.link_losses,
         "core_work": raw.core_work,
         "octets_per_connection": raw.octets_per_connection,
         "request": raw.request,

@@ -122,6 +122,7 @@ class LabMeasurer(Measurer):
         passed: the plan of the last trial that passed.
         sleep: waits while a device settles, and before a command is retried.
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
+        own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
         server: the real server behind the device that answers queries; None = the tester itself answers.
         raised_timeout: UDP time-out of the device in s, where natgauge raised it for a trial; None = it did not.
         known_rates: rate of the device in overloaded trials in `shared` placement, by whether the trial had only
@@ -144,6 +145,7 @@ class LabMeasurer(Measurer):
     passed: TrialPlan | None = None
     sleep: Callable[[float], None] = time.sleep
     own_drops: Mapping[str, int] = field(default_factory=dict)
+    own_link_losses: Mapping[str, int] = field(default_factory=dict)
     server: ServerControl | None = None
     raised_timeout: int | None = None
     known_rates: dict[bool, float | None] = field(default_factory=dict)
@@ -529,8 +531,10 @@ class LabMeasurer(Measurer):
             request, began = self.request(plan), time.time()
             # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is
             # dropped.
-            self.own_drops = {}
+            self.own_drops, self.own_link_losses = {}, {}
             raw = self._perform(request)
+            # Some drivers (igb, vmxnet3) take the link down when a program is attached or detached.
+            self.own_link_losses = raw.link_losses
             self.own_drops = {place: min(count, len(request.senders.cpus)) for place, count in raw.dropped.items()}
             emptied(self.device, self.asking)
             try:
@@ -592,6 +596,7 @@ class LabMeasurer(Measurer):
             self._run,
             self.observer.running,
             self.own_drops,
+            self.own_link_losses,
             self.sleep,
         )
 

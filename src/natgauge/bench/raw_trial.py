@@ -40,6 +40,7 @@ class RawTrial:
         free_octets: available memory of the device's machine after a period; None = not read.
         network_counters: counters of the devices' kernels that rose during the trial, see `LabCounters`.
         taps: whether the tester's ports are taps of a guest.
+        link_losses: how often the link of each of the tester's ports went down during the trial, by the port's name.
     """
 
     request: TrialRequest
@@ -60,6 +61,7 @@ class RawTrial:
     free_octets: int | None = None
     network_counters: NetworkCounters | None = None
     taps: bool = False
+    link_losses: Mapping[str, int] = field(default_factory=dict)
     established: int | None = None
 
     @property

@@ -14,6 +14,7 @@ from natgauge.bench.restart import RestartInTrial
 from natgauge.core_work import since
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import NatgaugeError, UsageError
+from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.contract import LabCounters
 from natgauge.measurer import Restart
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
@@ -48,6 +49,7 @@ class TrialRun:
         run: runs the engine with a request, and reports its progress.
         progress: called with the engine's progress.
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
+        own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
         sleep: waits while a device settles.
     """
 
@@ -58,6 +60,7 @@ class TrialRun:
     run: Callable[[TrialRequest, Callable[[Progress], None]], TrialResult]
     progress: Callable[[Progress], None]
     own_drops: Mapping[str, int]
+    own_link_losses: Mapping[str, int]
     sleep: Callable[[float], None]
 
     def perform(self, request: TrialRequest, restart_at: float | None, settle: float) -> RawTrial:
@@ -78,7 +81,7 @@ class TrialRun:
         faults_before = self._faults()
         refused_before = self._refused()
         memory_before = self._memory(request)
-        before = self._counters()
+        before, links_before = self._counters(), self._link_losses()
         if restart_at is None:
             result, restart, error = self.run(request, self.progress), None, ""
         else:
@@ -114,6 +117,7 @@ class TrialRun:
             restart=restart,
             network_counters=after.network_since(before),
             taps=self.place.initiator.tap,
+            link_losses=self._new_link_losses(links_before),
         )
 
     def perform_periods(self, request: TrialRequest, settle: float, ended: Callable[[RawTrial], None]) -> None:
@@ -134,11 +138,12 @@ class TrialRun:
         count_before = emptied(self.device, self.asking)
         if settle:
             self.sleep(settle)
-        counters = self._counters()
+        counters, links = self._counters(), self._link_losses()
 
         def period(result: TrialResult) -> None:
-            nonlocal counters
+            nonlocal counters, links
             before, counters = counters, self._counters()
+            links_before, links = links, self._link_losses()
             count, free_octets, error = self._resources()
             ended(
                 RawTrial(
@@ -154,6 +159,7 @@ class TrialRun:
                     free_octets=free_octets,
                     network_counters=counters.network_since(before),
                     taps=self.place.initiator.tap,
+                    link_losses=self._new_link_losses(links_before),
                 )
             )
 
@@ -205,6 +211,15 @@ class TrialRun:
             self.asking.failures.append(counters.error)
         dropped = {place: count for place, count in counters.dropped.items() if not place.startswith(_TESTER_PLACES)}
         return replace(counters, dropped=dropped)
+
+    def _link_losses(self) -> dict[str, int]:
+        ports = {"Initiator": self.place.initiator, "Responder": self.place.responder}
+        return {name: carrier_losses(port.netns, port.interface) for name, port in ports.items()}
+
+    def _new_link_losses(self, before: Mapping[str, int]) -> dict[str, int]:
+        """Return how often each link went down since an earlier reading, besides what the engine itself causes."""
+        new = {name: n - before[name] - self.own_link_losses.get(name, 0) for name, n in self._link_losses().items()}
+        return {name: number for name, number in new.items() if number > 0}
 
     def _memory(self, request: TrialRequest) -> ObjectCaches:
         """Return the object caches of the kernel that holds the table, if the trial fills it enough to show them."""

@@ -231,6 +231,23 @@ def drop_counters(netns: str | None) -> Mapping[str, Dropped]:
         raise BrokenError(f"namespace {netns or 'of the host'}: drop counters cannot be read ({error})") from error
 
 
+def carrier_losses(netns: str | None, interface: str) -> int:
+    """Number of times that an interface lost its carrier since it exists (IFLA_CARRIER_DOWN_COUNT, rtnetlink(7)).
+
+    It is 0 where the interface or its namespace is gone, or has no such counter.
+    """
+
+    def read() -> int:
+        with IPRoute() as routes:
+            links = routes.get_links(ifname=interface)
+            return max((link.get_attr("IFLA_CARRIER_DOWN_COUNT") or 0 for link in links), default=0)
+
+    try:
+        return inside(netns, read)
+    except (BrokenError, NetlinkError, OSError):
+        return 0
+
+
 def read_drops(text: str) -> Mapping[str, Dropped]:
     """Drop counters by interface, without the loopback, of a text as /proc/net/dev has it.
 
