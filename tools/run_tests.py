@@ -113,8 +113,9 @@ TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
     "unit": (_cargo("--lib"), _tests("unit", "not soak", *_PARALLEL, paths=("tests/unit",))),
     "test": (
         _tests("calm", "calm and not alone and not soak", *_PARALLEL, aside=True),
-        _cargo(),
+        replace(_cargo("--no-run"), name="compile", aside=True),
         _tests("parallel", "not calm and not alone and not soak", *_PARALLEL, paths=_LABS),
+        _cargo(),
         _tests("alone", "alone and not soak", paths=_LABS),
     ),
     "soak": (

@@ -41,6 +41,7 @@ def answered(folder: Path) -> int:
 
 
 @pytest.mark.slow("runs a campaign of four repetitions or more, in several sessions")
+@pytest.mark.soak
 @pytest.mark.parametrize("kills", [1, MANY])
 def test_killed_at_random_moments_each_trial_counts_once(kills: int, tmp_path: Path, moments: Moments) -> None:
     # A session that is killed once is in its first cell: a second one would not be touched.

@@ -36,6 +36,7 @@ def diff(folders: list[Path], capsys: pytest.CaptureFixture[str], *options: str)
     return line, status
 
 
+@pytest.mark.soak
 @pytest.mark.slow("four repetitions of a search for each of two gateways")
 def test_a_much_slower_gateway_is_found_with_its_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slowed = with_rules(tmp_path, "thousand", *["counter"] * 1000)

@@ -113,9 +113,9 @@ class Cutting(Silent):
             self.file.touch()
 
 
-@pytest.mark.parametrize(
-    "times", [1, pytest.param(20, marks=[pytest.mark.soak, pytest.mark.timeout(1800, func_only=True)])]
-)
+@pytest.mark.soak
+@pytest.mark.timeout(1800, func_only=True)
+@pytest.mark.parametrize("times", [1, 20])
 def test_a_cut_during_count_leaves_the_rate_as_it_is(times: int, far: FarMachine, tmp_path: Path) -> None:
     """The first repetition is undisturbed; each further one loses its connection after a trial drawn by the seed."""
     draw = random.Random(SEED)  # noqa: S311 - nothing secret

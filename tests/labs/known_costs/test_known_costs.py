@@ -14,8 +14,9 @@ from natgauge.host.cpus import idlest_core, usable_cpus
 
 
 @pytest.mark.alone
+@pytest.mark.soak
 @pytest.mark.slow("calibrates two programs, and compares them in three rounds at least")
-@pytest.mark.parametrize("recipe", [forwarding, pytest.param(nat64, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("recipe", [forwarding, nat64])
 def test_work_that_takes_twice_as_long_costs_twice_as_much(recipe: Recipe) -> None:
     """How long either takes moves with the host, which calibration beforehand does not know."""
     once, twice = found_ns(12.0, (300, 600), idlest_core(usable_cpus()), recipe)
