@@ -13,8 +13,9 @@ from natgauge.words import Quantity
 
 pytestmark = pytest.mark.alone
 SMALL, LARGE = FrameKind("ipv4", 64, delays=False), FrameKind("ipv6", 1518, delays=True)
+SEGMENT = FrameKind("ipv4", 88, delays=False, transport="tcp")
 #: Each direction and each kind of frames once; `make soak` has the other pairs.
-PAIRS = [(SMALL, "up"), (LARGE, "down"), (SMALL, "both")]
+PAIRS = [(SMALL, "up"), (LARGE, "down"), (SMALL, "both"), (SEGMENT, "both")]
 OTHERS = [(LARGE, "up"), (SMALL, "down"), (LARGE, "both")]
 
 

@@ -84,6 +84,7 @@ def test_floor_and_tester_have_the_same_ports_core_and_frames() -> None:
         (only,) = request.contestants
         assert (request.floor, request.cpu, only.trial.senders.cpus) == (0, 3, (3,))
         assert (only.trial.connections, only.trial.frame.size, only.trial.record_delays) == (5000, 64, True)
+        assert only.trial.frame.transport is None
         # Or the frames of phase 1 would be the ones that are timed.
         assert only.trial.phase2 is not None
         assert (request.slices.frames, request.slices.new, request.slices.up, request.slices.down) == (
@@ -91,6 +92,8 @@ def test_floor_and_tester_have_the_same_ports_core_and_frames() -> None:
         )  # fmt: skip
     one, two, _three = engine.requests
     assert one.contestants[0].trial.mark != two.contestants[0].trial.mark
+    FloorTester(FakeCable(), 3, engine).round(FrameKind("ipv4", 88, delays=False, transport="tcp"))
+    assert engine.requests[-1].contestants[0].trial.frame.transport == "tcp"
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from tests.unit.fake_engine import FakeEngine
 
+from natgauge.bench.traffic import LEAST_FRAME, LEAST_SEGMENT
 from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.labs.contract import Port
-from natgauge.tester import highest
-from natgauge.tester.cable import BEYOND_REACH, CableTester, FloorShare, FrameKind
+from natgauge.tester import highest, selftest
+from natgauge.tester.cable import BEYOND_REACH, CableFigures, CableTester, FloorShare, FrameKind
+from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import DISTURBED_ENOUGH, HighestRates, highest_rates
 from natgauge.tester.selftest import run_selftest
 from natgauge.trials import Closing
+from natgauge.words import Transport
 
 PROFILE = FrameKind("ipv6", 84, delays=True)
 N = 100_000
@@ -60,6 +63,28 @@ def test_transactions_are_sent_in_phase_1_and_are_no_plain_segments_to_the_cache
     others = [plain, transactions, replace(transactions, request_octets=0), replace(transactions, close="rst")]
     others.append(replace(plain, half_open=True))
     assert len({highest._cache_key(kind, (0,), N) for kind in others}) == len(others)
+
+
+@pytest.mark.parametrize(("transport", "least"), [("udp", LEAST_FRAME), ("icmp", LEAST_FRAME), ("tcp", LEAST_SEGMENT)])
+def test_the_self_test_has_the_least_frames_of_each_transport(
+    transport: Transport, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds: list[FrameKind] = []
+
+    def figures(_tester: CableTester, kind: FrameKind, *_arguments: object) -> CableFigures:
+        kinds.append(kind)
+        return CableFigures("ipv4", kind.frame_size, kind.delays, 1e6, 1e6, 9e5, 1, 0, None, None)
+
+    monkeypatch.setattr(programs, "find", lambda _name: Path("natgauge-engine"))
+    monkeypatch.setattr(selftest, "CableLab", NoCable)
+    monkeypatch.setattr(FloorTester, "share", lambda *_arguments: SHARE)
+    monkeypatch.setattr(CableTester, "figures", figures)
+    test = run_selftest(transport=transport, quick=True)
+    assert test.transport == transport
+    plain = [kind for kind in kinds if kind.query is None]
+    assert {(kind.family, kind.frame_size) for kind in plain} == {("ipv4", least), ("ipv6", least + 20)}
+    assert {kind.transport for kind in plain} == {transport}
+    assert (len(kinds) > len(plain)) == (transport == "udp")
 
 
 @pytest.mark.parametrize("frames", [0, -1, 2**40])

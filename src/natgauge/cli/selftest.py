@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 import cloup
 
 from natgauge.cli.generator import CORES
+from natgauge.words import Transport
 
 if TYPE_CHECKING:
     from natgauge.tester.cable import CableFigures
@@ -25,9 +26,14 @@ if TYPE_CHECKING:
     metavar="CORES",
     help="Sending cores of the tester, e.g. 0 or 0,1.  [default: the first core]",
 )
+@click.option(
+    "--transport", type=click.Choice(get_args(Transport)), default="udp", show_default=True, help="What the frames are."
+)
 @click.option("--quick", is_flag=True, help="Test only the smallest frame size of each family.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(frames_at_90: int | None, cores: tuple[int, ...] | None, quick: bool, as_json: bool) -> None:
+def command(
+    frames_at_90: int | None, cores: tuple[int, ...] | None, transport: Transport, quick: bool, as_json: bool
+) -> None:
     """Measure the tester itself over a virtual cable: highest rate, loss at 90 % of that rate, clock and pacing."""
     from natgauge.tester.selftest import run_selftest
 
@@ -35,6 +41,7 @@ def command(frames_at_90: int | None, cores: tuple[int, ...] | None, quick: bool
         frames_at_90=frames_at_90,
         sender_cpus=cores,
         quick=quick,
+        transport=transport,
         report=None if as_json else _print_figures,
     )
     if as_json:

@@ -104,6 +104,7 @@ class FloorTester:
             sender_cpus=(self.cpu,),
             record_delays=kind.delays,
             record_variation=kind.variation,
+            transport=kind.transport,
         )
         wanted = {quantity: blocks if quantity == self.quantity else 0 for quantity in QUANTITIES}
         return ComparisonRequest(

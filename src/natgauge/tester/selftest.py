@@ -17,12 +17,18 @@ from natgauge.labs.common.cable import CableLab
 from natgauge.tester.cable import CableFigures, CableTester, FrameKind
 from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import cable_name
-from natgauge.words import QUERY_OCTETS, Family
+from natgauge.words import QUERY_OCTETS, Family, Transport
 
 MAXIMUM_FRAMES: Final = 2**40 - 1
 
-#: Frame sizes of the full self-test, octets with FCS (RFC 2544 section 9; IPv6's least is 84).
-SIZES: Final[dict[Family, tuple[int, ...]]] = {"ipv4": (64, 512, 1518), "ipv6": (84, 512, 1518)}
+#: Least frame size of each transport and family, octets with FCS. TCP segments have options with time stamps.
+LEAST_SIZES: Final[dict[Transport, dict[Family, int]]] = {
+    "udp": {"ipv4": 64, "ipv6": 84},
+    "icmp": {"ipv4": 64, "ipv6": 84},
+    "tcp": {"ipv4": 88, "ipv6": 108},
+}
+#: Further frame sizes of the full self-test, octets with FCS (RFC 2544 section 9).
+FURTHER_SIZES: Final = (512, 1518)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +39,13 @@ class SelfTest:
         cable: one entry per family, size and timing, and one per family of answered queries.
         clock_source: the kernel's clock source.
         sender_cpus: the tester's sending CPUs.
+        transport: what the frames are.
     """
 
     cable: tuple[CableFigures, ...]
     clock_source: str
     sender_cpus: tuple[int, ...]
+    transport: Transport = "udp"
 
 
 def run_selftest(
@@ -45,6 +53,7 @@ def run_selftest(
     frames_at_90: int | None = None,
     sender_cpus: Sequence[int] | None = None,
     quick: bool = False,
+    transport: Transport = "udp",
     report: Callable[[CableFigures], None] | None = None,
 ) -> SelfTest:
     """Measure the tester on a cable of its own.
@@ -53,6 +62,8 @@ def run_selftest(
         frames_at_90: frames of each loss check; default: the frames of 0.5 s.
         sender_cpus: CPUs to send from; by default the first usable CPU.
         quick: only the least frame size of each family.
+        transport: what the frames are. TCP's frames of phase 2 are segments with data. DNS queries are measured with
+            UDP only.
         report: called with the figures of each cell as it ends.
 
     Raises:
@@ -68,20 +79,22 @@ def run_selftest(
     clock = ""
     with CableLab(cable_name()) as cable:
         tester, floor = CableTester(cable, cpus), FloorTester(cable, cpus[0])
-        for profile in _profiles(quick=quick):
+        for profile in _profiles(transport, quick=quick):
             share = floor.share(profile) if profile.query is None else None
             figures.append(tester.figures(profile, share, frames_at_90))
             clock = tester.clock_source
             if report is not None:
                 report(figures[-1])
-    return SelfTest(tuple(figures), clock, cpus)
+    return SelfTest(tuple(figures), clock, cpus, transport)
 
 
-def _profiles(*, quick: bool) -> list[FrameKind]:
+def _profiles(transport: Transport, *, quick: bool) -> list[FrameKind]:
     plain = [
-        FrameKind(family, size, delays)
-        for family, sizes in SIZES.items()
-        for size in (sizes[:1] if quick else sizes)
+        FrameKind(family, size, delays, transport=transport)
+        for family, least in LEAST_SIZES[transport].items()
+        for size in ((least,) if quick else (least, *FURTHER_SIZES))
         for delays in (False, True)
     ]
+    if transport != "udp":
+        return plain
     return plain + [FrameKind(family, octets, delays=False, query="aaaa") for family, octets in QUERY_OCTETS.items()]
