@@ -57,6 +57,22 @@ def test_the_series_has_a_column_for_each_name_and_a_line_for_each_row() -> None
     ]
 
 
+def test_sentences_of_a_series_that_is_too_wide_are_below_their_rows() -> None:
+    reason = "phase 1: 1 of 65537 frames lost (0.002%); the device's table held 65536 connections of at most 65536"
+    series: list[SeriesRow] = [
+        {"stage": "C0", "connections": 30_000, "decided": "safe", "why": ""},
+        {"stage": "binary", "connections": 65_537, "decided": "unsafe", "why": reason},
+    ]
+    result = made([1.0], median=1.0, series=[series], metric="table-capacity", unit="connections")
+    narrow = verdict(result, width=70).split("  Series:\n")[1].splitlines()
+    assert [line.split() for line in narrow[:3]] == [
+        ["stage", "connections", "decided"], ["C0", "30,000", "safe"], ["binary", "65,537", "unsafe"],
+    ]  # fmt: skip
+    assert " ".join(line.strip() for line in narrow[3:]) == reason
+    assert all(len(line) <= 70 and line.startswith(" " * 8) for line in narrow[3:])
+    assert reason in verdict(result, width=200).split("  Series:\n")[1].splitlines()[2]
+
+
 def test_the_series_is_of_the_repetition_nearest_to_the_median_and_says_so() -> None:
     series = [[{"rate": 1.0}], [{"rate": 2.0}], [{"rate": 3.0}]]
     text = shown([10.0, 30.0, 22.0], 22.0, series)

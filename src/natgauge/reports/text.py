@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -43,6 +44,10 @@ _OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")
 SeriesRow = Mapping[str, Cell]
 
 _INDENT: Final = "    "
+#: Indentation of a sentence below its row of a series.
+_BELOW: Final = "    "
+#: A cell with more characters is a sentence, not a word or a number.
+_LONGEST_WORDS: Final = 24
 #: The most rows of a series that are shown; the results folder has all.
 _MOST_ROWS: Final = 24
 #: Subjects of notes that say something of the device; the others repeat the settings and the method.
@@ -143,8 +148,25 @@ def _series(result: Result, width: int | None) -> list[str]:
     each = "" if step == 1 else f"; one in {step} of {len(series):,} rows, and the last"
     shown = series[::step] if (len(series) - 1) % step == 0 else [*series[::step], series[-1]]
     rows = series_rows(shown)
-    lines = fitted(rows, right=range(len(rows[0])), width=None if width is None else width - len(_INDENT))
+    lines = _with_sentences(rows, None if width is None else width - len(_INDENT))
     return [f"  Series{which}{each}{rates_of(series, result)}:", *(f"{_INDENT}{line}".rstrip() for line in lines)]
+
+
+def _with_sentences(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    """Return the lines of a series; where they are wider than `width`, sentences are below their rows."""
+    columns = range(len(rows[0]))
+    said = {column for column in columns if any(len(row[column]) > _LONGEST_WORDS for row in rows[1:])}
+    short = [[row[column] for column in columns if column not in said] for row in rows]
+    lines = aligned(short, right=range(len(short[0])))
+    if width is None or len(said) in (0, len(columns)) or _widest(aligned(rows)) <= width or _widest(lines) > width:
+        return fitted(rows, right=columns, width=width)
+    found = lines[:1]
+    for line, row in zip(lines[1:], rows[1:], strict=True):
+        found.append(line)
+        for column in sorted(said):
+            if row[column] not in ("", "-"):
+                found += textwrap.wrap(row[column], width, initial_indent=_BELOW, subsequent_indent=_BELOW)
+    return found
 
 
 def rates_of(series: Sequence[SeriesRow], result: Result) -> str:
