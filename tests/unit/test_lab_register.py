@@ -92,7 +92,7 @@ def test_undoing_leaves_nothing(root: Path) -> None:
 
 
 def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.Popen[str]) -> None:
-    with pytest.raises(HostError, match=f"lab x: in use by process {holder.pid};"):
+    with pytest.raises(HostError, match=f"lab x: in use by process {holder.pid}; .*--lab-name"):
         _begin()
     (lab,) = cleanup.status()
     assert (lab.name, lab.state, lab.pid) == ("x", "in use", holder.pid)

@@ -45,6 +45,7 @@ class Lock:
             what: name in messages of the protected thing; default: the lab of this name.
         """
         self._what = what or f"lab {name}"
+        self._another = "another" if what else "another name (--lab-name, or lab_name in a plan's [lab])"
         self._path = RUN / f"{name}.lock"
         self._handle: int | None = None
 
@@ -60,7 +61,7 @@ class Lock:
             if time.monotonic() > deadline:
                 raise HostError(
                     f"{self._what}: in use by process {self.holder() or 'unknown'}; "
-                    "wait until it has ended, or use another"
+                    f"wait until it has ended, or use {self._another}"
                 )
             time.sleep(0.02)
 
