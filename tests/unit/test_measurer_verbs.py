@@ -232,9 +232,10 @@ def test_the_space_of_four_tuples_is_what_draws_are_drawn_from() -> None:
     assert getattr(planned.settings, "four_tuples", None) == bench.traffic.space >= 64_512
 
 
-def test_a_table_that_is_not_there_is_not_filled() -> None:
-    with pytest.raises(UsageError, match="table-capacity: linux-ipv4 keeps no connections, so it has no table to fill"):
-        check("table-capacity", "linux-ipv4")
+@pytest.mark.parametrize("metric", ["table-capacity", "tear-down-rate", "expiry"])
+def test_a_gateway_without_a_table_is_refused_before_it_starts(metric: str) -> None:
+    with pytest.raises(UsageError, match=f"{metric}: linux-ipv4 keeps no connections, so it has no table"):
+        check(metric, "linux-ipv4")
 
 
 def test_connections_that_are_to_expire_get_no_longer_time_outs_than_they_need() -> None:

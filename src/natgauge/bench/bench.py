@@ -20,7 +20,14 @@ from natgauge.bench import external, far_side, queries
 from natgauge.bench.address_plan import address_plan
 from natgauge.bench.cost_rounds import CostRounds
 from natgauge.bench.grace import checked, grace_of
-from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder, SliceRounds
+from natgauge.bench.lab_measurer import (
+    DEVICE_ABILITIES,
+    OF_TABLE,
+    TESTER_ABILITIES,
+    LabMeasurer,
+    Recorder,
+    SliceRounds,
+)
 from natgauge.bench.observer import Observer, Silent, Unread
 from natgauge.bench.planned import Planned
 from natgauge.bench.psid import chosen_sets, refuse_sets
@@ -202,8 +209,8 @@ class Bench:
             raise UsageError(
                 f"zero checksum: {self.recipe.name} has IPv4 on both sides (RFC 768 allows it); leave it out"
             )
-        if settings.fills_table and not self.recipe.stateful:
-            raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table to fill")
+        if not self.recipe.stateful and (settings.fills_table or settings.needs() & OF_TABLE):
+            raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table")
         planned = Planned(procedure, settings, self._demand(settings), procedure.taken(choices))
         if self.lab.devices:
             # Only limits that the user chose can be checked here; the device's own are read when it runs.

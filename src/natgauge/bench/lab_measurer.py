@@ -65,6 +65,8 @@ TESTER_ABILITIES: Final = frozenset(
 DEVICE_ABILITIES: Final = frozenset(
     {Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART, Ability.RESTART_IN_TRIAL}
 )
+#: Of these, what needs a device that keeps connections.
+OF_TABLE: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT})
 #: A connection gets no frame for this many times the mean interval between its frames with a probability of 1e-13.
 IDLE_DRAWS: Final = 30.0
 #: Number of consecutive trials with silent controls after which a device that forwards is given up.
