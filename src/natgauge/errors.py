@@ -95,9 +95,11 @@ class NatgaugeError(Exception):
 
     Attributes:
         exit_status: what `natgauge` exits with (2 usage, 3 host, 4 broke on the way).
+        evidence: results folder with the trials before the error; None = there are none.
     """
 
     exit_status = 4
+    evidence: Path | None = None
 
     def __init__(self, message: str) -> None:
         super().__init__(shortened(message))

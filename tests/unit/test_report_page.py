@@ -268,6 +268,25 @@ def test_a_measurement_that_failed_says_what_happened_and_what_to_do(tmp_path: P
     assert run(["report", str(store.folder)]) == 2, "there is no table of it"
 
 
+def test_a_measurement_that_failed_before_its_plan_was_known_has_its_page(tmp_path: Path) -> None:
+    store = Store.create(tmp_path, "connection-rate", "mine")
+    store.add_trial(trial("FAIL", reason="none of 8 frames came back"))
+    command = "natgauge measure connection-rate --dut ./mine.toml --seed 7"
+    with pytest.raises(BrokenError) as raised, store.evidence(command):
+        raise BrokenError("device does not forward: 0 of 8 frames came back")
+    assert raised.value.evidence == store.folder
+    path = tmp_path / "failed.html"
+    assert run(["report", "--html", str(path), str(tmp_path)]) == 0
+    shown = text_of(path)
+    for said in (
+        "No result: connection-rate of ./mine.toml",
+        "Device does not forward: 0 of 8 frames came back.",
+        f"natgauge explain {store.folder}",
+        command,
+    ):
+        assert said in shown
+
+
 def test_a_campaign_whose_measurements_broke_has_a_page_with_the_cause_and_the_command(tmp_path: Path) -> None:
     cells: list[dict[str, Any]] = [
         {"name": dut, "device": dut, "values": {}, "measurements": [

@@ -123,7 +123,8 @@ def _run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _refused(error)
     except NatgaugeError as error:
-        return _complain(str(error), error.exit_status)
+        more = "" if error.evidence is None else f"; natgauge explain {error.evidence} shows the trials before it"
+        return _complain(f"{error}{more}", error.exit_status)
     except EndedBySignal as error:
         return _complain(f"ended by {signal.Signals(error.number).name}; everything is undone", 128 + error.number)
     except click.Abort:

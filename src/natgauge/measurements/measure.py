@@ -86,7 +86,7 @@ def answer(
     planned = bench.plan(question.metric, question.settings)
     check_host()
     store = Store.create(results, question.metric, bench.recipe.name)
-    with store.evidence():
+    with store.evidence(command(question)):
         conditions: list[Parameters] = []
 
         def on_ready(each: Bench, ready: Ready) -> None:

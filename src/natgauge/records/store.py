@@ -172,8 +172,11 @@ class Store:
         return f"{EVIDENCE}/{name}"
 
     @contextmanager
-    def evidence(self) -> Iterator[None]:
+    def evidence(self, command: str = "") -> Iterator[None]:
         """Surround a measurement: on an error, store it, or remove a folder without trials; a fault has a traceback.
+
+        Args:
+            command: command that measures again, for a measurement that fails before its plan is known.
 
         Raises:
             FaultError: any exception that is not an expected error.
@@ -183,21 +186,23 @@ class Store:
         except Exception as error:
             if isinstance(error, (NatgaugeError, BrokenPipeError)):
                 self.discard_unused()
-                self._end(str(error))
+                self._end(str(error), command)
+                if isinstance(error, NatgaugeError) and self.trials:
+                    error.evidence = self.folder
                 raise
             broke = fault(error, [self.folder / TRACEBACK])
-            self._end(str(broke))
+            self._end(str(broke), command)
             raise broke from error
         except BaseException as error:
             self.discard_unused()
-            self._end(f"ended by a signal ({type(error).__name__}); measure again")
+            self._end(f"ended by a signal ({type(error).__name__}); measure again", command)
             raise
 
-    def _end(self, error: str) -> None:
-        """Store the error that ended a measurement, unless the folder was discarded."""
+    def _end(self, error: str, command: str) -> None:
+        """Store the error that ended a measurement, and its command, unless the folder was discarded."""
         with suppress(NatgaugeError):
             if self.folder.is_dir():
-                self._write(FAILURE, {"schema": FAILURE_SCHEMA, "error": error})
+                self._write(FAILURE, {"schema": FAILURE_SCHEMA, "error": error, "command": command})
 
     def discard_unused(self) -> None:
         """Discard the folder if it contains no trial and no round."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +67,16 @@ def _of_folder(folder: Path) -> MeasurementFailure:
     plan: Mapping[str, Any] = {}
     with suppress(OSError, ValueError):
         plan = json.loads((folder / PLAN).read_text(encoding="utf-8"))
-    command = str(plan.get("command") or "")
+    known = (folder / FAILURE).is_file()
+    failure = read_document(folder / FAILURE, FAILURE_SCHEMA) if known else {}
+    command = str(plan.get("command") or failure.get("command") or "")
     words = command.split()
     metric = words[2] if words[1:2] == ["measure"] else folder.name
     compared = [label for label in plan.get("gateways") or () if label != plan.get("control")]
-    subject = f"{metric} of {plan['dut']}" if "dut" in plan else metric
+    dut = plan.get("dut") or dict(pairwise(words)).get("--dut")
+    subject = f"{metric} of {dut}" if dut else metric
     subject = f"comparison of {listed(compared)}" if compared else subject
-    known = (folder / FAILURE).is_file()
-    error = str(read_document(folder / FAILURE, FAILURE_SCHEMA)["error"]) if known else ""
+    error = str(failure.get("error") or "")
     happened = [f"{error[:1].upper()}{error[1:]}." if error else "The measurement did not end, and stored no error."]
     happened += _trials(folder)
     if (folder / TRACEBACK).is_file():
@@ -83,6 +86,8 @@ def _of_folder(folder: Path) -> MeasurementFailure:
         if error
         else ("If natgauge is still measuring, wait; otherwise it was killed, or the machine stopped: measure again.")
     )
+    if (folder / TRIALS).is_file():
+        remedy += f" `natgauge explain {folder}` shows where frames of the trials were lost."
     return MeasurementFailure(subject, tuple(happened), remedy, command, folder)
 
 

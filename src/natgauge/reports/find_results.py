@@ -19,6 +19,7 @@ from natgauge.records.store import (
     CAMPAIGN,
     CAMPAIGN_RESULTS,
     COMPARISON,
+    FAILURE,
     PLAN,
     SUMMARY,
     TRIAL_SCHEMA,
@@ -206,7 +207,7 @@ def _as_planned(campaign: Path) -> list[Path]:
 
 
 def _is_results_folder(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (*_OUTCOMES, PLAN))
+    return any((folder / name).is_file() for name in (*_OUTCOMES, PLAN, FAILURE))
 
 
 def _unreadable(folder: Path, error: OSError) -> UsageError:
@@ -220,4 +221,6 @@ def _missing(folder: Path) -> str:
         return f"no measurement of this campaign has ended with one (natgauge status {folder})"
     if (folder / PLAN).exists():
         return f"it has no {SUMMARY}, for its measurement did not end"
+    if (folder / FAILURE).exists():
+        return f"its measurement failed (natgauge explain {folder}; report --html has a page of it)"
     return f"it has no {SUMMARY}"
