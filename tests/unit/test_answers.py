@@ -85,6 +85,29 @@ def test_of_equal_gateways_nobody_can_tell() -> None:
     assert found.text.startswith("Cannot tell which of ")
 
 
+def test_where_the_best_is_not_known_those_that_are_surely_behind_are_named() -> None:
+    first, behind, *_ = answers([drawn("a", 1e5), drawn("b", 1e5), drawn("slow", 5e4), drawn("slower", 4e4)])
+    assert first.text.startswith("Cannot tell which of a and b ") or first.text.startswith(
+        "Cannot tell which of b and a "
+    )
+    assert (first.certainty, behind.certainty) == ("cannot tell", "sure")
+    found = re.findall(
+        r"(slow|slower) (?:reaches )?([\d.]+) times (?:the connection-rate of [ab] )?\(([\d.]+) to ([\d.]+)",
+        behind.text,
+    )
+    assert [name for name, *_ in found] == ["slow", "slower"]
+    for (_, middle, lower, upper), truth in zip(found, (0.5, 0.4), strict=True):
+        assert float(lower) <= truth <= float(upper)
+        assert float(lower) <= float(middle) <= float(upper)
+
+
+def test_groups_of_gateways_that_are_not_comparable_have_an_answer_each() -> None:
+    ports = {"a": 64_512, "b": 64_512, "c": 1_000, "d": 1_000}
+    truths = {"a": 2e5, "b": 1e5, "c": 4e5, "d": 3e5}
+    found = texts([drawn(dut, truths[dut], source_port_count=count) for dut, count in ports.items()])
+    assert [text.split(":")[0] for text in found[:2]] == ["a opens most connections", "c opens most connections"]
+
+
 def test_equal_gateways_are_called_different_in_no_more_than_one_of_twenty_campaigns() -> None:
     told = 0
     for seed in range(120):

@@ -129,7 +129,8 @@ def _between(measured: MeasurementResult) -> str:
     known = [measurement.upper for measurement in measured.measurements if measurement.upper is not None]
     if len(known) < len(measured.measurements):
         return ""
-    return f"between {measured.summary.minimum:,.6g} and {max(known):,.6g} {measured.unit}: "
+    lower, upper = (f"{end:,.0f}" if end >= 1e5 else f"{end:,.6g}" for end in (measured.summary.minimum, max(known)))
+    return f"between {lower} and {upper} {measured.unit}: "
 
 
 def _limits(measured: MeasurementResult) -> Iterator[Note]:

@@ -103,7 +103,7 @@ def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
     every = rankings(results) if better(results[0].metric) is not None else []
     grown = {axis: growths(results, axis) for axis in (CORES, SESSIONS)}
     if every:
-        yield _ranked(every, results)
+        yield from _ranked(every, results)
         yield from _left_out(results, every)
     elif not any(grown.values()):
         few = len(results) <= MOST_NAMES
@@ -151,13 +151,29 @@ def _number(result: Result) -> str:
     return f"at most {number(result.median)}" if lower <= 0 else f"between {number(lower)} and {number(upper)}"
 
 
-def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Sentence:
-    if len(every) == 1:
-        return _ranked_once(every[0])
+def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Iterator[Sentence]:
+    """The best gateway of each ranking, or, where an axis joins the rankings, the points at which each is best."""
+    varied = [_VARIED[name] for name in labels.differing_within(results) if name in _VARIED]
+    if len(every) > 1 and (varied or len(every) > MOST_NAMES):
+        yield _ranked_at_points(every, results, varied)
+        return
+    for ranking in every:
+        yield _ranked_once(ranking)
+        yield from _behind(ranking)
+
+
+def _behind(ranking: Ranking) -> Iterator[Sentence]:
+    """The gateways that are surely not the best, where it is not known which of the others is."""
+    best = ranking.results[0]
+    others = [each.first for each in ranking.claims if each.certainty != "cannot tell"]
+    if ranking.rivals and others:
+        yield _listed("", [claim(best, other) for other in others], f"the {best.metric} of {best.dut}")
+
+
+def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varied: Sequence[str]) -> Sentence:
     decided = [ranking for ranking in every if ranking.certainty != "cannot tell"]
     undecided = [ranking for ranking in every if ranking.certainty == "cannot tell"]
-    varied = [_VARIED[name] for name in labels.differing_within(results) if name in _VARIED]
-    best, points = _best(every[0].results[0]), f"{len(every)} points"
+    best, points = _best(every[0].results[0]), f"{len(every)} groups of gateways"
     if varied:
         points = f"{len(every)} {'combinations' if len(varied) > 1 else 'numbers'} of {listed(varied)}"
     if len(decided) < len(undecided):
