@@ -196,7 +196,7 @@ def test_figures_that_show_only_that_it_works_are_held_against_none() -> None:
 def test_doubts_are_counted_in_the_table_and_told_below_it() -> None:
     doubts = [{"word": word, "text": "x"} for word in ("single repetition", "queues")]
     shown = table([made([1.0], doubts=doubts), made([1.0])])
-    assert "\nWiden the interval: single repetition (column 1), queues (column 1)." in shown
+    assert "\nWhy intervals are wide: single repetition (column 1), queues (column 1)." in shown
     assert row("doubts", made([1.0], doubts=doubts), made([1.0])) == ["2", "-"]
 
 

@@ -414,7 +414,7 @@ def test_a_figure_with_a_doubt_or_another_limit_has_a_mark_and_the_reason_below(
     results = [*rates(400_000, doubts=doubt), *rates(4_000_000), *rates(40_000_000, limited_by="tester")]
     shown = like.sheet("nat64-paper-table-6", results)
     assert lines(shown)["Median (cps)"] == ("200,000*", "200,000", "200,000*")
-    assert "* Widen the interval: queues (connection-rate of jool-nat64: column 1)." in shown.below
+    assert "* Why intervals are wide: queues (connection-rate of jool-nat64: column 1)." in shown.below
     assert "* Bottleneck: the tester (connection-rate of jool-nat64: column 3)." in shown.below
 
 

@@ -145,7 +145,7 @@ def test_another_axis_makes_blocks_and_a_missing_cell_says_nothing() -> None:
 def test_doubts_name_the_result_they_are_of_in_the_order_of_the_table() -> None:
     doubt = [{"word": "wide spread", "text": "wide"}]
     series = [one("throughput", "x", cores, 1.0, doubts=doubt if cores > 1 else []) for cores in (4, 2, 1)]
-    assert sheet(series, "cores").doubts == ("Widen the interval: wide spread (throughput of x: 2, 4): wide.",)
+    assert sheet(series, "cores").doubts == ("Why intervals are wide: wide spread (throughput of x: 2, 4): wide.",)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_many_texts_of_one_doubt_are_one_line() -> None:
         one("throughput", "x", cores, 1.0, doubts=[{"word": "wide spread", "text": f"{cores}"}])
         for cores in range(1, 6)
     ]
-    assert sheet(series, "cores").doubts == ("Widen the interval: wide spread (all).",)
+    assert sheet(series, "cores").doubts == ("Why intervals are wide: wide spread (all).",)
 
 
 def test_every_metric_of_every_device_at_a_glance() -> None:
@@ -251,7 +251,7 @@ def test_every_metric_of_every_device_at_a_glance() -> None:
     assert "hash table size" not in shown.notes[0]
     assert shown.doubts == (
         (
-            "* Widen the interval: wide spread (iptables: throughput (frames/s in each direction)): "
+            "* Why intervals are wide: wide spread (iptables: throughput (frames/s in each direction)): "
             "its repetitions disagree."
         ),
     )

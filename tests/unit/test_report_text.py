@@ -225,7 +225,7 @@ def test_in_brief_only_doubts_that_could_change_the_answer_have_a_text_and_come_
         "  Could change the answer: unreliable: the times spread over more than their difference. Measure with more "
         "connections."
     )
-    assert lines[3:5] == ["  Widen the interval: wide spread.", "  For information: INVALID trials."]
+    assert lines[3:5] == ["  Why intervals are wide: wide spread.", "  For information: INVALID trials."]
     assert [line for line in lines if "Note" in line] == ["  Note: the device kept 3 connections too many."]
     assert not [line for line in lines if "Trials:" in line]
 
@@ -239,7 +239,7 @@ def test_in_full_every_doubt_and_note_has_its_text() -> None:
 def test_of_several_results_each_doubt_is_named_once_with_its_number() -> None:
     results = [made([1.0], doubts=plain(DOUBTED[:1])), made([1.0], doubts=plain(DOUBTED)), made([1.0])]
     assert doubt_lines(results, brief=True)[1:] == [
-        "Widen the interval: wide spread (1 of 3 results).",
+        "Why intervals are wide: wide spread (1 of 3 results).",
         "For information: INVALID trials (2 of 3 results).",
     ]
 
@@ -252,7 +252,7 @@ def test_below_a_table_a_doubt_has_its_own_text_for_each_column_and_equal_ones_a
     assert found == (
         f"Could change the answer: undecided (columns 1, 3): between 1 and 2. {remedy}",
         f"Could change the answer: undecided (column 2): between 3 and 4. {remedy}",
-        "Widen the interval: queues (column 4).",
+        "Why intervals are wide: queues (column 4).",
     )
 
 

@@ -77,8 +77,16 @@ def _received_of(counts: StreamCounts) -> str:
 
 
 def _port_counts(result: TrialResult) -> str:
+    """Return the frames that the tester's ports refused, failed to redirect, or received from others, by kind."""
     sides = (("Initiator", result.ports.initiator), ("Responder", result.ports.responder))
-    return "; ".join(
-        f"{name} port: {port.refused} refused, {port.redirect_errors} redirect errors, {port.foreign} foreign frames"
+    found = [
+        f"{name} port: {count} {kind}"
         for name, port in sides
-    )
+        for kind, count in (
+            ("refused", port.refused),
+            ("redirect errors", port.redirect_errors),
+            ("foreign frames", port.foreign),
+        )
+        if count
+    ]
+    return "; ".join(found) or "the tester's ports refused no frame and received no foreign one"

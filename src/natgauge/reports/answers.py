@@ -38,7 +38,7 @@ from natgauge.words import LimitedBy
 
 #: Meaning of each certainty, for a legend.
 CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
-    "sure": f"at {CONFIDENCE:.0%}",
+    "sure": f"its interval covers at least {CONFIDENCE:.0%}, and nothing found could change it",
     "seen": "in these repetitions, not sure beyond them",
     "cannot tell": "the interval includes no difference, or is not known",
 }

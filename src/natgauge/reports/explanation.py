@@ -101,6 +101,14 @@ def text(explanation: TrialExplanation) -> str:
     return "\n".join(lines)
 
 
+def cause(explanation: TrialExplanation) -> list[str]:
+    """Return where the frames of a trial were lost, and for each counter of that hop its meaning and its knob."""
+    losing = explanation.hops.losing
+    counters = losing.counters if losing else ()
+    lines = [f"{each.name}: {each.facts.meaning}. To change it: {each.facts.knob}." for each in counters if each.lost]
+    return [_answer(explanation), *dict.fromkeys(lines)]
+
+
 def _answer(explanation: TrialExplanation) -> str:
     hops, trial = explanation.hops, explanation.trial
     head = f"Trial {trial['trial']}{f' of {gateway}' if (gateway := trial.get('gateway')) else ''}:"

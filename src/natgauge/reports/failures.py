@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from natgauge.errors import UsageError
 from natgauge.records.campaign import CampaignCell, CampaignRecord
 from natgauge.records.store import (
     CAMPAIGN,
@@ -30,6 +31,7 @@ from natgauge.records.store import (
     read_record,
     result_name,
 )
+from natgauge.reports import explanation
 from natgauge.reports.answers import listed
 from natgauge.reports.find_results import StoredResults
 
@@ -44,6 +46,7 @@ class MeasurementFailure:
         remedy: what to do.
         command: command that measures again; empty = not stored.
         folder: folder of the evidence.
+        explained: whether `natgauge explain` explains its last trial.
     """
 
     subject: str
@@ -51,6 +54,7 @@ class MeasurementFailure:
     remedy: str
     command: str
     folder: Path
+    explained: bool = False
 
 
 def failures_of(collected: StoredResults) -> list[MeasurementFailure]:
@@ -86,9 +90,10 @@ def _of_folder(folder: Path) -> MeasurementFailure:
         if error
         else ("If natgauge is still measuring, wait; otherwise it was killed, or the machine stopped: measure again.")
     )
-    if (folder / TRIALS).is_file():
-        remedy += f" `natgauge explain {folder}` shows where frames of the trials were lost."
-    return MeasurementFailure(subject, tuple(happened), remedy, command, folder)
+    explained: list[str] = []
+    with suppress(UsageError):
+        explained = explanation.cause(explanation.explain(folder))
+    return MeasurementFailure(subject, (*happened, *explained), remedy, command, folder, bool(explained))
 
 
 def _trials(folder: Path) -> Iterator[str]:

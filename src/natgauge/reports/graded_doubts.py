@@ -14,7 +14,7 @@ NameT = TypeVar("NameT")
 #: What the doubts of each grade can do.
 GRADE_TITLES: Final[Mapping[Grade, str]] = {
     "answer": "Could change the answer",
-    "interval": "Widen the interval",
+    "interval": "Why intervals are wide",
     "information": "For information",
 }
 #: What to do about a doubt that could change the answer, where the doubt does not say it itself.

@@ -134,7 +134,7 @@ def steps(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], dashes: Sequen
     return _spec(layers, _HEIGHT + 20 * math.ceil(len(dashes) / 2))
 
 
-def ranked(rows: Sequence[Row], axis: ChartAxis, points: Sequence[Row] = ()) -> Row:
+def ranked(rows: Sequence[Row], axis: ChartAxis, points: Sequence[Row] = (), letters: int = 0) -> Row:
     """A row for each name: the value as a bar (with axis `marks`, or a log axis, as a point), its range as a stroke.
 
     Args:
@@ -143,18 +143,21 @@ def ranked(rows: Sequence[Row], axis: ChartAxis, points: Sequence[Row] = ()) -> 
             the plot, are joined by "|".
         axis: axis of the values.
         points: `name`, `value`, `colour` and `tip` of single values.
+        letters: longest line of a name in charts whose plots have the same width.
     """
     names = list(dict.fromkeys(row["name"] for row in rows))
-    left = 8 + _LETTER * max(len(line) for name in names for line in name.split("|"))
+    left = 8 + _LETTER * max(letters, *(len(line) for name in names for line in name.split("|")))
     height = _LINE * max(1 + name.count("|") for name in names) + _GAP
     y = {"field": "name", "type": "nominal", "sort": names, "axis": None}
     x = _encoding("value", axis)
     colour = {"field": "colour", "type": "nominal", "scale": None}
     known = [row for row in rows if "value" in row]
-    bars = not axis.log and not points and axis.domain is None
+    ratios = axis.domain is not None and axis.domain[0] > 0
+    bars = not axis.log and not points and not ratios
     mark: Row = {"type": "bar", "size": 12} if bars else {"type": "tick", "thickness": 3, "size": 14}
-    if axis.domain is not None:
-        mark = {"type": "point", "filled": True, "size": 80}
+    if ratios:
+        # Small, so that the stroke of a narrow interval is longer than the point.
+        mark = {"type": "point", "filled": True, "size": 35}
     ends = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}
     # Several lines of text have the place of the first one.
     up = {"expr": f"-{_LINE / 2} * (length(split(datum.name, '|')) - 1)"}

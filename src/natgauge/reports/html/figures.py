@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 import statistics
 import textwrap
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from natgauge.analysis.claims import alike, routes, series
 from natgauge.analysis.contrast import better, bounds
@@ -39,6 +40,8 @@ _SHOWN: Final = 5
 _BEYOND_VALUES: Final = 1.1
 #: Room beyond the farthest ends of ratios, and the least width of what is drawn, as a ratio.
 _BEYOND, _LEAST_SPAN = 0.08, 1.02
+#: Ratios whose largest is more than this factor above the smallest have a logarithmic axis.
+_LINEAR_TIMES: Final = 3.0
 #: Letters in a line of a name.
 _LETTERS: Final = 20
 #: Name of the tester's limit of a delay.
@@ -85,16 +88,42 @@ class FigureGroup:
     legend: tuple[tuple[str, str, str], ...] = ()
 
 
+class BarScale(NamedTuple):
+    """Scale that bar charts of a group share, so that a longer bar is a larger value in each of them.
+
+    Attributes:
+        top: end of the axis of values, which begins at 0.
+        letters: longest line of a name.
+    """
+
+    top: float
+    letters: int
+
+
 def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> Looks:
     """Return the looks of all gateways of a page; a device that only forwards is grey.
 
-    A page of many gateways has colours twice, but no chart has.
+    A gateway has the same colour on nearly every page, because its name chooses the colour, if that is still free. A
+    page of many gateways has colours twice, but no chart has.
     """
     forward = {result.dut for result in results if routes(result)}
     named = [*(result.dut for result in results), *(each.label for record in records for each in record.compared)]
     numbered = list(enumerate(dict.fromkeys(named)))
-    colours = {dut: "var(--muted)" if dut in forward else f"var(--s{at % _COLOURS + 1})" for at, dut in numbered}
+    places = _places([dut for _, dut in numbered if dut not in forward])
+    colours = {dut: "var(--muted)" if dut in forward else f"var(--s{places[dut] + 1})" for _, dut in numbered}
     return {dut: {"colour": colours[dut], "shape": _SHAPES[at % len(_SHAPES)]} for at, dut in numbered}
+
+
+def _places(duts: Sequence[str]) -> Mapping[str, int]:
+    """Numbers of the colours of gateways; all different where there are enough colours."""
+    if len(duts) > _COLOURS:
+        return {dut: at % _COLOURS for at, dut in enumerate(duts)}
+    places: dict[str, int] = {}
+    for dut in duts:
+        wish = zlib.crc32(dut.encode()) % _COLOURS
+        taken = set(places.values())
+        places[dut] = next(at for step in range(_COLOURS) if (at := (wish + step) % _COLOURS) not in taken)
+    return places
 
 
 def _legend(duts: Sequence[str], looks: Looks) -> tuple[tuple[str, str, str], ...]:
@@ -155,10 +184,14 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     )
     ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
     log = " The axis of connections is logarithmic." * (axis is SESSIONS)
+    band = "; the pale band joins them" * (axis is SESSIONS)
+    hollow = " A hollow mark is a single repetition." * any(
+        len(result.repetitions) == 1 for each in sets for result in each
+    )
     return FigureGroup(
         f"{results[0].metric} against {_AGAINST[axis]} ({unit_of(results[0])})",
-        "The line goes through the medians. Strokes are the range of the repetitions; a hollow mark is a single "
-        f"repetition.{ideal}{log}{_limits(results)[1]}",
+        f"The line goes through the medians. Strokes are the range of the repetitions{band}.{hollow}{ideal}{log}"
+        f"{_limits(results)[1]}",
         figures,
         _legend([each[0].dut for each in sets], looks),
     )
@@ -260,15 +293,33 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     # Single bars next to each other would compare what is not comparable, but they must not fill a page each.
     groups = [*(point for point in points if len(point) > 1), by_rank([one for one, *more in points if not more])]
     parts = [part for each in groups for part in _chunks(each, charts.MOST_ROWS)]
-    figures = tuple(_bars(part, names, labels.differing(results), looks) for part in parts)
+    top = None if _spans(results) else _BEYOND_VALUES * max(value for result in results for value in result.values)
+    letters = max(len(line) for part in parts for name in _names(part).values() for line in _wrapped(name).split("|"))
+    scale = BarScale(top, letters) if top else None
+    figures = tuple(_bars(part, names, labels.differing(results), looks, scale=scale) for part in parts)
     caption = "Bars are medians, strokes the range of the repetitions; the best comes first." + _limits(results)[1]
     return FigureGroup(next(iter(_by_title(results))), caption, figures)
 
 
-def _bars(
-    results: Sequence[Result], names: Mapping[int, str], differing: Sequence[str], looks: Looks, *, every: bool = False
+def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
+    results: Sequence[Result],
+    names: Mapping[int, str],
+    differing: Sequence[str],
+    looks: Looks,
+    *,
+    scale: BarScale | None = None,
+    every: bool = False,
 ) -> Figure:
-    """Bars with what distinguishes them; what they share, and others lack, is the title."""
+    """Bars with what distinguishes them; what they share, and others lack, is the title.
+
+    Args:
+        results: at least one.
+        names: of results, by `id`.
+        differing: names of the parameters that differ between all results of the group.
+        looks: looks of all gateways.
+        scale: scale that charts share; None = chosen for this chart.
+        every: whether each repetition is a point.
+    """
     rows, points = [], []
     own, unlike = _names(results), labels.differing(results)
     for result in results:
@@ -281,10 +332,13 @@ def _bars(
             for at, value in enumerate(result.values if every else (), start=1)
         ]
     data = tuple((names[id(result)], *_cells(result)) for result in results)
-    axis = ChartAxis("", log=_spans(results), marks=_limits(results)[0])
+    domain = (0.0, scale.top) if scale else None
+    axis = ChartAxis("", log=scale is None and _spans(results), domain=domain, marks=_limits(results)[0])
     finding = "; ".join(f"{row[0]}: {row[1]} {unit_of(results[0])}" for row in data) + "."
     shared = labels.words(results[0], [name for name in differing if name not in unlike])
-    return Figure(shared, finding, ("result", *_HEAD), data, charts.ranked(rows, axis, points))
+    return Figure(
+        shared, finding, ("result", *_HEAD), data, charts.ranked(rows, axis, points, scale.letters if scale else 0)
+    )
 
 
 def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGroup]:
@@ -396,7 +450,9 @@ def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGro
     ends = [end for each in every for end in (each.low, each.high) if end] + [mark.value for mark in marks]
     room = max((max(ends) / min(ends)) ** _BEYOND, math.sqrt(_LEAST_SPAN))
     domain = (min(ends) / room, max(ends) * room)
-    axis = ChartAxis("", log=True, form=".4~g", domain=domain, marks=tuple(marks))
+    log = domain[1] > _LINEAR_TIMES * domain[0]
+    caption += " The axis is logarithmic." * log
+    axis = ChartAxis("cost / cost of the baseline", log=log, form=".4~g", domain=domain, marks=tuple(marks))
     figures = (
         _forest(record, part, axis, looks) for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS)
     )

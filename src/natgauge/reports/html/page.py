@@ -36,6 +36,8 @@ _COLUMNS: Final = 6
 _CONDITIONS: Final = {
     "connections": "connections", "device_cores": "cores", "frame_size": "octets",
 }  # fmt: skip
+#: Parameters of the place and the machine in that line.
+_MACHINE: Final = {"placement": "placement {}", "cpu": "on {}", "kernel": "Linux {}"}
 #: Figures next to the answers.
 _FIRST: Final = 2
 _HERE: Final = "natgauge.reports.html"
@@ -92,7 +94,7 @@ def page(collected: StoredResults) -> str:
         script=_resource("page.js"),
         answers=sentences,
         certainties=answers.CERTAINTY_MEANINGS,
-        conditions=_conditions(results),
+        conditions=_conditions(collected),
         not_sure=answers.not_sure(sentences),
         doubts=_doubts(collected, names),
         failures=failures,
@@ -143,18 +145,22 @@ def _title(collected: StoredResults, failures: Sequence[MeasurementFailure]) -> 
     return "; ".join(parts)
 
 
-def _conditions(results: Sequence[Result]) -> str:
-    """Conditions that a reader asks for first, each with its lowest and highest value."""
+def _conditions(collected: StoredResults) -> str:
+    """Conditions that a reader asks for first: of numbers the lowest and the highest, then place and machine."""
+    results = collected.results
+    every = [result.parameters for result in results] + [record.baseline.parameters for record in collected.records]
     values: dict[str, list[int]] = {"repetitions": [len(result.repetitions) for result in results]}
     for name, noun in _CONDITIONS.items():
-        values[noun] = [value for result in results if isinstance(value := result.parameter(name), int)]
+        values[noun] = [value for parameters in every if isinstance(value := parameters.get(name), int)]
     texts = [
         f"{' to '.join(dict.fromkeys((whole(min(own)), whole(max(own)))))} {noun if max(own) > 1 else noun[:-1]}"
         for noun, own in values.items()
         if own
     ]
-    places = dict.fromkeys(result.placement for result in results if result.placement)
-    return ", ".join([*texts, *([f"placement {' and '.join(places)}"] if places else [])])
+    for name, words in _MACHINE.items():
+        found = dict.fromkeys(str(value) for parameters in every if (value := parameters.get(name)))
+        texts += [words.format(" and ".join(found))] if found else []
+    return ", ".join(texts)
 
 
 def _versions(collected: StoredResults) -> str:
