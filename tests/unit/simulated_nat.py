@@ -19,7 +19,6 @@ from ipaddress import IPv4Address
 from typing import Literal
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, destination_of, source_of
 from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.packets import (
     ACK,
@@ -30,15 +29,17 @@ from natgauge.audits.kit.packets import (
     TCP,
     UDP,
     EchoMessage,
+    Endpoint,
     ErrorMessage,
     Packet,
+    Query,
     TcpSegment,
     UdpSegment,
     checksum,
     is_right,
+    make_error,
     make_packet,
     read_packet,
-    read_segment,
 )
 from natgauge.words import Address, Side
 
@@ -284,7 +285,7 @@ class SimulatedNat:
             if self.behaviour.ttl_errors:
                 self._error(side, packet, 11, 0, 0)
             return
-        segment = read_segment(packet)
+        segment = packet.segment
         if isinstance(segment, TcpSegment) and segment.flags & RST and not self.behaviour.resets_pass:
             return
         packet = replace(packet, ttl=packet.ttl - 1)
@@ -302,15 +303,13 @@ class SimulatedNat:
 
     def _answer_syn(self, packet: Packet, syn: TcpSegment) -> None:
         flags = SYN | ACK if self.behaviour.answers_syn == "SYN-ACK" else RST | ACK
-        answer = TcpSegment(syn.destination_port, syn.source_port, flags, 1, syn.sequence + 1)
-        self._emit("initiator", make_packet(packet.destination, packet.source, answer))
+        self._emit("initiator", _answer(packet, TcpSegment(flags, 1, syn.sequence + 1)))
 
     def _acknowledges(self, packet: Packet, segment: TcpSegment) -> bool:
         """Send the third segment of a handshake for the inside host; whether a segment is the host's own one."""
         if segment.flags == SYN | ACK:
             number = segment.sequence + 1
-            ack = TcpSegment(segment.destination_port, segment.source_port, ACK, segment.acknowledgement, number)
-            self._emit("responder", make_packet(packet.destination, packet.source, ack))
+            self._emit("responder", _answer(packet, TcpSegment(ACK, segment.acknowledgement, number)))
             self._acknowledged.add(number)
         return segment.flags == ACK and not segment.data and segment.acknowledgement in self._acknowledged
 
@@ -323,18 +322,18 @@ class SimulatedNat:
             segment = replace(segment, sequence=(segment.sequence + offset) % 2**32)
         else:
             segment = replace(segment, acknowledgement=(segment.acknowledgement - offset) % 2**32)
-        return replace(packet, payload=make_packet(packet.source, packet.destination, segment).payload)
+        return _between(packet, packet.sender, packet.receiver, segment)
 
     def _error(self, side: Side, packet: Packet, kind: int, code: int, rest: int) -> None:
         own = INSIDE if side == "initiator" else OUTSIDE
-        self._emit(side, make_packet(own, packet.source, ErrorMessage(kind, code, rest, packet.octets()[:28])))
+        self._emit(side, make_error(own, packet.source, ErrorMessage(kind, code, rest, packet.octets()[:28])))
 
     def _up(self, packet: Packet, cut: int) -> None:
-        segment = read_segment(packet)
+        segment = packet.segment
         if isinstance(segment, ErrorMessage):
             self._error_up(segment)
             return
-        inside, remote = source_of(packet), destination_of(packet)
+        inside, remote = packet.sender, packet.receiver
         if inside is None or remote is None:
             return
         if isinstance(segment, EchoMessage):
@@ -407,7 +406,7 @@ class SimulatedNat:
             return
         if self.behaviour.hairpinning == "external source":
             packet = _with_source(packet, mapping.outside)
-        target = destination_of(packet)
+        target = packet.receiver
         for other in self.mappings:
             if other.protocol == packet.protocol and other.outside == target and self._admits(other, mapping.outside):
                 self._emit("initiator", _with_destination(packet, other.inside))
@@ -418,7 +417,7 @@ class SimulatedNat:
             return False
         if self.behaviour.filtering == "endpoint-independent":
             return True
-        if self.behaviour.filtering == "address-dependent" or mapping.protocol == ICMP:
+        if self.behaviour.filtering == "address-dependent" or mapping.protocol == ICMP[4]:
             return source.address in {remote.address for remote in self._admitted(mapping)}
         return source in self._admitted(mapping)
 
@@ -429,11 +428,11 @@ class SimulatedNat:
         return set().union(*(one.remotes for one in self.mappings if one.inside == mapping.inside))
 
     def _down(self, packet: Packet, cut: int) -> None:
-        segment = read_segment(packet)
+        segment = packet.segment
         if isinstance(segment, ErrorMessage):
             self._error_down(packet, segment)
             return
-        source, target = source_of(packet), destination_of(packet)
+        source, target = packet.sender, packet.receiver
         if target is None:
             return
         found = [
@@ -458,13 +457,12 @@ class SimulatedNat:
         if isinstance(segment, TcpSegment) and segment.flags & SYN:
             rule = self.behaviour.unsolicited_syn
             if rule == "reset":
-                answer = TcpSegment(segment.destination_port, segment.source_port, RST | ACK, 0, segment.sequence + 1)
-                self._emit("responder", make_packet(packet.destination, packet.source, answer))
+                self._emit("responder", _answer(packet, TcpSegment(RST | ACK, 0, segment.sequence + 1)))
             elif rule == "error":
                 self._error("responder", packet, 3, 3, 0)
             elif rule == "late error":
                 error = ErrorMessage(3, 3, 0, packet.octets()[:28])
-                self._later.append((self._time + 6.5, "responder", make_packet(OUTSIDE, packet.source, error)))
+                self._later.append((self._time + 6.5, "responder", make_error(OUTSIDE, packet.source, error)))
 
     def _takes(self, mapping: _Mapping, segment: object) -> bool:
         bare_syn = isinstance(segment, TcpSegment) and segment.flags & (SYN | ACK) == SYN
@@ -481,7 +479,7 @@ class SimulatedNat:
             return
         if self.behaviour.quoted_header_verified and checksum(error.quoted[:head]):
             return
-        source, remote = source_of(inner), destination_of(inner)
+        source, remote = inner.sender, inner.receiver
         found = [one for one in self.mappings if one.protocol == inner.protocol and one.outside == source]
         if not found or source is None or remote is None:
             return
@@ -495,13 +493,13 @@ class SimulatedNat:
         quoted = error.quoted
         if self.behaviour.errors == "right":
             quoted = _inner_with_source(error.quoted, inner, mapping.inside)
-        self._emit("initiator", make_packet(packet.source, mapping.inside.address, replace(error, quoted=quoted)))
+        self._emit("initiator", make_error(packet.source, mapping.inside.address, replace(error, quoted=quoted)))
 
     def _error_up(self, error: ErrorMessage) -> None:
         inner = error.packet
         if inner is None or not self.behaviour.errors_from_inside:
             return
-        target = destination_of(inner)
+        target = inner.receiver
         found = [one for one in self.mappings if one.protocol == inner.protocol and one.inside == target]
         if not found:
             return
@@ -513,11 +511,11 @@ class SimulatedNat:
             mapping.last = self._time
             self._will_expire(mapping)
         quoted = _inner_with_destination(error.quoted, inner, mapping.outside)
-        self._emit("responder", make_packet(mapping.outside.address, inner.source, replace(error, quoted=quoted)))
+        self._emit("responder", make_error(mapping.outside.address, inner.source, replace(error, quoted=quoted)))
 
     def _hairpin_error(self, mapping: _Mapping, inner: Packet, error: ErrorMessage) -> None:
         """Hand the error of one inside host to the other one, which sent the hairpinned packet."""
-        source = source_of(inner)
+        source = inner.sender
         found = [one for one in self.mappings if one.protocol == inner.protocol and one.outside == source]
         if not found or not self.behaviour.hairpins_errors:
             return
@@ -526,7 +524,7 @@ class SimulatedNat:
         assert whole is not None
         quoted = _inner_with_source(quoted, whole, found[0].inside)
         self._emit(
-            "initiator", make_packet(mapping.outside.address, found[0].inside.address, replace(error, quoted=quoted))
+            "initiator", make_error(mapping.outside.address, found[0].inside.address, replace(error, quoted=quoted))
         )
 
     # Mappings
@@ -545,7 +543,7 @@ class SimulatedNat:
 
     def _life(self, mapping: _Mapping) -> float:
         rule = self.behaviour
-        if mapping.protocol == ICMP:
+        if mapping.protocol == ICMP[4]:
             return rule.icmp_seconds
         if mapping.protocol == UDP:
             answered = rule.udp_answered_seconds
@@ -625,40 +623,45 @@ class SimulatedNat:
                 return Endpoint(address, port)
 
 
+def _answer(packet: Packet, segment: TcpSegment) -> Packet:
+    """Return a segment to the sender of a packet."""
+    assert packet.sender is not None
+    assert packet.receiver is not None
+    return make_packet(packet.receiver, packet.sender, segment)
+
+
+def _between(packet: Packet, source: Endpoint | None, target: Endpoint | None, segment: Query) -> Packet:
+    """Return a packet with other endpoints and another segment, and the same IP header besides."""
+    assert source is not None
+    assert target is not None
+    made = make_packet(source, target, segment)
+    return replace(packet, source=source.address, destination=target.address, payload=made.payload)
+
+
 def _with_source(packet: Packet, source: Endpoint, *, alg: bool = False) -> Packet:
-    segment = read_segment(packet)
-    before = str(packet.source).encode()
-    if isinstance(segment, UdpSegment):
-        segment = replace(segment, source_port=source.port, checksum=None)
-    elif isinstance(segment, TcpSegment):
-        segment = replace(segment, source_port=source.port)
-    elif isinstance(segment, EchoMessage):
-        segment = replace(segment, identifier=source.port)
-    else:
+    segment = packet.segment
+    if not isinstance(segment, Query):
         return replace(packet, source=source.address)
+    if isinstance(segment, UdpSegment):
+        segment = replace(segment, checksum=None)
     if alg and not isinstance(segment, EchoMessage):
-        segment = replace(segment, data=segment.data.replace(before, str(source.address).encode()))
-    made = make_packet(source.address, packet.destination, segment)
-    return replace(packet, source=source.address, payload=made.payload)
+        before, after = str(packet.source).encode(), str(source.address).encode()
+        segment = replace(segment, data=segment.data.replace(before, after))
+    return _between(packet, source, packet.receiver, segment)
 
 
 def _with_destination(packet: Packet, target: Endpoint) -> Packet:
-    segment = read_segment(packet)
-    if isinstance(segment, UdpSegment):
-        segment = replace(segment, destination_port=target.port, checksum=None)
-    elif isinstance(segment, TcpSegment):
-        segment = replace(segment, destination_port=target.port)
-    elif isinstance(segment, EchoMessage):
-        segment = replace(segment, identifier=target.port)
-    else:
+    segment = packet.segment
+    if not isinstance(segment, Query):
         return replace(packet, destination=target.address)
-    made = make_packet(packet.source, target.address, segment)
-    return replace(packet, destination=target.address, payload=made.payload)
+    if isinstance(segment, UdpSegment):
+        segment = replace(segment, checksum=None)
+    return _between(packet, packet.sender, target, segment)
 
 
 def _port_at(inner: Packet, *, source: bool) -> int:
     """Place of a port, or of an identifier, in a quoted segment."""
-    return 4 if inner.protocol == ICMP else 0 if source else 2
+    return 4 if inner.protocol == ICMP[4] else 0 if source else 2
 
 
 def _inner_with_source(quoted: bytes, inner: Packet, source: Endpoint) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.flows import TRANSPORTS
-from natgauge.audits.kit.pcapng import CapturedFrame
+from natgauge.audits.kit.pcapng import Frame
 from natgauge.audits.kit.requirement import NotApplicableError, Requirement
 from natgauge.records.audit import AuditVerdict, BehaviourClasses
 from natgauge.words import Transport
@@ -40,7 +40,7 @@ class Examined:
     transport: Transport
     verdict: AuditVerdict
     measured: str
-    frames: tuple[CapturedFrame, ...]
+    frames: tuple[Frame, ...]
 
 
 def reachable(examiner: Examiner, transport: Transport) -> bool:

@@ -15,9 +15,8 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, Flow, RemoteEndpoint, carries, simple_segment
-from natgauge.audits.kit.network import Arrival
-from natgauge.audits.kit.packets import Packet
+from natgauge.audits.kit.flows import Flow, RemoteEndpoint, is_same, lone_packet
+from natgauge.audits.kit.packets import Endpoint, Packet
 from natgauge.words import Transport
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
@@ -171,29 +170,32 @@ def overloading(examiner: Examiner, transport: Transport) -> tuple[Endpoint, boo
     return (mine, mine == others[1]) if mine in others else None
 
 
-def hairpinned(examiner: Examiner, transport: Transport) -> tuple[Flow, Arrival] | None:
+def hairpinned(examiner: Examiner, transport: Transport) -> tuple[Flow, Packet] | None:
     """Send between two inside hosts through an outside endpoint; None = the gateway does not deliver it.
 
-    Returns the sender's flow and the arrival at the other host.
+    Returns the sender's flow and the packet that arrives at the other host.
 
     Each of the two hosts sends to the outside endpoint of the other one: a gateway that filters delivers the second
     frame only, after the first one opened its filter.
     """
     first, second = (examiner.established(transport, examiner.endpoint(index), examiner.remote(0)) for index in (0, 1))
     for source, target in ((second, first), (first, second)):
-        inside, written = source.inside, examiner.written(target.mapped)
-
-        def send(tag: bytes, inside: Endpoint = inside, written: Endpoint = written) -> None:
-            segment = simple_segment(transport, inside, written, tag, up=True)
-            examiner.put(inside, written, segment, up=True, note="to the outside endpoint of the other inside host")
-
-        def wanted(packet: Packet, tag: bytes, target: Flow = target) -> bool:
-            return packet.destination == target.inside.address and carries(packet, tag)
-
-        arrival = examiner.delivered(send, "initiator", wanted)
-        if arrival is not None:
-            return source, arrival
+        frame = _across(examiner, source, target)
+        if frame is not None:
+            return source, frame
     return None
+
+
+def _across(examiner: Examiner, source: Flow, target: Flow) -> Packet | None:
+    packet = lone_packet(source.transport, source.inside, examiner.written(target.mapped), examiner.tag())
+    frame = examiner.deliver(
+        packet,
+        up=True,
+        to="initiator",
+        wanted=lambda seen: seen.destination == target.inside.address and is_same(seen, packet),
+        note="to the outside endpoint of the other inside host",
+    )
+    return None if frame is None else frame.packet
 
 
 def hairpinning(examiner: Examiner, transport: Transport) -> HairpinClass:
@@ -201,6 +203,6 @@ def hairpinning(examiner: Examiner, transport: Transport) -> HairpinClass:
     seen = examiner.once(hairpinned, transport)
     if seen is None:
         return "none"
-    source, arrival = seen
+    source, packet = seen
     # The outside address can be another one than that of the source's first flow.
-    return "internal source" if arrival.packet.source == source.inside.address else "external source"
+    return "internal source" if packet.source == source.inside.address else "external source"

@@ -9,8 +9,8 @@ from typing import Final
 
 from natgauge.audits.kit.errors import quoting
 from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner, NotSeenError
-from natgauge.audits.kit.flows import Endpoint, RemoteEndpoint
-from natgauge.audits.kit.packets import Packet, UdpSegment, read_segment
+from natgauge.audits.kit.flows import RemoteEndpoint, lone_packet
+from natgauge.audits.kit.packets import Endpoint, Packet, UdpSegment
 
 #: Frames that are sent before any is read: few enough for the queues of a device.
 _BATCH: Final = 128
@@ -49,17 +49,17 @@ def _try(examiner: Examiner, wishes: Sequence[Wish]) -> dict[Wish, Endpoint]:
     opened, since = dict[Wish, Endpoint](), examiner.mark
 
     def take(packet: Packet) -> bool:
-        segment = read_segment(packet)
+        segment, mapped = packet.segment, packet.sender
         # A frame that was not translated opened nothing.
-        if isinstance(segment, UdpSegment) and packet.source not in examiner.hosts("initiator"):
+        if isinstance(segment, UdpSegment) and mapped and mapped.address not in examiner.hosts("initiator"):
             wish = waiting.get(segment.data[:8])
             if wish is not None:
-                opened[wish] = Endpoint(packet.source, segment.source_port)
+                opened[wish] = mapped
         return len(opened) == len(waiting)
 
     with examiner.network.aside():
         for tag, (inside, remote) in waiting.items():
-            examiner.put(inside, remote.written, UdpSegment(inside.port, remote.written.port, tag), up=True)
+            examiner.send(lone_packet("udp", inside, remote.written, tag), up=True)
         examiner.network.wait("responder", take, PATIENCE_SECONDS, since=since)
     return opened
 
@@ -69,7 +69,7 @@ class Crowd:
 
     Attributes:
         remote: the outside endpoint.
-        since: number of arrivals before the crowd.
+        since: number of frames before the crowd.
         mapped: outside endpoints of the flows, by inside endpoint.
         refused: inside endpoints whose flows were not opened.
         kept: how many of the older flows, which were open before the crowd, passed each time.
@@ -129,10 +129,10 @@ def exhausted(examiner: Examiner) -> Crowd:
             examiner.open("udp", inside, crowd.remote)
     if not crowd.refused and crowd.kept == OLDER:
         raise NotSeenError(f"{len(crowd.mapped)} flows of one host to one remote endpoint were open, none was refused")
-    for arrival in examiner.network.arrivals[crowd.since :]:
-        if arrival.side == "responder":
-            crowd.leaked |= arrival.packet.source in examiner.hosts("initiator")
-        elif (error := quoting(arrival.packet, crowd.refused)) is not None:
-            examiner.network.received(arrival)
+    outside = examiner.network.arrived(crowd.since, "responder")
+    crowd.leaked = any(frame.packet.source in examiner.hosts("initiator") for frame in outside)
+    for frame in examiner.network.arrived(crowd.since, "initiator"):
+        if (error := quoting(frame.packet, crowd.refused)) is not None:
+            examiner.network.received(frame)
             crowd.errors.add((error.kind, error.code))
     return crowd

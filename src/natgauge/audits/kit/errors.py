@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Endpoint, Flow, destination_of, simple_segment, source_of
-from natgauge.audits.kit.network import sides
-from natgauge.audits.kit.packets import ACK, ErrorMessage, Packet, TcpSegment, make_packet, read_segment
+from natgauge.audits.kit.flows import Flow, lone_packet
+from natgauge.audits.kit.packets import ACK, Endpoint, ErrorMessage, Packet, TcpSegment, make_error, make_packet
+from natgauge.audits.kit.pcapng import Frame
 from natgauge.words import Address
 
 ErrorKind = Literal["port unreachable", "host unreachable", "too big", "time exceeded"]
@@ -31,54 +31,53 @@ class ErrorSeen:
     """An ICMP error that arrived.
 
     Attributes:
-        kind: its kind as it was sent.
         packet: the packet that has the error.
         message: the error.
+        numbers_kept: whether type and code are those that were sent, or their translation.
+        source: source of the quoted packet.
+        destination: destination of the quoted packet.
     """
 
-    kind: ErrorKind
     packet: Packet
     message: ErrorMessage
+    numbers_kept: bool
+    source: Endpoint | None
+    destination: Endpoint | None
 
-    @property
-    def numbers_kept(self) -> bool:
-        """Whether type and code are those that were sent, or their translation."""
-        return (self.message.kind, self.message.code) == _NUMBERS[self.kind][self.packet.source.version]
 
-    @property
-    def source(self) -> Endpoint | None:
-        """Source of the quoted packet."""
-        return None if self.message.packet is None else source_of(self.message.packet)
+def _seen(frame: Frame | None, kind: ErrorKind) -> ErrorSeen | None:
+    """Return the ICMP error of a frame, which was sent as one of this kind; None = the frame has none."""
+    message = None if frame is None else frame.packet.segment
+    if frame is None or not isinstance(message, ErrorMessage):
+        return None
+    kept = (message.kind, message.code) == _NUMBERS[kind][frame.packet.source.version]
+    quoted = message.packet
+    ends = (None, None) if quoted is None else (quoted.sender, quoted.receiver)
+    return ErrorSeen(frame.packet, message, kept, *ends)
 
-    @property
-    def destination(self) -> Endpoint | None:
-        """Destination of the quoted packet."""
-        return None if self.message.packet is None else destination_of(self.message.packet)
+
+def quoting(packet: Packet, sources: Collection[Endpoint | None]) -> ErrorMessage | None:
+    """Return the ICMP error of a packet, if it quotes a packet of one of these sources; None = it does not."""
+    message = packet.segment
+    if not isinstance(message, ErrorMessage) or message.packet is None:
+        return None
+    return message if message.packet.sender in sources else None
 
 
 def error_about(packet: Packet, sender: Address, kind: ErrorKind) -> Packet:
     """Return an ICMP error that quotes a packet, to the packet's source."""
     number, code = _NUMBERS[kind][packet.source.version]
     rest = MTU_IN_ERRORS if kind == "too big" else 0
-    return make_packet(sender, packet.source, ErrorMessage(number, code, rest, packet.octets()))
-
-
-def quoting(packet: Packet, sources: Collection[Endpoint | None]) -> ErrorMessage | None:
-    """Return the ICMP error of a packet, if it quotes a packet of one of these sources; None = it does not."""
-    message = read_segment(packet)
-    if not isinstance(message, ErrorMessage) or message.packet is None:
-        return None
-    return message if source_of(message.packet) in sources else None
+    return make_error(sender, packet.source, ErrorMessage(number, code, rest, packet.octets()))
 
 
 def received(flow: Flow, *, up: bool) -> Packet:
     """Return a packet of the flow as the sender of this direction received it."""
     destination, source = flow.ends(up=up)
-    segment = simple_segment(flow.transport, source, destination, _DATA, up=not up)
-    if flow.transport == "tcp":
-        other, own = flow.numbers(up=up)
-        segment = TcpSegment(source.port, destination.port, ACK, own.seen, other.written)
-    return make_packet(source.address, destination.address, segment)
+    if flow.transport != "tcp":
+        return lone_packet(flow.transport, source, destination, _DATA, up=not up)
+    other, own = flow.numbers(up=up)
+    return make_packet(source, destination, TcpSegment(ACK, own.seen, other.written))
 
 
 def send_error(  # noqa: PLR0913 - each change of the error by its name
@@ -109,16 +108,8 @@ def send_error(  # noqa: PLR0913 - each change of the error by its name
     """
     source = sender or flow.ends(up=up)[0].address
     packet = sent(error_about(quoted(received(flow, up=up)), source, kind))
-    sending, receiving = sides(up=up)
-    arrival = examiner.delivered(
-        lambda _tag: examiner.network.send(sending, packet, note),
-        receiving,
-        lambda seen, _tag: isinstance(read_segment(seen), ErrorMessage),
-    )
-    message = None if arrival is None else read_segment(arrival.packet)
-    if arrival is None or not isinstance(message, ErrorMessage):
-        return None
-    return ErrorSeen(kind, arrival.packet, message)
+    frame = examiner.deliver(packet, up=up, wanted=lambda seen: isinstance(seen.segment, ErrorMessage), note=note)
+    return _seen(frame, kind)
 
 
 def provoked(examiner: Examiner, packet: Packet, kind: ErrorKind, note: str) -> ErrorSeen | None:
@@ -127,12 +118,9 @@ def provoked(examiner: Examiner, packet: Packet, kind: ErrorKind, note: str) -> 
     Raises:
         NotSeenError: control frames did not arrive.
     """
-    source = source_of(packet)
 
-    def wanted(seen: Packet, _tag: bytes) -> bool:
-        error = quoting(seen, [source])
-        return error is not None and ErrorSeen(kind, seen, error).numbers_kept
+    def wanted(seen: Packet) -> bool:
+        error = quoting(seen, [packet.sender])
+        return error is not None and (error.kind, error.code) == _NUMBERS[kind][seen.source.version]
 
-    arrival = examiner.delivered(lambda _: examiner.network.send("initiator", packet, note), "initiator", wanted)
-    error = None if arrival is None else quoting(arrival.packet, [source])
-    return None if arrival is None or error is None else ErrorSeen(kind, arrival.packet, error)
+    return _seen(examiner.deliver(packet, up=True, to="initiator", wanted=wanted, note=note), kind)

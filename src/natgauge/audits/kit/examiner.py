@@ -7,25 +7,13 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from ipaddress import IPv6Address
+from itertools import cycle
 from typing import Any, Final, TypeVar
 
-from natgauge.audits.kit.flows import (
-    Endpoint,
-    Flow,
-    RemoteEndpoint,
-    SequenceNumber,
-    along,
-    carries,
-    destination_of,
-    is_tcp,
-    number_after_syn,
-    numbered,
-    simple_segment,
-    source_of,
-)
-from natgauge.audits.kit.network import Arrival, Network, sides
-from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Packet, Segment, embedded, make_packet
-from natgauge.audits.kit.pcapng import CapturedFrame
+from natgauge.audits.kit.flows import Flow, RemoteEndpoint, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
+from natgauge.audits.kit.network import Network, sides
+from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, UDP, Endpoint, Packet, embedded
+from natgauge.audits.kit.pcapng import Frame
 from natgauge.words import Address, Side, Transport
 
 _T = TypeVar("_T")
@@ -34,11 +22,10 @@ TRIES: Final = 3
 PATIENCE_SECONDS: Final = 1.0
 #: Wait for a frame after the control frames that were sent behind it have arrived.
 SETTLE_SECONDS: Final = 0.05
-#: First port of the inside; ports that no rule treats in a special way.
-_FIRST_PORT: Final = 20_000
-_LAST_PORT: Final = 60_000
-_FIRST_REMOTE_PORT: Final = 7_000
-_LAST_REMOTE_PORT: Final = 19_999
+#: Ports of the inside, all even, and of the outside; ports that no rule treats in a special way.
+_PORTS: Final = range(20_000, 60_002, 2)
+_REMOTE_PORTS: Final = range(7_000, 20_000)
+_UDP_HEADER_OCTETS: Final = 8
 
 
 class NotSeenError(Exception):
@@ -77,9 +64,9 @@ class Examiner:
         self._seen: dict[tuple[Callable[..., Any], tuple[Any, ...]], tuple[Any, range]] = {}
         self._cited: set[int] = set()
         self._begun = 0
-        start = secrets.randbelow(2000)
-        self._port = _FIRST_PORT + start // 2 * 2
-        self._remote_port = _FIRST_REMOTE_PORT + start
+        start = secrets.randbelow(1000)
+        self._ports = cycle((*_PORTS[start:], *_PORTS[:start]))
+        self._remote_ports = cycle((*_REMOTE_PORTS[start:], *_REMOTE_PORTS[:start]))
         self._control: Flow | None = None
 
     def once(self, function: Callable[..., _T], *arguments: Any) -> _T:
@@ -90,13 +77,13 @@ class Examiner:
         """
         key = (function, arguments)
         if key not in self._seen:
-            first = len(self.network.frames)
+            first = self.mark
             value: Any
             try:
                 value = function(self, *arguments)
             except NotSeenError as error:
                 value = error
-            self._seen[key] = (value, range(first, len(self.network.frames)))
+            self._seen[key] = (value, range(first, self.mark))
         value, frames = self._seen[key]
         self.cite(frames)
         if isinstance(value, NotSeenError):
@@ -108,13 +95,13 @@ class Examiner:
 
     def begin(self) -> None:
         """Begin a verdict: frames from now on, and frames that are cited, are its evidence if they have a sentence."""
-        self._begun, self._cited = len(self.network.frames), set()
+        self._begun, self._cited = self.mark, set()
 
     def cite(self, numbers: Iterable[int]) -> None:
         """Add earlier frames to the evidence."""
         self._cited.update(numbers)
 
-    def evidence(self) -> tuple[CapturedFrame, ...]:
+    def evidence(self) -> tuple[Frame, ...]:
         """Return the frames that decided the verdict, in order."""
         frames = self.network.frames
         numbers = sorted(self._cited | set(range(self._begun, len(frames))))
@@ -142,17 +129,11 @@ class Examiner:
 
     def endpoint(self, host: int = 0, port: int | None = None) -> Endpoint:
         """Return an inside endpoint; without a port, one that was not used before and is even."""
-        if port is None:
-            self._port = self._port + 2 if self._port < _LAST_PORT else _FIRST_PORT
-            port = self._port
-        return Endpoint(self.host(host), port)
+        return Endpoint(self.host(host), next(self._ports) if port is None else port)
 
     def remote(self, host: int = 0, port: int | None = None) -> RemoteEndpoint:
         """Return an outside endpoint; without a port, one that was not used before."""
-        if port is None:
-            self._remote_port = self._remote_port + 1 if self._remote_port < _LAST_REMOTE_PORT else _FIRST_REMOTE_PORT
-            port = self._remote_port
-        own = Endpoint(self.host(host, "responder"), port)
+        own = Endpoint(self.host(host, "responder"), next(self._remote_ports) if port is None else port)
         return RemoteEndpoint(own, self.written(own))
 
     def written(self, own: Endpoint) -> Endpoint:
@@ -165,62 +146,82 @@ class Examiner:
 
     # Sending
 
-    def put(self, source: Endpoint, destination: Endpoint, segment: Segment, *, up: bool, note: str = "") -> None:
-        """Send a segment between two endpoints as its sender writes them; `up` = from the inside."""
-        self.network.send(sides(up=up)[0], make_packet(source.address, destination.address, segment), note)
-
-    def send(self, flow: Flow, segment: Segment, *, up: bool, note: str = "") -> None:
-        """Send a segment from one end of a flow to the other."""
-        self.put(*flow.ends(up=up), segment, up=up, note=note)
-
     @property
     def mark(self) -> int:
-        """Number of arrivals so far."""
-        return len(self.network.arrivals)
+        """Number of frames so far."""
+        return len(self.network.frames)
 
-    def delivered(
+    def send(self, packet: Packet, *, up: bool, note: str = "") -> None:
+        """Send a packet; `up` = from the inside; `note` says what is special about it."""
+        self.network.send(sides(up=up)[0], packet, note)
+
+    def deliver(  # noqa: PLR0913 - what differs between examinations, each by its name
         self,
-        send: Callable[[bytes], object],
-        side: Side,
-        wanted: Callable[[Packet, bytes], bool] = carries,
+        packet: Packet,
         *,
+        up: bool,
+        to: Side | None = None,
+        wanted: Callable[[Packet], bool] | None = None,
         may_drop: bool = True,
-        first: int | None = None,
-    ) -> Arrival | None:
-        """Return the arrival of a frame, which is sent again if it does not arrive; None = no try arrived.
+        since: int | None = None,
+        note: str = "",
+    ) -> Frame | None:
+        """Send a packet until it arrives, and return the frame that arrives; None = no try arrived.
 
         Args:
-            send: sends the frame with this tag.
-            side: port at which it may arrive.
-            wanted: whether a packet is the one with the tag.
-            may_drop: whether the gateway may drop the frame. Then control frames follow it, so that a host that stalls
-                is not taken for a gateway that drops.
-            first: number of arrivals that are left out; None = all before a try.
+            packet: the packet.
+            up: whether it is sent from the inside.
+            to: port at which it may arrive; None = that of the other side.
+            wanted: whether a packet that arrives is the one; None = its data decide.
+            may_drop: whether the gateway may drop it. Then control frames follow it, so that a host that stalls is not
+                taken for a gateway that drops.
+            since: number of frames that are left out; None = all so far.
+            note: what is special about the packet.
         """
+        since = self.mark if since is None else since
         for _ in range(2 if may_drop else TRIES):
-            tag, since = self.tag(), self.mark
-            send(tag)
+            self.send(packet, up=up, note=note)
             if may_drop:
                 self.control()
-            arrival = self.network.wait(
-                side,
-                lambda packet: wanted(packet, tag),  # noqa: B023 - called in this turn
+            frame = self.network.wait(
+                to or sides(up=up)[1],
+                wanted or (lambda seen: is_same(seen, packet)),
                 SETTLE_SECONDS if may_drop else PATIENCE_SECONDS,
-                since=since if first is None else first,
+                since=since,
             )
-            if arrival is not None:
-                return arrival
+            if frame is not None:
+                return frame
         return None
 
-    def parts(self, side: Side, since: int, wanted: Callable[[Packet], bool]) -> list[Packet]:
-        """Return all wanted packets after the first `since` arrivals; control frames follow what was sent."""
-        self.control()
-        self.network.pause(self.network.now() + SETTLE_SECONDS)
-        arrivals = self.network.arrivals[since:]
-        found = [arrival for arrival in arrivals if arrival.side == side and wanted(arrival.packet)]
-        for arrival in found:
-            self.network.received(arrival)
-        return [arrival.packet for arrival in found]
+    def datagram(  # noqa: PLR0913 - one datagram, each property by its name
+        self, flow: Flow, octets: int, *, up: bool, cut: int = 0, backwards: bool = False, note: str = ""
+    ) -> list[Packet]:
+        """Send a UDP datagram over a flow, and return the packets in which it arrives; none = it did not arrive.
+
+        Args:
+            flow: the flow.
+            octets: octets of its data.
+            up: whether the inside sends it.
+            cut: octets of the fragments in which it is sent; 0 = it is sent whole, and may be fragmented.
+            backwards: whether the last fragment is sent first.
+            note: what is special about the datagram.
+        """
+        for _ in range(2):
+            data, since = secrets.token_bytes(octets), self.mark
+            whole = flow.datagram(data, up=up)
+            parts = whole.cut(cut) if cut else (whole,)
+            for part in reversed(parts) if backwards else parts:
+                self.send(part, up=up, note=note)
+            self.control()
+            self.network.pause(self.network.now() + SETTLE_SECONDS)
+            packets = []
+            for frame in self.network.arrived(since, sides(up=up)[1]):
+                if _data(frame.packet) and _data(frame.packet) in data:
+                    self.network.received(frame)
+                    packets.append(frame.packet)
+            if b"".join(map(_data, sorted(packets, key=lambda one: one.offset))) == data:
+                return packets
+        return []
 
     def control(self) -> None:
         """Send a UDP frame each way over a flow of its own, and wait until both have arrived."""
@@ -237,51 +238,99 @@ class Examiner:
     # Flows
 
     def open(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint) -> Flow:
-        """Send the first segment of a flow until it arrives at the outside."""
-        first, tags = self.mark, list[bytes]()
+        """Send the first packet of a flow until it arrives at the outside."""
+        since, packet = self.mark, lone_packet(transport, inside, remote.written, self.tag())
 
-        def send(tag: bytes) -> None:
-            tags.append(tag)
-            segment = simple_segment(transport, inside, remote.written, tag, up=True)
-            self.put(inside, remote.written, segment, up=True)
-
-        def wanted(packet: Packet, tag: bytes) -> bool:
+        def wanted(seen: Packet) -> bool:
             # A gateway may change sequence numbers, so the endpoint decides about TCP.
-            return is_tcp(packet, remote.own, SYN) if transport == "tcp" else carries(packet, tag)
+            return is_tcp(seen, remote.own, SYN) if transport == "tcp" else is_same(seen, packet)
 
-        arrival = self.delivered(send, "responder", wanted, may_drop=False)
-        mapped = None if arrival is None else source_of(arrival.packet)
-        if arrival is None or mapped is None:
+        frame = self.deliver(packet, up=True, wanted=wanted, may_drop=False)
+        mapped = None if frame is None else frame.packet.sender
+        if frame is None or mapped is None:
             raise NotSeenError(
                 f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside"
-                f"{self._answer_to(inside, first)}"
+                f"{self._answer_to(inside, since)}"
             )
-        up = SequenceNumber(int.from_bytes(tags[-1][-4:], "big") + 1, number_after_syn(arrival.packet))
-        return Flow(transport, inside, remote, mapped, first, up)
+        return Flow(
+            transport, inside, remote, mapped, since, SequenceNumber(after_syn(packet), after_syn(frame.packet))
+        )
 
     def _answer_to(self, inside: Endpoint, since: int) -> str:
         """Return what came back to an inside endpoint instead, as the end of a sentence."""
-        packets = [arrival.packet for arrival in self.network.arrivals[since:]]
+        packets = [frame.packet for frame in self.network.arrived(since, "initiator")]
         if any(is_tcp(packet, inside, SYN | ACK) for packet in packets):
             return "; the gateway itself answered with SYN and ACK, as a SYN proxy does"
         reset = any(is_tcp(packet, inside, flags) for packet in packets for flags in (RST, RST | ACK))
         return "; a reset came back" * reset
+
+    def established(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint) -> Flow:
+        """Open a flow over which both sides have sent, of TCP with its handshake."""
+        flow = self.open(transport, inside, remote)
+        if transport == "tcp":
+            self.shake_hands(flow)
+        elif not self.passes(flow, up=False):
+            raise NotSeenError(f"the answer from {remote} to {flow.mapped} did not arrive inside")
+        return flow
+
+    def flow(self, transport: Transport) -> Flow:
+        """Open a flow of the first inside host to the first outside host, over which both sides have sent."""
+        return self.established(transport, self.endpoint(), self.remote())
+
+    def passes(self, flow: Flow, *, up: bool) -> bool:
+        """Whether data over an open flow arrive at its end; they are sent up to three times."""
+        return self.deliver(flow.packet(self.tag(), up=up), up=up, may_drop=False) is not None
+
+    def enters(self, transport: Transport, source: Endpoint, target: Endpoint, inside: Endpoint) -> bool:
+        """Whether a packet from an outside endpoint to an endpoint of the gateway reaches the inside endpoint."""
+        packet = lone_packet(transport, source, target, self.tag(), up=False)
+        return (
+            self.deliver(packet, up=False, wanted=lambda seen: seen.receiver == inside and is_same(seen, packet))
+            is not None
+        )
+
+    # TCP
+
+    def sends(self, flow: Flow, flags: int, *, up: bool, back: int = 0, since: int | None = None) -> Frame | None:
+        """Return the arrival of a TCP segment with these flags; its SYN or FIN takes one sequence number.
+
+        A gateway that drops it still has to deliver control frames.
+
+        Args:
+            flow: a TCP flow.
+            flags: flags of the segment.
+            up: whether the inside host sends it.
+            back: 1 = its sequence number was used already, by a SYN without ACK.
+            since: number of frames that are left out; None = all so far.
+        """
+        end = flow.remote.own if up else flow.inside
+        packet = flow.tcp(flags, up=up, back=back)
+        frame = self.deliver(packet, up=up, wanted=lambda seen: is_tcp(seen, end, flags), may_drop=False, since=since)
+        if frame is None:
+            self.control()
+        elif flags & (SYN | FIN) and not back:
+            flow.numbers(up=up)[0].advance(1)
+        return frame
+
+    def syn(self, flow: Flow, flags: int) -> Frame | None:
+        """Return the arrival of the first segment of the outside host, which has these flags."""
+        flow.down.written = secrets.randbelow(2**31)
+        frame = self.sends(flow, flags, up=False)
+        if frame is not None:
+            flow.down.seen = after_syn(frame.packet)
+        return frame
 
     def accept(self, flow: Flow) -> None:
         """Send the SYN and ACK of the outside host until the inside sees it."""
         if self.syn(flow, SYN | ACK) is None:
             raise NotSeenError(f"the SYN and ACK from {flow.remote} to {flow.mapped} did not arrive inside")
 
-    def syn(self, flow: Flow, flags: int) -> Arrival | None:
-        """Return the arrival of the first segment of the outside host, which has these flags."""
-        flow.down.written = int.from_bytes(self.tag()[-4:], "big") % 2**31
-        arrival = self.sends(flow, flags, up=False)
-        if arrival is not None:
-            flow.down.seen = number_after_syn(arrival.packet)
-        return arrival
+    def shake_hands(self, flow: Flow) -> None:
+        """Send the second and the third segment of a handshake.
 
-    def finish_handshake(self, flow: Flow) -> None:
-        """Send the third segment of a handshake. A gateway that ends connections itself sends its own one earlier."""
+        A gateway that ends connections itself sends its own third segment earlier.
+        """
+        self.accept(flow)
         if self.sends(flow, ACK, up=True, since=flow.since) is None:
             raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
 
@@ -294,58 +343,8 @@ class Examiner:
         )
         return next((name for name, up, flags in steps if not self.sends(flow, flags, up=up)), "")
 
-    def sends(self, flow: Flow, flags: int, *, up: bool, back: int = 0, since: int | None = None) -> Arrival | None:
-        """Return the arrival of a TCP segment with these flags; its SYN or FIN takes one sequence number.
 
-        A gateway that drops it still has to deliver control frames.
-
-        Args:
-            flow: a TCP flow.
-            flags: flags of the segment.
-            up: whether the inside host sends it.
-            back: 1 = its sequence number was used already, by a SYN without ACK.
-            since: number of arrivals that are left out; None = all before the segment.
-        """
-        end = flow.remote.own if up else flow.inside
-        arrival = self.delivered(
-            lambda _: self.send(flow, numbered(flow, flags, up=up, back=back), up=up),
-            sides(up=up)[1],
-            lambda packet, _: is_tcp(packet, end, flags),
-            may_drop=False,
-            first=since,
-        )
-        if arrival is None:
-            self.control()
-        elif flags & (SYN | FIN) and not back:
-            flow.numbers(up=up)[0].advance(1)
-        return arrival
-
-    def flow(self, transport: Transport) -> Flow:
-        """Open a flow of the first inside host to the first outside host, over which both sides have sent."""
-        return self.established(transport, self.endpoint(), self.remote())
-
-    def established(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint) -> Flow:
-        """Open a flow over which both sides have sent, of TCP with its handshake."""
-        flow = self.open(transport, inside, remote)
-        if transport == "tcp":
-            self.accept(flow)
-            self.finish_handshake(flow)
-        elif not self.passes(flow, up=False):
-            raise NotSeenError(f"the answer from {remote} to {flow.mapped} did not arrive inside")
-        return flow
-
-    def passes(self, flow: Flow, *, up: bool) -> bool:
-        """Whether a segment over an open flow arrives at its end; it is sent up to three times."""
-        arrival = self.delivered(
-            lambda tag: self.send(flow, along(flow, tag, up=up), up=up), sides(up=up)[1], may_drop=False
-        )
-        return arrival is not None
-
-    def enters(self, transport: Transport, source: Endpoint, target: Endpoint, inside: Endpoint) -> bool:
-        """Whether a frame from an outside endpoint to an endpoint of the gateway reaches the inside endpoint."""
-        arrival = self.delivered(
-            lambda tag: self.put(source, target, simple_segment(transport, source, target, tag, up=False), up=False),
-            "initiator",
-            lambda packet, tag: destination_of(packet) == inside and carries(packet, tag),
-        )
-        return arrival is not None
+def _data(packet: Packet) -> bytes:
+    """Return the data of a UDP datagram that are in one of its fragments; empty where a packet is none."""
+    payload = packet.payload if packet.offset else packet.payload[_UDP_HEADER_OCTETS:]
+    return payload if packet.protocol == UDP else b""

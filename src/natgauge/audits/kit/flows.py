@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows of an audit: endpoints, and the segments that open a flow, go over it, and try to enter it from outside."""
+"""Flows of an audit: their endpoints, and the packets that open a flow, go over it, and try to enter it."""
 
 from __future__ import annotations
 
@@ -14,30 +14,18 @@ from natgauge.audits.kit.packets import (
     RST,
     SYN,
     EchoMessage,
+    Endpoint,
     ErrorMessage,
     Packet,
-    Segment,
+    Query,
     TcpSegment,
     UdpSegment,
     make_packet,
-    read_segment,
 )
-from natgauge.words import Address, Transport
+from natgauge.words import Transport
 
 TRANSPORTS: Final[tuple[Transport, ...]] = ("udp", "tcp", "icmp")
 _FLAGS: Final = {SYN: "SYN", FIN: "FIN", RST: "RST", ACK: "ACK"}
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Endpoint:
-    """An address with a port; of ICMP, the port is the identifier of the query."""
-
-    address: Address
-    port: int
-
-    def __str__(self) -> str:
-        """Return the endpoint as people write it."""
-        return f"[{self.address}]:{self.port}" if self.address.version == 6 else f"{self.address}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +70,7 @@ class Flow:
         inside: the inside endpoint.
         remote: the outside host's endpoint.
         mapped: the inside endpoint as the outside sees it.
-        since: number of arrivals before the flow was opened.
+        since: number of frames of the network before the flow was opened.
         up: next sequence number of the inside (TCP).
         down: next sequence number of the outside (TCP).
     """
@@ -103,84 +91,67 @@ class Flow:
         """Return source and destination as the sender of this direction writes them."""
         return (self.inside, self.remote.written) if up else (self.remote.own, self.mapped)
 
+    def packet(self, data: bytes, *, up: bool) -> Packet:
+        """Return a packet with data over the open flow; of TCP, the numbers advance by its data."""
+        if self.transport != "tcp":
+            return lone_packet(self.transport, *self.ends(up=up), data, up=up)
+        packet = self.tcp(PSH | ACK, up=up, data=data)
+        self.numbers(up=up)[0].advance(len(data))
+        return packet
 
-def simple_segment(transport: Transport, source: Endpoint, destination: Endpoint, tag: bytes, *, up: bool) -> Segment:
-    """Return a segment that needs none before it: a UDP datagram, a SYN, an echo request (up) or reply (down)."""
-    if transport == "udp":
-        return UdpSegment(source.port, destination.port, tag)
-    if transport == "tcp":
-        return TcpSegment(source.port, destination.port, SYN, int.from_bytes(tag[-4:], "big"))
-    return EchoMessage(is_request=up, identifier=source.port if up else destination.port, sequence=1, data=tag)
+    def tcp(self, flags: int, *, up: bool, back: int = 0, data: bytes = b"") -> Packet:
+        """Return the next TCP segment; with `back`, its sequence number is one that was used already."""
+        own, other = self.numbers(up=up)
+        acknowledged = other.seen if flags & ACK else 0
+        return make_packet(*self.ends(up=up), TcpSegment(flags, own.written - back, acknowledged, data))
 
-
-def along(flow: Flow, tag: bytes, *, up: bool) -> Segment:
-    """Return a segment that goes over an open flow; of TCP, the numbers advance by its data."""
-    if flow.transport != "tcp":
-        return simple_segment(flow.transport, *flow.ends(up=up), tag, up=up)
-    segment = numbered(flow, PSH | ACK, up=up, data=tag)
-    flow.numbers(up=up)[0].advance(len(tag))
-    return segment
-
-
-def numbered(flow: Flow, flags: int, *, up: bool, back: int = 0, data: bytes = b"") -> TcpSegment:
-    """Return the next TCP segment of a flow; with `back`, its sequence number is one that was used already."""
-    (source, destination), (own, other) = flow.ends(up=up), flow.numbers(up=up)
-    acknowledged = other.seen if flags & ACK else 0
-    return TcpSegment(source.port, destination.port, flags, own.written - back, acknowledged, data)
+    def datagram(self, data: bytes, *, up: bool, dont_fragment: bool = False) -> Packet:
+        """Return a UDP datagram, with an identification from 1024 on that changes from call to call."""
+        number = 1024 + secrets.randbelow(65536 - 1024)
+        packet = make_packet(*self.ends(up=up), UdpSegment(data))
+        return replace(packet, dont_fragment=dont_fragment, identification=number)
 
 
-def number_after_syn(packet: Packet) -> int:
+def lone_packet(
+    transport: Transport, source: Endpoint, destination: Endpoint, data: bytes, *, up: bool = True
+) -> Packet:
+    """Return a packet that needs none before it: a UDP datagram, a SYN, an echo request (up) or reply (down).
+
+    A SYN has the last four octets of the data as its sequence number.
+    """
+    segments: dict[Transport, Query] = {
+        "udp": UdpSegment(data),
+        "tcp": TcpSegment(SYN, int.from_bytes(data[-4:], "big")),
+        "icmp": EchoMessage(is_request=up, data=data),
+    }
+    return make_packet(source, destination, segments[transport])
+
+
+def after_syn(packet: Packet) -> int:
     """Return the sequence number behind a SYN."""
-    segment = read_segment(packet)
+    segment = packet.segment
     return segment.sequence + 1 if isinstance(segment, TcpSegment) else 0
 
 
-def datagram(flow: Flow, data: bytes, *, up: bool, dont_fragment: bool = False) -> Packet:
-    """Return a UDP datagram over a flow, with an identification from 1024 on that changes from call to call."""
-    source, destination = flow.ends(up=up)
-    packet = make_packet(source.address, destination.address, UdpSegment(source.port, destination.port, data))
-    number = 1024 + secrets.randbelow(65536 - 1024)
-    return replace(packet, dont_fragment=dont_fragment, identification=number)
-
-
-def source_of(packet: Packet) -> Endpoint | None:
-    """Return the source endpoint of a packet; None where it has none."""
-    ports = _ports(packet)
-    return None if ports is None else Endpoint(packet.source, ports[0])
-
-
-def destination_of(packet: Packet) -> Endpoint | None:
-    """Return the destination endpoint of a packet; None where it has none."""
-    ports = _ports(packet)
-    return None if ports is None else Endpoint(packet.destination, ports[1])
-
-
-def _ports(packet: Packet) -> tuple[int, int] | None:
-    segment = read_segment(packet)
-    if isinstance(segment, UdpSegment | TcpSegment):
-        return segment.source_port, segment.destination_port
-    return (segment.identifier, segment.identifier) if isinstance(segment, EchoMessage) else None
-
-
-def carries(packet: Packet, tag: bytes) -> bool:
-    """Whether a packet is the one with this tag; a TCP segment without data has it in its sequence number."""
-    segment = read_segment(packet)
-    if isinstance(segment, TcpSegment) and not segment.data:
-        return segment.sequence == int.from_bytes(tag[-4:], "big")
-    return isinstance(segment, UdpSegment | TcpSegment | EchoMessage) and segment.data[: len(tag)] == tag
+def is_same(packet: Packet, sent: Packet) -> bool:
+    """Whether a packet begins with the data of another one, or of TCP without data, has its sequence number."""
+    seen, own = packet.segment, sent.segment
+    if isinstance(own, TcpSegment) and not own.data:
+        return isinstance(seen, TcpSegment) and not seen.data and seen.sequence == own.sequence
+    return isinstance(seen, Query) and isinstance(own, Query) and seen.data[: len(own.data)] == own.data
 
 
 def is_tcp(packet: Packet, target: Endpoint, flags: int) -> bool:
-    """Whether a packet is a TCP segment to this endpoint that has just these flags, beside PSH."""
-    segment = read_segment(packet)
+    """Whether a packet is a TCP segment to this endpoint that has just these flags, whether or not it has PSH."""
+    segment = packet.segment
     same = isinstance(segment, TcpSegment) and segment.flags & sum(_FLAGS) == flags & sum(_FLAGS)
-    return same and destination_of(packet) == target
+    return same and packet.receiver == target
 
 
 def described(packet: Packet) -> str:
     """Return a packet in words, as a part of a sentence."""
-    segment = read_segment(packet)
-    where = f"from {source_of(packet) or packet.source} to {destination_of(packet) or packet.destination}"
+    segment = packet.segment
+    where = f"from {packet.sender or packet.source} to {packet.receiver or packet.destination}"
     if packet.is_fragment:
         return f"octets {packet.offset} to {packet.offset + len(packet.payload) - 1} of a packet {where}"
     if isinstance(segment, ErrorMessage):

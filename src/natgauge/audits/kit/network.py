@@ -11,8 +11,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, Protocol
 
 from natgauge.audits.kit.flows import described
-from natgauge.audits.kit.packets import ICMPV6, Packet, read_packet, upper_checksum
-from natgauge.audits.kit.pcapng import CapturedFrame
+from natgauge.audits.kit.packets import ICMPV6, Packet, checksummed, read_packet
+from natgauge.audits.kit.pcapng import Frame
 from natgauge.errors import UnreachableError
 from natgauge.words import Address, Side
 
@@ -63,23 +63,6 @@ class AuditSide:
     gateway_mac: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A packet that arrived.
-
-    Attributes:
-        side: port at which it arrived.
-        packet: the packet.
-        number: its place in the frames of the network.
-        seconds: its time of the ports' clock.
-    """
-
-    side: Side
-    packet: Packet
-    number: int
-    seconds: float
-
-
 def sides(*, up: bool) -> tuple[Side, Side]:
     """Return the sending side and the receiving side of a direction."""
     return ("initiator", "responder") if up else ("responder", "initiator")
@@ -90,14 +73,12 @@ class Network:
 
     Attributes:
         frames: every IP frame that was sent or received, in order. Frames with a sentence are evidence.
-        arrivals: every packet that arrived, in order.
     """
 
     def __init__(self, ports: TesterPorts, sides: Mapping[Side, AuditSide]) -> None:
         self.ports = ports
         self.sides = dict(sides)
-        self.frames: list[CapturedFrame] = []
-        self.arrivals: list[Arrival] = []
+        self.frames: list[Frame] = []
         self._is_aside = False
 
     @contextmanager
@@ -123,7 +104,9 @@ class Network:
             for _ in range(_RESOLVE_TRIES):
                 if self.sides[side].gateway_mac is None and there.gateway is not None:
                     self._ask(side, there.hosts[0], there.gateway)
-                    self._pump(self.now() + _RESOLVE_SECONDS, lambda: self.sides[side].gateway_mac is not None)  # noqa: B023
+                    until = self.now() + _RESOLVE_SECONDS
+                    while self.sides[side].gateway_mac is None and self._receive(until):
+                        pass
             if self.sides[side].gateway_mac is None:
                 raise UnreachableError(
                     f"audit: the gateway does not answer for {there.gateway} at the {side}'s port; look at its "
@@ -134,53 +117,49 @@ class Network:
         """Send a packet to the gateway; `note` says what is special about it."""
         kind = _IPV4 if packet.source.version == 4 else _IPV6
         octets = self._put(side, self.sides[side].gateway_mac or _BROADCAST, kind, packet.octets())
-        self.frames.append(CapturedFrame(side, self.ports.epoch(), octets, sent=True))
+        frame = Frame(side, self.ports.epoch(), octets, packet, sent=True)
+        self.frames.append(frame)
+        self._explain(frame, "sends", f": {note}" * bool(note))
+
+    def received(self, frame: Frame) -> None:
+        """Say of a frame that arrived that it was looked for."""
+        self._explain(frame, "receives")
+
+    def _explain(self, frame: Frame, verb: str, note: str = "") -> None:
         if not self._is_aside:
-            host = "inside" if side == "initiator" else "outside"
-            self.explain(len(self.frames) - 1, f"the {host} sends {described(packet)}{f': {note}' * bool(note)}")
+            host = "inside" if frame.side == "initiator" else "outside"
+            frame.sentence = f"the {host} {verb} {described(frame.packet)}{note}"
 
-    def explain(self, number: int, sentence: str) -> None:
-        """Say what a frame is; frames with a sentence are evidence."""
-        self.frames[number] = replace(self.frames[number], sentence=sentence)
+    def arrived(self, since: int, side: Side) -> list[Frame]:
+        """Return the frames that arrived at a side, without the first `since` frames of the network."""
+        return [frame for frame in self.frames[since:] if frame.side == side and not frame.sent]
 
-    def received(self, arrival: Arrival) -> None:
-        """Say of an arrival that it is one that was looked for."""
-        if not self._is_aside:
-            host = "inside" if arrival.side == "initiator" else "outside"
-            self.explain(arrival.number, f"the {host} receives {described(arrival.packet)}")
+    def wait(self, side: Side, wanted: Callable[[Packet], bool], seconds: float, *, since: int) -> Frame | None:
+        """Return the first frame that arrives with a packet that is wanted.
 
-    def wait(self, side: Side, wanted: Callable[[Packet], bool], seconds: float, *, since: int) -> Arrival | None:
-        """Return the first packet that is wanted after the first `since` arrivals.
-
-        `since` is `len(network.arrivals)` before the question was sent.
+        `since` is `len(network.frames)` before the question was sent.
         """
-        seen = since
-        found: Arrival | None = None
-
-        def look() -> bool:
-            nonlocal seen, found
-            for arrival in self.arrivals[seen:]:
-                seen += 1
-                if arrival.side == side and wanted(arrival.packet):
-                    found = arrival
-                    return True
-            return False
-
-        self._pump(self.now() + seconds, look)
-        if found is not None:
-            self.received(found)
-        return found
+        until = self.now() + seconds
+        while True:
+            for frame in self.arrived(since, side):
+                if wanted(frame.packet):
+                    self.received(frame)
+                    return frame
+            since = len(self.frames)
+            if not self._receive(until):
+                return None
 
     def pause(self, until: float) -> None:
         """Answer ARP and NDP until this time of the clock."""
-        self._pump(until, lambda: False)
+        while self._receive(until):
+            pass
 
-    def _pump(self, until: float, done: Callable[[], bool]) -> None:
-        while not done():
-            received = self.ports.receive(until)
-            if received is None:
-                return
+    def _receive(self, until: float) -> bool:
+        """Take the next frame; whether there was one until this time of the clock."""
+        received = self.ports.receive(until)
+        if received is not None:
             self._take(*received)
+        return received is not None
 
     def _take(self, side: Side, octets: bytes) -> None:
         kind, body = octets[12:14], octets[14:]
@@ -192,10 +171,8 @@ class Network:
         # Solicitations come to a multicast address.
         if packet is None or not (is_ours or kind == _IPV6):
             return
-        if self._answer_solicitation(side, octets[6:12], packet) or not is_ours:
-            return
-        self.frames.append(CapturedFrame(side, self.ports.epoch(), octets))
-        self.arrivals.append(Arrival(side, packet, len(self.frames) - 1, self.now()))
+        if not self._answer_solicitation(side, octets[6:12], packet) and is_ours:
+            self.frames.append(Frame(side, self.ports.epoch(), octets, packet, sent=False))
 
     def _put(self, side: Side, destination: bytes, kind: bytes, body: bytes) -> bytes:
         octets = (destination + self.ports.mac(side) + kind + body).ljust(_LEAST_OCTETS, b"\0")
@@ -240,6 +217,5 @@ class Network:
         return True
 
     def _send_neighbour(self, side: Side, mac: bytes, source: Address, destination: Address, message: bytes) -> None:
-        value = struct.pack("!H", upper_checksum(source, destination, ICMPV6, message))
-        packet = Packet(source, destination, ICMPV6, message[:2] + value + message[4:], ttl=255)
+        packet = replace(checksummed(source, destination, ICMPV6, message, 2), ttl=255)
         self._put(side, mac, _IPV6, packet.octets())

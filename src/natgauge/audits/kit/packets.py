@@ -17,8 +17,9 @@ from natgauge.words import Address
 
 TCP: Final = 6
 UDP: Final = 17
-ICMP: Final = 1
 ICMPV6: Final = 58
+#: ICMP and ICMPv6, by IP version.
+ICMP: Final = {4: 1, 6: ICMPV6}
 _FRAGMENT_HEADER: Final = 44
 #: Headers before the upper-layer header that are skipped: hop-by-hop, routing, destination options.
 _SKIPPED: Final = frozenset({0, 43, 60})
@@ -33,6 +34,18 @@ _ERRORS: Final = {4: frozenset({3, 4, 5, 11, 12}), 6: frozenset({1, 2, 3, 4})}
 
 _MORE_FRAGMENTS: Final = 0x2000
 _DO_NOT_FRAGMENT: Final = 0x4000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Endpoint:
+    """An address with a port; of ICMP, the port is the identifier of the query."""
+
+    address: Address
+    port: int
+
+    def __str__(self) -> str:
+        """Return the endpoint as people write it."""
+        return f"[{self.address}]:{self.port}" if self.address.version == 6 else f"{self.address}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,42 @@ class Packet:
         """Whether it is a part of a packet."""
         return self.more_fragments or self.offset > 0
 
+    @property
+    def segment(self) -> Segment | None:
+        """What it carries, which may be cut off behind its first 8 octets; None where it is something else."""
+        octets, version = self.payload, self.source.version
+        if self.offset or len(octets) < 8:
+            return None
+        if self.protocol == UDP:
+            return UdpSegment(octets[8:], int.from_bytes(octets[6:8], "big"))
+        if self.protocol == TCP:
+            sequence, acknowledgement, size, flags = struct.unpack_from("!IIBB", octets.ljust(20, b"\0"), 4)
+            return TcpSegment(flags, sequence, acknowledgement, octets[(size >> 4) * 4 :] if len(octets) >= 20 else b"")
+        kind, code, _, rest = struct.unpack_from("!BBHI", octets)
+        if self.protocol == ICMP[version] and kind in _ECHO[version]:
+            return EchoMessage(kind == _ECHO[version][0], octets[8:], rest & 0xFFFF)
+        is_error = self.protocol == ICMP[version] and kind in _ERRORS[version]
+        return ErrorMessage(kind, code, rest, octets[8:]) if is_error else None
+
+    @property
+    def sender(self) -> Endpoint | None:
+        """The source with its port; None where it has none."""
+        ports = self._ports()
+        return None if ports is None else Endpoint(self.source, ports[0])
+
+    @property
+    def receiver(self) -> Endpoint | None:
+        """The destination with its port; None where it has none."""
+        ports = self._ports()
+        return None if ports is None else Endpoint(self.destination, ports[1])
+
+    def _ports(self) -> tuple[int, int] | None:
+        segment = self.segment
+        if segment is None or isinstance(segment, ErrorMessage):
+            return None
+        first, second, third = struct.unpack_from("!HHH", self.payload)
+        return (third, third) if isinstance(segment, EchoMessage) else (first, second)
+
     def octets(self) -> bytes:
         """Return the packet as it is sent."""
         addresses = self.source.packed + self.destination.packed
@@ -85,7 +134,7 @@ class Packet:
         sizes = 0x40 | words, 0, 4 * words + len(self.payload)
         head = struct.pack("!BBHHHBBH", *sizes, self.identification & 0xFFFF, field, self.ttl, self.protocol, 0)
         head += addresses + self.options
-        return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + self.payload
+        return head[:10] + checksum(head).to_bytes(2, "big") + head[12:] + self.payload
 
     def cut(self, octets: int) -> tuple[Packet, ...]:
         """Return the packet in fragments.
@@ -133,9 +182,7 @@ def _read6(octets: bytes) -> Packet:
 class UdpSegment:
     """A UDP datagram; `checksum` None = the right one."""
 
-    source_port: int
-    destination_port: int
-    data: bytes = b""
+    data: bytes
     checksum: int | None = None
 
 
@@ -143,8 +190,6 @@ class UdpSegment:
 class TcpSegment:
     """A TCP segment; options that it had are left out."""
 
-    source_port: int
-    destination_port: int
     flags: int
     sequence: int = 0
     acknowledgement: int = 0
@@ -156,9 +201,8 @@ class EchoMessage:
     """An ICMP echo request or reply."""
 
     is_request: bool
-    identifier: int
-    sequence: int
-    data: bytes = b""
+    data: bytes
+    sequence: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,72 +227,41 @@ class ErrorMessage:
         return read_packet(self.quoted)
 
 
-Segment = UdpSegment | TcpSegment | EchoMessage | ErrorMessage
+#: Segments between two endpoints.
+Query = UdpSegment | TcpSegment | EchoMessage
+Segment = Query | ErrorMessage
 
 
-def make_packet(source: Address, destination: Address, segment: Segment) -> Packet:
-    """Return a packet with this upper-layer segment and its right checksum."""
-    version = source.version
+def make_packet(source: Endpoint, destination: Endpoint, segment: Query) -> Packet:
+    """Return a packet between two endpoints, with its right checksum unless the segment has another one."""
+    ends, version = (source.address, destination.address), source.address.version
     if isinstance(segment, UdpSegment):
-        head = struct.pack("!HHHH", segment.source_port, segment.destination_port, 8 + len(segment.data), 0)
-        octets, protocol, place = head + segment.data, UDP, 6
-    elif isinstance(segment, TcpSegment):
-        octets, protocol, place = _tcp(segment), TCP, 16
-    else:
-        octets, protocol, place = _icmp(segment, version), ICMP if version == 4 else ICMPV6, 2
-    if isinstance(segment, UdpSegment) and segment.checksum is not None:
-        value = segment.checksum
-    else:
-        value = upper_checksum(source, destination, protocol, octets)
-        # A computed 0 is sent as all ones, because 0 means that there is none (RFC 768).
-        value = 0xFFFF if value == 0 and protocol == UDP else value
-    octets = octets[:place] + struct.pack("!H", value) + octets[place + 2 :]
-    return Packet(source, destination, protocol, octets)
+        head = struct.pack("!HHHH", source.port, destination.port, 8 + len(segment.data), segment.checksum or 0)
+        if segment.checksum is not None:
+            return Packet(*ends, UDP, head + segment.data)
+        return checksummed(*ends, UDP, head + segment.data, 6)
+    if isinstance(segment, TcpSegment):
+        numbers = segment.sequence & 0xFFFFFFFF, segment.acknowledgement & 0xFFFFFFFF
+        rest = 5 << 4, segment.flags, _WINDOW, 0, 0
+        head = struct.pack("!HHIIBBHHH", source.port, destination.port, *numbers, *rest)
+        return checksummed(*ends, TCP, head + segment.data, 16)
+    kind, identifier = (0, source.port) if segment.is_request else (1, destination.port)
+    head = struct.pack("!BBHHH", _ECHO[version][kind], 0, 0, identifier, segment.sequence)
+    return checksummed(*ends, ICMP[version], head + segment.data, 2)
 
 
-def _tcp(segment: TcpSegment) -> bytes:
-    numbers = segment.sequence & 0xFFFFFFFF, segment.acknowledgement & 0xFFFFFFFF
-    ports = segment.source_port, segment.destination_port
-    return struct.pack("!HHIIBBHHH", *ports, *numbers, 5 << 4, segment.flags, _WINDOW, 0, 0) + segment.data
+def make_error(source: Address, destination: Address, error: ErrorMessage) -> Packet:
+    """Return a packet with an ICMP error and its right checksum."""
+    octets = struct.pack("!BBHI", error.kind, error.code, 0, error.rest) + error.quoted
+    return checksummed(source, destination, ICMP[source.version], octets, 2)
 
 
-def _icmp(message: EchoMessage | ErrorMessage, version: int) -> bytes:
-    if isinstance(message, EchoMessage):
-        kind = _ECHO[version][0 if message.is_request else 1]
-        return struct.pack("!BBHHH", kind, 0, 0, message.identifier, message.sequence) + message.data
-    return struct.pack("!BBHI", message.kind, message.code, 0, message.rest) + message.quoted
-
-
-def read_segment(packet: Packet) -> Segment | None:
-    """Read what a packet carries, which may be cut off behind its first 8 octets; None where it is something else."""
-    octets, version = packet.payload, packet.source.version
-    if packet.offset or len(octets) < 8:
-        return None
-    if packet.protocol == UDP:
-        source, destination, _, value = struct.unpack_from("!HHHH", octets)
-        return UdpSegment(source, destination, octets[8:], value)
-    if packet.protocol == TCP:
-        return _read_tcp(octets)
-    if packet.protocol == (ICMP if version == 4 else ICMPV6):
-        return _read_icmp(octets, version)
-    return None
-
-
-def _read_tcp(octets: bytes) -> TcpSegment:
-    source, destination, sequence = struct.unpack_from("!HHI", octets)
-    if len(octets) < 20:
-        return TcpSegment(source, destination, 0, sequence)
-    acknowledgement, size, flags = struct.unpack_from("!IBB", octets, 8)
-    return TcpSegment(source, destination, flags, sequence, acknowledgement, octets[(size >> 4) * 4 :])
-
-
-def _read_icmp(octets: bytes, version: int) -> Segment | None:
-    kind, code, _, rest = struct.unpack_from("!BBHI", octets)
-    if kind in _ECHO[version]:
-        return EchoMessage(kind == _ECHO[version][0], rest >> 16, rest & 0xFFFF, octets[8:])
-    if kind in _ERRORS[version]:
-        return ErrorMessage(kind, code, rest, octets[8:])
-    return None
+def checksummed(source: Address, destination: Address, protocol: int, octets: bytes, place: int) -> Packet:
+    """Return a packet with these octets and their right checksum, which is at this place; they have 0 there."""
+    value = upper_checksum(source, destination, protocol, octets)
+    # A computed 0 is sent as all ones, because 0 means that there is none (RFC 768).
+    value = 0xFFFF if value == 0 and protocol == UDP else value
+    return Packet(source, destination, protocol, octets[:place] + value.to_bytes(2, "big") + octets[place + 2 :])
 
 
 def is_right(packet: Packet) -> bool:
@@ -261,7 +274,7 @@ def is_right(packet: Packet) -> bool:
 def upper_checksum(source: Address, destination: Address, protocol: int, octets: bytes) -> int:
     """Return the checksum of an upper-layer segment with its pseudo header; 0 for octets that contain their own."""
     pseudo = b""
-    if protocol != ICMP:
+    if protocol != ICMP[4]:
         pseudo = source.packed + destination.packed + struct.pack("!II", len(octets), protocol)
     return checksum(pseudo + octets)
 

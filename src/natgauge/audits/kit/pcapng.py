@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from natgauge.audits.kit.packets import Packet
 from natgauge.words import Side
 
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
@@ -18,26 +19,28 @@ _ETHERNET: Final = 1
 _INTERFACES: Final[tuple[Side, ...]] = ("initiator", "responder")
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedFrame:
-    """One frame that was sent or received.
+@dataclass(slots=True)
+class Frame:
+    """One IP frame that was sent or received.
 
     Attributes:
         side: the tester's port.
         seconds: time since the Epoch.
         octets: the frame without FCS.
-        sentence: what the frame is, for people; empty = the frame decided nothing.
+        packet: its packet.
         sent: whether the tester sent the frame; otherwise the frame arrived.
+        sentence: what the frame is, for people; empty = the frame decided nothing.
     """
 
     side: Side
     seconds: float
     octets: bytes
+    packet: Packet
+    sent: bool
     sentence: str = ""
-    sent: bool = False
 
 
-def pcapng(frames: Iterable[CapturedFrame]) -> bytes:
+def pcapng(frames: Iterable[Frame]) -> bytes:
     """Return a capture of these frames; interface 0 is the Initiator's port, interface 1 the Responder's."""
     blocks = [_block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
     for side in _INTERFACES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, NoReturn
+from typing import Final, Literal, NoReturn, TypeVar
 
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.records.audit import Level
@@ -19,19 +19,14 @@ NAT64: Final[frozenset[AuditProfile]] = frozenset({"nat64"})
 
 #: Whether the gateway meets the requirement, and what was measured: one sentence without a full stop.
 Finding = tuple[bool, str]
+Examination = Callable[[Examiner, Transport], Finding]
+_Examination = TypeVar("_Examination", bound=Examination)
+#: RFC, name in the RFC (such as "REQ-8" or "REQ-3a"), level, and the transports that it is examined for.
+Source = tuple[int, str, Level, *tuple[Transport, ...]]
 
 
 class NotApplicableError(Exception):
     """A requirement does not apply to this gateway; the text is the reason, without a full stop."""
-
-
-def unseen(reason: str) -> Callable[[Examiner, Transport], Finding]:
-    """Return the examination of a requirement that no frame shows."""
-
-    def examine(_examiner: Examiner, _transport: Transport) -> NoReturn:
-        raise NotSeenError(reason)
-
-    return examine
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,7 @@ class Requirement:
 
     Attributes:
         rfc: number of the RFC.
-        name: name in the RFC, such as "REQ-8" or "REQ-3a".
+        name: name in the RFC.
         level: level of the requirement.
         text: the requirement in few words, without a full stop.
         transports: transports that it is examined for.
@@ -55,7 +50,7 @@ class Requirement:
     level: Level
     text: str
     transports: tuple[Transport, ...]
-    examine: Callable[[Examiner, Transport], Finding]
+    examine: Examination
     profiles: frozenset[AuditProfile] = EVERY_PROFILE
     strain: Literal[0, 1, 2] = 0
     timers: tuple[str, ...] = ()
@@ -64,3 +59,42 @@ class Requirement:
     def key(self) -> str:
         """Name with the RFC, as a recipe declares it: "RFC4787-REQ-8"."""
         return f"RFC{self.rfc}-{self.name}"
+
+
+#: Requirements of the modules that were imported.
+DECLARED: Final[list[Requirement]] = []
+
+
+def requires(
+    text: str,
+    *sources: Source,
+    profiles: frozenset[AuditProfile] = EVERY_PROFILE,
+    strain: Literal[0, 1, 2] = 0,
+    timers: tuple[str, ...] = (),
+) -> Callable[[_Examination], _Examination]:
+    """Declare what a function examines: the same behaviour, which one RFC or several require.
+
+    Args:
+        text: the requirement in few words, without a full stop.
+        sources: where it is required.
+        profiles: see `Requirement`.
+        strain: see `Requirement`.
+        timers: see `Requirement`.
+    """
+
+    def declare(examine: _Examination) -> _Examination:
+        for rfc, name, level, *transports in sources:
+            one = Requirement(rfc, name, level, text, tuple(transports), examine, profiles, strain, timers)
+            DECLARED.append(one)
+        return examine
+
+    return declare
+
+
+def unseen(reason: str) -> Examination:
+    """Return the examination of a requirement that no frame shows."""
+
+    def examine(_examiner: Examiner, _transport: Transport) -> NoReturn:
+        raise NotSeenError(reason)
+
+    return examine

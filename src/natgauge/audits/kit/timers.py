@@ -10,7 +10,7 @@ times (Hätönen et al., "An Experimental Study of Home Gateway Characteristics"
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,9 +18,8 @@ from typing import Final
 
 from natgauge.audits.kit.errors import error_about, received
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
-from natgauge.audits.kit.flows import Endpoint, Flow, along, carries, destination_of, numbered
-from natgauge.audits.kit.network import sides
-from natgauge.audits.kit.packets import ACK, RST, SYN, Packet, TcpSegment, read_segment
+from natgauge.audits.kit.flows import Flow, is_same
+from natgauge.audits.kit.packets import ACK, RST, SYN, Endpoint, Packet, TcpSegment
 from natgauge.words import Transport
 
 _RATIO: Final = 1.05
@@ -98,6 +97,18 @@ class TimerSeen:
             return True
         return None if self.dead is None else False
 
+    def add(self, idle: float, frames: Iterable[int], *, there: bool) -> None:
+        """Note whether a mapping was there after this idle time, which its frames show."""
+        before = self.alive if there else self.dead
+        if before is not None and (idle > before) != there:
+            return
+        # Frames of the last mapping that was there before the first one was gone, and of that one.
+        self.frames = [*frames] if self.dead is None else [*self.frames, *frames]
+        if there:
+            self.alive = idle
+        else:
+            self.dead = idle
+
     @property
     def words(self) -> str:
         """The time-out as a sentence, without its full stop."""
@@ -125,28 +136,22 @@ def _stream(examiner: Examiner, flow: Flow) -> None:
         _must(examiner.passes(flow, up=True), "a frame of a stream")
 
 
-def _establish(examiner: Examiner, flow: Flow) -> None:
-    examiner.accept(flow)
-    examiner.finish_handshake(flow)
-
-
 def _close(examiner: Examiner, flow: Flow) -> None:
-    _establish(examiner, flow)
+    examiner.shake_hands(flow)
     _must(not examiner.close(flow), "a segment that closes a connection")
 
 
 def _reset(examiner: Examiner, flow: Flow) -> None:
-    _establish(examiner, flow)
+    examiner.shake_hands(flow)
     _must(examiner.sends(flow, RST | ACK, up=True), "a reset")
 
 
 def _send(examiner: Examiner, flow: Flow, *, up: bool) -> None:
-    examiner.send(flow, along(flow, examiner.tag(), up=up), up=up)
+    examiner.send(flow.packet(examiner.tag(), up=up), up=up)
 
 
 def _send_error(examiner: Examiner, flow: Flow, *, up: bool) -> None:
-    error = error_about(received(flow, up=up), flow.ends(up=up)[0].address, "port unreachable")
-    examiner.network.send(sides(up=up)[0], error)
+    examiner.send(error_about(received(flow, up=up), flow.ends(up=up)[0].address, "port unreachable"), up=up)
 
 
 #: RFC 4787 REQ-5 and REQ-5c, RFC 5508 REQ-2, RFC 5382 REQ-5.
@@ -170,8 +175,8 @@ TIMERS: Final = (
     TimerKind(ICMP_QUERY, "icmp", ICMP_LEAST, _answer),
     TimerKind(ICMP_ERROR, "icmp", ICMP_LEAST, _answer, refresh=partial(_send_error, up=False), plain=ICMP_QUERY),
     TimerKind("TCP, SYN", "tcp", TRANSITORY_LEAST, probe=SYN | ACK),
-    TimerKind(HALF_OPEN, "tcp", TRANSITORY_LEAST, lambda one, flow: one.accept(flow), probe=SYN | ACK),
-    TimerKind(ESTABLISHED, "tcp", ESTABLISHED_LEAST, _establish),
+    TimerKind(HALF_OPEN, "tcp", TRANSITORY_LEAST, Examiner.accept, probe=SYN | ACK),
+    TimerKind(ESTABLISHED, "tcp", ESTABLISHED_LEAST, Examiner.shake_hands),
     TimerKind(CLOSED, "tcp", TRANSITORY_LEAST, _close, probe=ACK),
     TimerKind(RESET, "tcp", TRANSITORY_LEAST, _reset, probe=ACK),
 )
@@ -186,21 +191,6 @@ def idle_times(kind: TimerKind, wait: float) -> list[float]:
         now *= _RATIO if now >= _FINE_SECONDS and kind.refresh is None else _COARSE_RATIO
     required = (one * _BELOW for one in REQUIRED_SECONDS if one * _BELOW < top and kind.refresh is None)
     return sorted({*times, top, *required})
-
-
-@dataclass(order=True, slots=True)
-class _Watched:
-    """A mapping that waits for its next event."""
-
-    due: float
-    number: int
-    idle: float = field(compare=False)
-    seen: TimerSeen = field(compare=False)
-    flow: Flow = field(compare=False)
-    began: float = field(compare=False)
-    opened: float = field(compare=False)
-    frames: range = field(compare=False)
-    refreshed: bool = field(default=False, compare=False)
 
 
 def plan(kinds: Sequence[TimerKind], wait: float) -> tuple[int, float]:
@@ -222,60 +212,70 @@ def watch(
         What was seen, by the kind's name; a kind that cannot be opened is missing.
     """
     found: dict[str, TimerSeen] = {}
-    events: list[_Watched] = []
+    events: list[tuple[float, int, TimerSeen, Iterator[float]]] = []
     for kind in kinds:
         show(f"time-outs: opening mappings: {kind.name}")
         seen = TimerSeen(kind)
         with suppress(NotSeenError):
-            times = enumerate(idle_times(kind, wait), start=len(events))
-            events += [_opened(examiner, seen, idle, number) for number, idle in times]
+            lives = [_life(examiner, seen, idle) for idle in idle_times(kind, wait)]
+            events += [(next(life), number, seen, life) for number, life in enumerate(lives, start=len(events))]
             found[kind.name] = seen
     heapq.heapify(events)
     begun = examiner.network.now()
     _, longest = plan([seen.kind for seen in found.values()], wait)
     while events:
-        event = heapq.heappop(events)
-        if _is_done(event.seen, found):
+        due, number, seen, life = heapq.heappop(events)
+        if _is_done(seen, found):
             continue
-        while (now := examiner.network.now()) < event.due:
-            left = sum(not _is_done(seen, found) for seen in found.values())
+        while (now := examiner.network.now()) < due:
+            left = sum(not _is_done(one, found) for one in found.values())
             show(f"time-outs: {now - begun:.0f} of at most {longest:.0f} s, {left} of {len(found)} kinds still there")
-            examiner.network.pause(min(event.due, now + _SHOWN_EVERY_SECONDS))
+            examiner.network.pause(min(due, now + _SHOWN_EVERY_SECONDS))
         # A mapping that a host which stalled left undecided is not counted.
-        with suppress(NotSeenError):
-            if event.refreshed:
-                _probe(examiner, event)
-            else:
-                _refresh(examiner, event)
-                heapq.heappush(events, event)
+        with suppress(NotSeenError, StopIteration):
+            heapq.heappush(events, (next(life), number, seen, life))
     return found
 
 
-def _opened(examiner: Examiner, seen: TimerSeen, idle: float, number: int) -> _Watched:
-    kind, first = seen.kind, len(examiner.network.frames)
+def _life(examiner: Examiner, seen: TimerSeen, idle: float) -> Iterator[float]:
+    """Open a mapping, leave it idle, and probe it; yields the times of the clock at which its next step is due."""
+    kind, network, first = seen.kind, examiner.network, examiner.mark
     flow = examiner.open(kind.transport, examiner.endpoint(), examiner.remote(0, kind.remote_port))
-    began = examiner.network.now()
+    began = network.now()
     kind.open(examiner, flow)
-    opened = examiner.network.now()
-    due = opened + (kind.again_after or idle * (1.0 if kind.refresh is None else _REFRESH_AT))
-    watched = _Watched(due, number, idle, seen, flow, began, opened, range(first, len(examiner.network.frames)))
-    watched.refreshed = kind.refresh is None and not kind.again_after
-    return watched
-
-
-def _refresh(examiner: Examiner, event: _Watched) -> None:
-    """Run the steps between the opening of a mapping and its probe."""
-    kind = event.seen.kind
-    event.refreshed = True
+    opened, shown = network.now(), range(first, examiner.mark)
+    if kind.again_after:
+        yield opened + kind.again_after
+        began, first = network.now(), examiner.mark
+        _stream(examiner, flow)
+        opened, shown = network.now(), range(first, examiner.mark)
     if kind.refresh is not None:
-        kind.refresh(examiner, event.flow)
-        event.due = event.opened + event.idle * _PROBE_AT
-        return
-    event.began, first = examiner.network.now(), len(examiner.network.frames)
-    _stream(examiner, event.flow)
-    event.opened = examiner.network.now()
-    event.frames = range(first, len(examiner.network.frames))
-    event.due = event.opened + event.idle
+        yield opened + idle * _REFRESH_AT
+        kind.refresh(examiner, flow)
+    yield opened + idle * (1.0 if kind.refresh is None else _PROBE_AT)
+    first, sent = examiner.mark, network.now()
+    there = _is_there(examiner, kind, flow, f"after {sent - opened:.1f} s without another frame")
+    seen.probes[idle] = there
+    # What was there, was there for the time at least; what was gone, was gone after the time at most.
+    seen.add(sent - opened if there else network.now() - began, [*shown, *range(first, examiner.mark)], there=there)
+    if not there:
+        _ask_again(examiner, seen, flow)
+
+
+def _is_there(examiner: Examiner, kind: TimerKind, flow: Flow, note: str) -> bool:
+    """Whether a packet from outside goes through the mapping."""
+    flags = kind.probe
+    if flags is None:
+        packet = flow.packet(examiner.tag(), up=False)
+    else:
+        packet = flow.tcp(flags, up=False, back=int(flags != ACK))
+
+    def wanted(seen: Packet) -> bool:
+        if flags is None:
+            return seen.destination == flow.inside.address and is_same(seen, packet)
+        return isinstance(seen.segment, TcpSegment) and seen.receiver == flow.inside
+
+    return examiner.deliver(packet, up=False, wanted=wanted, note=note) is not None
 
 
 def _is_done(seen: TimerSeen, found: Mapping[str, TimerSeen]) -> bool:
@@ -288,44 +288,12 @@ def _is_done(seen: TimerSeen, found: Mapping[str, TimerSeen]) -> bool:
     return plain is seen or any(_PROBE_AT * idle > probes[-1][0] for idle in seen.probes)
 
 
-def _probe(examiner: Examiner, event: _Watched) -> None:
-    flow, seen, sent = event.flow, event.seen, examiner.network.now()
-    first, flags = len(examiner.network.frames), seen.kind.probe
-
-    def send(tag: bytes) -> None:
-        segment = (
-            along(flow, tag, up=False) if flags is None else numbered(flow, flags, up=False, back=int(flags != ACK))
-        )
-        note = f"after {examiner.network.now() - event.opened:.1f} s without another frame"
-        examiner.send(flow, segment, up=False, note=note)
-
-    def wanted(packet: Packet, tag: bytes) -> bool:
-        if flags is None:
-            return packet.destination == flow.inside.address and carries(packet, tag)
-        return isinstance(read_segment(packet), TcpSegment) and destination_of(packet) == flow.inside
-
-    is_there = examiner.delivered(send, "initiator", wanted) is not None
-    seen.probes[event.idle] = is_there
-    idle = sent - event.opened if is_there else examiner.network.now() - event.began
-    before = seen.alive if is_there else seen.dead
-    if before is None or (idle > before) == is_there:
-        # Frames of the last mapping that was there before the first one was gone, and of that one.
-        seen.frames = [] if seen.dead is None else seen.frames
-        seen.frames += [*event.frames, *range(first, len(examiner.network.frames))]
-        if is_there:
-            seen.alive = idle
-        else:
-            seen.dead = idle
-    if not is_there:
-        _ask_again(examiner, seen, flow)
-
-
 def _ask_again(examiner: Examiner, seen: TimerSeen, flow: Flow) -> None:
     """Let another host open a flow like the one whose mapping is gone."""
     if seen.kind.transport != "udp" or seen.kind.refresh is not None or len(examiner.hosts("initiator")) < 2:
         return
-    first = len(examiner.network.frames)
+    first = examiner.mark
     with suppress(NotSeenError):
         again = examiner.open("udp", Endpoint(examiner.host(1), flow.inside.port), flow.remote)
         seen.given_again.append(again.mapped == flow.mapped)
-        seen.frames.extend(range(first, len(examiner.network.frames)))
+        seen.frames.extend(range(first, examiner.mark))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requirements: one module for each behaviour that the RFCs require, with one examination for all of them.
 
-RFC 4787 (UDP), RFC 5382 (TCP) and RFC 5508 (ICMP) often require the same behaviour of their transports. So a module
-has `REQUIREMENTS`, one for each of the RFCs.
+RFC 4787 (UDP), RFC 5382 (TCP) and RFC 5508 (ICMP) often require the same behaviour of their transports. So an
+examination declares with `requires` all of the RFCs that require the behaviour.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import pkgutil
 import re
 from collections.abc import Iterable, Iterator
 
-from natgauge.audits.kit.requirement import Requirement, unseen
+from natgauge.audits.kit.requirement import DECLARED, Requirement, unseen
 from natgauge.errors import did_you_mean
 
 
 @functools.cache
 def requirements() -> tuple[Requirement, ...]:
     """Every requirement, in order of RFC and name."""
-    modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
-    found: list[Requirement] = [requirement for module in modules for requirement in module.REQUIREMENTS]
-    return tuple(sorted(found, key=lambda one: in_order(one.rfc, one.name)))
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return tuple(sorted(DECLARED, key=lambda one: in_order(one.rfc, one.name)))
 
 
 def in_order(rfc: int, name: str) -> tuple[object, ...]:

@@ -3,26 +3,49 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
-from natgauge.audits.kit.classes import Dependence, filtering, mapping, overloading
+from natgauge.audits.kit.classes import filtering, mapping, overloading
 from natgauge.audits.kit.crowd import MANY, Crowd
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
-from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, Requirement
+from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, requires
 from natgauge.words import Transport
 
+_DIFFERENT: Final = "two inside hosts with the same source port had different outside endpoints"
 
+
+@requires("one mapping of a query identifier for all remote hosts", (5508, "REQ-1a", "SHOULD", "icmp"))
+@requires(
+    "one mapping of an inside endpoint for all remote endpoints",
+    (4787, "REQ-1", "MUST", "udp"),
+    (5382, "REQ-1", "MUST", "tcp"),
+)
 def _examine_mapping(examiner: Examiner, transport: Transport) -> Finding:
     seen = examiner.once(mapping, transport)
     return seen.kind == "endpoint-independent", seen.words
 
 
-def _examine_filtering(allowed: set[Dependence], examiner: Examiner, transport: Transport) -> Finding:
+@requires(
+    "filtering that is endpoint-independent or address-dependent",
+    (4787, "REQ-8", "SHOULD", "udp"),
+    (5382, "REQ-3", "SHOULD", "tcp"),
+)
+def _examine_filtering(examiner: Examiner, transport: Transport) -> Finding:
     seen = examiner.once(filtering, transport)
-    return seen in allowed, seen
+    return seen != "address and port-dependent", seen
 
 
+@requires("filtering that is endpoint-independent", (6888, "REQ-7", "SHOULD", "udp", "tcp"), profiles=CGN)
+def _examine_open_filtering(examiner: Examiner, transport: Transport) -> Finding:
+    seen = examiner.once(filtering, transport)
+    return seen == "endpoint-independent", seen
+
+
+@requires(
+    "no outside endpoint that two inside hosts have at one time",
+    (4787, "REQ-3", "MUST", "udp"),
+    (5382, "REQ-7", "MUST", "tcp"),
+)
 def _examine_overloading(examiner: Examiner, transport: Transport) -> Finding:
     shared = examiner.once(overloading, transport)
     if shared is None:
@@ -30,6 +53,9 @@ def _examine_overloading(examiner: Examiner, transport: Transport) -> Finding:
     return False, f"two inside hosts had the outside endpoint {shared[0]} at one time, to two remote hosts"
 
 
+@requires(
+    "two inside hosts have one outside endpoint only for different remote endpoints", (7857, "3", "MAY", "udp", "tcp")
+)
 def _examine_overlap(examiner: Examiner, transport: Transport) -> Finding:
     """RFC 7857 section 3 allows what the older RFCs call overloading, but only for different remote endpoints."""
     shared = examiner.once(overloading, transport)
@@ -38,6 +64,7 @@ def _examine_overlap(examiner: Examiner, transport: Transport) -> Finding:
     return not shared[1], f"two inside hosts had {shared[0]} to {'one' if shared[1] else 'two'} remote hosts"
 
 
+@requires("mapping and filtering do not change", (4787, "REQ-11", "MUST", "udp"), strain=1)
 def _examine_changes(examiner: Examiner, transport: Transport) -> Finding:
     """Compare mapping and filtering before and after another host opened many flows."""
     seen = examiner.once(mapping, transport)
@@ -53,26 +80,3 @@ def _examine_changes(examiner: Examiner, transport: Transport) -> Finding:
         raise NotSeenError(f"{words}; with {len(crowd.mapped)} more mappings {error}") from error
     more = f"with {len(crowd.mapped)} more mappings"
     return before == after, f"{words}, also {more}" if before == after else f"{words}, and {more} {' and '.join(after)}"
-
-
-_lenient: Final = partial(_examine_filtering, {"endpoint-independent", "address-dependent"})
-_strict: Final = partial(_examine_filtering, {"endpoint-independent"})
-_DIFFERENT: Final = "two inside hosts with the same source port had different outside endpoints"
-_MAPPING: Final = "one mapping of an inside endpoint for all remote endpoints"
-_QUERY: Final = "one mapping of a query identifier for all remote hosts"
-_FILTERING: Final = "filtering that is endpoint-independent or address-dependent"
-_OPEN_FILTERING: Final = "filtering that is endpoint-independent"
-_OVERLOADING: Final = "no outside endpoint that two inside hosts have at one time"
-_OVERLAP: Final = "two inside hosts have one outside endpoint only for different remote endpoints"
-REQUIREMENTS: Final = (
-    Requirement(4787, "REQ-1", "MUST", _MAPPING, ("udp",), _examine_mapping),
-    Requirement(4787, "REQ-3", "MUST", _OVERLOADING, ("udp",), _examine_overloading),
-    Requirement(4787, "REQ-8", "SHOULD", _FILTERING, ("udp",), _lenient),
-    Requirement(4787, "REQ-11", "MUST", "mapping and filtering do not change", ("udp",), _examine_changes, strain=1),
-    Requirement(5382, "REQ-1", "MUST", _MAPPING, ("tcp",), _examine_mapping),
-    Requirement(5382, "REQ-3", "SHOULD", _FILTERING, ("tcp",), _lenient),
-    Requirement(5382, "REQ-7", "MUST", _OVERLOADING, ("tcp",), _examine_overloading),
-    Requirement(5508, "REQ-1a", "SHOULD", _QUERY, ("icmp",), _examine_mapping),
-    Requirement(6888, "REQ-7", "SHOULD", _OPEN_FILTERING, ("udp", "tcp"), _strict, CGN),
-    Requirement(7857, "3", "MAY", _OVERLAP, ("udp", "tcp"), _examine_overlap),
-)

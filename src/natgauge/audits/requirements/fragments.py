@@ -1,86 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fragments from outside and inside: RFC 4787 section 11."""
+"""Fragments and their identification: RFC 4787 section 11, RFC 7857 section 10 (RFC 6864 sections 4 and 5.3.1)."""
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import replace
 from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
-from natgauge.audits.kit.flows import Flow, datagram
-from natgauge.audits.kit.network import sides
-from natgauge.audits.kit.packets import UDP, Packet
-from natgauge.audits.kit.requirement import Finding, Requirement
+from natgauge.audits.kit.flows import lone_packet
+from natgauge.audits.kit.packets import Packet
+from natgauge.audits.kit.requirement import Finding, NotApplicableError, requires
 from natgauge.words import Transport
 
 _DATA_OCTETS: Final = 800
 _FRAGMENT_OCTETS: Final = 400
 #: Lone fragments that attack a gateway, which waits for the rest of each of them.
 _LONE: Final = 1000
-_HEADER_OCTETS: Final = 8
-
-
-def _delivered(examiner: Examiner, flow: Flow, *, up: bool, backwards: bool = False) -> bool:
-    """Whether a datagram arrives whole whose fragments are sent one by one; it may arrive in fragments, too."""
-    sending, receiving = sides(up=up)
-    target = flow.remote.own.address if up else flow.inside.address
-    for _ in range(2):
-        data, since = secrets.token_bytes(_DATA_OCTETS), examiner.mark
-        parts = datagram(flow, data, up=up).cut(_FRAGMENT_OCTETS)
-        for part in reversed(parts) if backwards else parts:
-            examiner.network.send(sending, part)
-        found = examiner.parts(
-            receiving,
-            since,
-            lambda seen: seen.destination == target and _is_part(seen, data),  # noqa: B023 - called in this turn
-        )
-        ordered = sorted(found, key=lambda one: one.offset)
-        if b"".join(one.payload for one in ordered)[_HEADER_OCTETS:] == data:
-            return True
-    return False
-
-
-def _is_part(packet: Packet, data: bytes) -> bool:
-    payload = packet.payload if packet.offset else packet.payload[_HEADER_OCTETS:]
-    return packet.protocol == UDP and payload in data
+_NUMBER: Final = 4660
 
 
 def _orders(examiner: Examiner, transport: Transport) -> dict[str, bool]:
-    """Return by direction and order whether a fragmented datagram arrives."""
+    """Return by direction and order whether a fragmented datagram arrives, whole or in fragments."""
     flow = examiner.flow(transport)
     return {
-        f"{direction}, {order}": _delivered(
-            examiner, flow, up=direction == "from inside", backwards=order == "out of order"
+        f"{direction}, {order}": bool(
+            examiner.datagram(flow, _DATA_OCTETS, up=up, cut=_FRAGMENT_OCTETS, backwards=backwards)
         )
-        for direction in ("from inside", "from outside")
-        for order in ("in order", "out of order")
+        for direction, up in (("from inside", True), ("from outside", False))
+        for order, backwards in (("in order", False), ("out of order", True))
     }
 
 
+@requires("fragments pass in order and out of order", (4787, "REQ-14", "MUST", "udp"))
 def _examine(examiner: Examiner, transport: Transport) -> Finding:
     seen = examiner.once(_orders, transport)
     words = "; ".join(f"{name}: {'delivered' if passed else 'dropped'}" for name, passed in seen.items())
     return all(seen.values()), words
 
 
+@requires("lone fragments do not stop others", (4787, "REQ-14a", "MUST", "udp"))
 def _examine_attack(examiner: Examiner, transport: Transport) -> Finding:
     if not examiner.once(_orders, transport)["from outside, in order"]:
         raise NotSeenError("the gateway delivers no fragments from outside at all")
     flow = examiner.flow(transport)
-    packet = datagram(flow, bytes(_DATA_OCTETS), up=False)
+    packet = flow.datagram(bytes(_DATA_OCTETS), up=False)
     lone = [replace(packet, identification=number + 1).cut(_FRAGMENT_OCTETS)[1] for number in range(_LONE)]
-    examiner.network.send("responder", lone[0], f"the first of {_LONE} lone fragments")
+    examiner.send(lone[0], up=False, note=f"the first of {_LONE} lone fragments")
     with examiner.network.aside():
         for part in lone[1:]:
-            examiner.network.send("responder", part)
+            examiner.send(part, up=False)
     whole = examiner.passes(flow, up=False)
-    cut = _delivered(examiner, flow, up=False)
+    cut = bool(examiner.datagram(flow, _DATA_OCTETS, up=False, cut=_FRAGMENT_OCTETS))
     words = f"after {_LONE} lone fragments, a whole datagram {'passed' if whole else 'was dropped'}, and one in "
     return whole and cut, f"{words}fragments {'passed' if cut else 'was dropped'}"
 
 
-REQUIREMENTS: Final = (
-    Requirement(4787, "REQ-14", "MUST", "fragments pass in order and out of order", ("udp",), _examine),
-    Requirement(4787, "REQ-14a", "MUST", "lone fragments do not stop others", ("udp",), _examine_attack),
-)
+@requires("no two hosts have one IP identification outside", (7857, "10", "SHOULD", "udp"))
+def _examine_identification(examiner: Examiner, transport: Transport) -> Finding:
+    """Let two inside hosts send to one outside host with one identification, while both packets may be under way."""
+    remote, seen = examiner.remote(), list[Packet]()
+    if remote.written.address.version != 4:
+        raise NotApplicableError("the inside uses IPv6, whose packets have no identification")
+    for index in range(2):
+        packet = lone_packet(transport, examiner.endpoint(index), remote.own, examiner.tag())
+        note = f"with the identification {_NUMBER} and without DF"
+        frame = examiner.deliver(replace(packet, identification=_NUMBER), up=True, note=note)
+        if frame is None:
+            return False, "a packet that may be fragmented was dropped"
+        seen.append(frame.packet)
+    if all(packet.dont_fragment for packet in seen):
+        raise NotApplicableError("the gateway sets DF, and packets with DF need no identification of their own")
+    numbers = [packet.identification for packet in seen]
+    words = f"two inside hosts with one identification had {numbers[0]} and {numbers[1]} outside"
+    return numbers[0] != numbers[1], words

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Final
-
 from natgauge.audits.kit.errors import ERROR_KINDS, ErrorKind, send_error
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.requirement import Finding, Requirement
+from natgauge.audits.kit.requirement import Finding, requires
 from natgauge.words import Transport
 
 
@@ -29,12 +26,28 @@ def _faults(examiner: Examiner, transport: Transport) -> dict[ErrorKind, str]:
     return found
 
 
-def _examine(kinds: tuple[ErrorKind, ...], examiner: Examiner, transport: Transport) -> Finding:
+@requires(
+    "ICMP Destination Unreachable is translated", (4787, "REQ-12b", "SHOULD", "udp"), (5382, "REQ-9", "SHOULD", "tcp")
+)
+def _examine_unreachable(examiner: Examiner, transport: Transport) -> Finding:
+    return _examine(examiner, transport, "port unreachable", "host unreachable")
+
+
+@requires(
+    "ICMP errors from outside arrive with the quoted packet as the host sent it",
+    (5508, "REQ-4", "MUST", "udp", "tcp", "icmp"),
+)
+def _examine_outside(examiner: Examiner, transport: Transport) -> Finding:
+    return _examine(examiner, transport, *ERROR_KINDS)
+
+
+def _examine(examiner: Examiner, transport: Transport, *kinds: ErrorKind) -> Finding:
     faults = examiner.once(_faults, transport)
     wrong = [f"{kind} {faults[kind]}" for kind in kinds if kind in faults]
     return not wrong, "; ".join(wrong) or f"delivered with the inner packet as the host sent it: {', '.join(kinds)}"
 
 
+@requires("ICMP errors of any source are let through", (4787, "REQ-12a", "SHOULD", "udp"))
 def _examine_source(examiner: Examiner, transport: Transport) -> Finding:
     flow = examiner.flow(transport)
     third = examiner.host(1, "responder")
@@ -43,6 +56,10 @@ def _examine_source(examiner: Examiner, transport: Transport) -> Finding:
     return seen is not None, f"an ICMP error from another address than the remote host's {words}"
 
 
+@requires(
+    "ICMP errors from the inside arrive with the quoted packet as the outside sent it",
+    (5508, "REQ-5", "MUST", "udp", "tcp"),
+)
 def _examine_inside(examiner: Examiner, transport: Transport) -> Finding:
     flow = examiner.flow(transport)
     seen = send_error(examiner, flow, "port unreachable", up=True)
@@ -55,6 +72,7 @@ def _examine_inside(examiner: Examiner, transport: Transport) -> Finding:
     return seen.numbers_kept, f"delivered from {seen.packet.source} with the quoted destination {flow.mapped}"
 
 
+@requires("ICMP errors do not end a mapping", (4787, "REQ-12", "MUST", "udp"), (5382, "REQ-10", "MUST", "tcp"))
 def _examine_kept(examiner: Examiner, transport: Transport) -> Finding:
     ended = []
     for kind in ERROR_KINDS:
@@ -65,20 +83,3 @@ def _examine_kept(examiner: Examiner, transport: Transport) -> Finding:
     if ended:
         return False, f"frames from outside stopped after the ICMP error {', '.join(ended)}"
     return True, f"the mapping stayed after each ICMP error: {', '.join(ERROR_KINDS)}"
-
-
-_KEPT: Final = "ICMP errors do not end a mapping"
-_WHOLE: Final = "ICMP errors from outside arrive with the quoted packet as the host sent it"
-_INSIDE: Final = "ICMP errors from the inside arrive with the quoted packet as the outside sent it"
-_UNREACHABLE: Final = "ICMP Destination Unreachable is translated"
-_whole: Final = partial(_examine, ERROR_KINDS)
-_unreachable: Final = partial(_examine, ("port unreachable", "host unreachable"))
-REQUIREMENTS: Final = (
-    Requirement(4787, "REQ-12", "MUST", _KEPT, ("udp",), _examine_kept),
-    Requirement(4787, "REQ-12a", "SHOULD", "ICMP errors of any source are let through", ("udp",), _examine_source),
-    Requirement(4787, "REQ-12b", "SHOULD", _UNREACHABLE, ("udp",), _unreachable),
-    Requirement(5382, "REQ-9", "SHOULD", _UNREACHABLE, ("tcp",), _unreachable),
-    Requirement(5382, "REQ-10", "MUST", _KEPT, ("tcp",), _examine_kept),
-    Requirement(5508, "REQ-4", "MUST", _WHOLE, ("udp", "tcp", "icmp"), _whole),
-    Requirement(5508, "REQ-5", "MUST", _INSIDE, ("udp", "tcp"), _examine_inside),
-)

@@ -13,9 +13,9 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, SequenceNumber, is_tcp, numbered, source_of
-from natgauge.audits.kit.packets import ACK, FIN, PSH, RST, SYN, TcpSegment
-from natgauge.audits.kit.requirement import Finding, Requirement
+from natgauge.audits.kit.flows import Flow, SequenceNumber, is_tcp
+from natgauge.audits.kit.packets import ACK, FIN, PSH, RST, SYN, Packet
+from natgauge.audits.kit.requirement import Finding, requires
 from natgauge.words import Address, Transport
 
 _PRIVATE: Final = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
@@ -26,7 +26,7 @@ _DATA: Final = b"of no connection"
 _State = Literal["unknown", "open", "closed"]
 
 
-def _segment(examiner: Examiner, state: _State, flags: int) -> tuple[Flow, TcpSegment]:
+def _segment(examiner: Examiner, state: _State, flags: int) -> tuple[Flow, Packet]:
     """Return a segment that does not belong to its connection, whose state in the gateway is this one."""
     if state == "unknown":
         up, down = (SequenceNumber(number, number) for number in (1 + secrets.randbelow(2**31) for _ in range(2)))
@@ -37,22 +37,18 @@ def _segment(examiner: Examiner, state: _State, flags: int) -> tuple[Flow, TcpSe
     if state == "closed":
         examiner.close(flow)
     back = 0 if state == "unknown" else -_OUT_OF_WINDOW
-    return flow, numbered(flow, flags, up=True, back=back, data=_DATA if flags & PSH else b"")
+    return flow, flow.tcp(flags, up=True, back=back, data=_DATA if flags & PSH else b"")
 
 
 def _examine(state: _State, flags: int, words: str, examiner: Examiner, _transport: Transport) -> Finding:
     outside = examiner.once(_outside)
-    flow, segment = _segment(examiner, state, flags)
-    arrival = examiner.delivered(
-        lambda _tag: examiner.send(flow, segment, up=True, note=words),
-        "responder",
-        lambda packet, _tag: is_tcp(packet, flow.remote.own, flags),
-    )
-    if arrival is None:
+    flow, packet = _segment(examiner, state, flags)
+    frame = examiner.deliver(packet, up=True, wanted=lambda seen: is_tcp(seen, flow.remote.own, flags), note=words)
+    if frame is None:
         return True, f"{words} was dropped"
-    source = arrival.packet.source
+    source = frame.packet.source
     leaks = source == flow.inside.address or (_is_private(source) and not _is_private(outside))
-    return not leaks, f"{words} left from {source_of(arrival.packet)}"
+    return not leaks, f"{words} left from {frame.packet.sender}"
 
 
 def _outside(examiner: Examiner) -> Address:
@@ -75,10 +71,9 @@ _CASES: Final[tuple[tuple[str, str, _State, int], ...]] = (
     ("RST-window", "a reset with a wrong sequence number", "open", RST),
     ("TIME-WAIT", "a SYN for a closed connection", "closed", SYN),
 )
-_TEXT: Final = "does not leave from a private address"
 
-# RFC 1918 is older than RFC 2119; its word is "should not".
-REQUIREMENTS: Final = tuple(
-    Requirement(1918, f"3-{name}", "SHOULD", f"{words} {_TEXT}", ("tcp",), partial(_examine, state, flags, words))
-    for name, words, state, flags in _CASES
-)
+for _name, _words, _state, _flags in _CASES:
+    # RFC 1918 is older than RFC 2119; its word is "should not".
+    requires(f"{_words} does not leave from a private address", (1918, f"3-{_name}", "SHOULD", "tcp"))(
+        partial(_examine, _state, _flags, _words)
+    )

@@ -8,9 +8,9 @@ from typing import Final
 
 from natgauge.audits.kit.errors import MTU_IN_ERRORS, send_error
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
-from natgauge.audits.kit.flows import Flow, along, datagram
-from natgauge.audits.kit.packets import UDP, Packet, UdpSegment, is_right
-from natgauge.audits.kit.requirement import NAT64, Finding, NotApplicableError, Requirement
+from natgauge.audits.kit.flows import Flow
+from natgauge.audits.kit.packets import UdpSegment, is_right, make_packet
+from natgauge.audits.kit.requirement import NAT64, Finding, NotApplicableError, requires
 from natgauge.words import Transport
 
 #: IPv6 links pass packets of this size without fragmentation (RFC 8200 section 5).
@@ -29,80 +29,45 @@ def _flow(examiner: Examiner, transport: Transport) -> Flow:
     return examiner.flow(transport)
 
 
+@requires("UDP without a checksum gets one", (6146, "3.4-checksum", "MUST", "udp"), profiles=NAT64)
 def _examine_checksum(examiner: Examiner, transport: Transport) -> Finding:
-    flow = _flow(examiner, transport)
-
-    def send(tag: bytes) -> None:
-        segment = UdpSegment(flow.remote.own.port, flow.mapped.port, tag, checksum=0)
-        examiner.send(flow, segment, up=False, note="without a checksum")
-
-    arrival = examiner.delivered(send, "initiator")
-    if arrival is None:
+    ends = _flow(examiner, transport).ends(up=False)
+    packet = make_packet(*ends, UdpSegment(examiner.tag(), checksum=0))
+    frame = examiner.deliver(packet, up=False, note="without a checksum")
+    if frame is None:
         return False, "UDP without a checksum was dropped"
-    right = is_right(arrival.packet)
+    right = is_right(frame.packet)
     return right, f"UDP without a checksum arrived with a {'right' if right else 'wrong'} one"
 
 
-def _up(examiner: Examiner, flow: Flow, octets: int) -> Packet:
-    """Send UDP that makes an IPv4 packet of this size, and return it as it arrives outside."""
-
-    def send(tag: bytes) -> None:
-        data = tag.ljust(octets - _HEADERS4, b"\0")
-        examiner.send(flow, along(flow, data, up=True), up=True, note=f"{octets} octets as IPv4")
-
-    arrival = examiner.delivered(send, "responder")
-    if arrival is None:
-        raise NotSeenError(f"UDP of {octets} octets did not arrive outside")
-    return arrival.packet
-
-
+@requires("DF is set above 1260 octets, and not below", (7915, "5.1-DF", "MUST", "udp"), profiles=NAT64)
 def _examine_may_be_cut(examiner: Examiner, transport: Transport) -> Finding:
-    flow = _flow(examiner, transport)
-    small, large = (_up(examiner, flow, octets).dont_fragment for octets in (_SMALL, _LARGE))
-    words = " and ".join(f"{octets} octets: DF={int(bit)}" for octets, bit in ((_SMALL, small), (_LARGE, large)))
-    return not small and large, words
+    flow, bits = _flow(examiner, transport), dict[int, bool]()
+    for octets in (_SMALL, _LARGE):
+        packet = flow.packet(secrets.token_bytes(octets - _HEADERS4), up=True)
+        frame = examiner.deliver(packet, up=True, note=f"{octets} octets as IPv4")
+        if frame is None:
+            raise NotSeenError(f"UDP of {octets} octets did not arrive outside")
+        bits[octets] = frame.packet.dont_fragment
+    words = " and ".join(f"{octets} octets: DF={int(bit)}" for octets, bit in bits.items())
+    return not bits[_SMALL] and bits[_LARGE], words
 
 
+@requires("the MTU of Packet Too Big is 20 octets larger", (7915, "4.2-MTU", "MUST", "udp"), profiles=NAT64)
 def _examine_mtu(examiner: Examiner, transport: Transport) -> Finding:
     seen = send_error(examiner, _flow(examiner, transport), "too big")
     if seen is None:
         return False, "Fragmentation Needed was dropped"
-    expected = MTU_IN_ERRORS + _LONGER
     words = f"Fragmentation Needed with MTU {MTU_IN_ERRORS} became Packet Too Big with MTU {seen.message.rest}"
-    return seen.message.rest == expected, words
+    return seen.message.rest == MTU_IN_ERRORS + _LONGER, words
 
 
+@requires("IPv4 packets without DF are fragmented to 1280 octets", (7915, "4-1280", "SHOULD", "udp"), profiles=NAT64)
 def _examine_cut(examiner: Examiner, transport: Transport) -> Finding:
-    flow = _flow(examiner, transport)
-    for _ in range(2):
-        since = examiner.mark
-        packet = datagram(flow, secrets.token_bytes(_LARGE - _HEADERS4), up=False)
-        examiner.network.send("responder", packet, f"{_LARGE} octets that may be fragmented")
-        parts = examiner.parts(
-            "initiator",
-            since,
-            lambda seen: (
-                seen.protocol == UDP
-                and seen.source == flow.remote.written.address
-                and len(seen.payload) > _UDP_OF_CONTROL
-            ),
-        )
-        if parts:
-            sizes = [len(part.octets()) for part in parts]
-            words = f"IPv4 of {_LARGE} octets without DF became IPv6 of {', '.join(map(str, sizes))} octets"
-            return max(sizes) <= _LEAST_MTU, words
-    return False, f"IPv4 of {_LARGE} octets without DF was dropped"
-
-
-#: Octets of the UDP of control frames, with its header.
-_UDP_OF_CONTROL: Final = 16
-_CUT: Final = "IPv4 packets without DF are fragmented to 1280 octets"
-_MTU: Final = "the MTU of Packet Too Big is 20 octets larger"
-REQUIREMENTS: Final = (
-    Requirement(6146, "3.4-checksum", "MUST", "UDP without a checksum gets one", ("udp",), _examine_checksum, NAT64),
-    Requirement(7915, "4-1280", "SHOULD", _CUT, ("udp",), _examine_cut, NAT64),
-    Requirement(7915, "4.2-MTU", "MUST", _MTU, ("udp",), _examine_mtu, NAT64),
-    Requirement(
-        7915, "5.1-DF", "MUST", "DF is set above 1260 octets, and not below", ("udp",), _examine_may_be_cut, NAT64
-    ),
-)
+    flow, note = _flow(examiner, transport), f"{_LARGE} octets that may be fragmented"
+    parts = examiner.datagram(flow, _LARGE - _HEADERS4, up=False, note=note)
+    if not parts:
+        return False, f"IPv4 of {_LARGE} octets without DF was dropped"
+    sizes = [len(part.octets()) for part in parts]
+    words = f"IPv4 of {_LARGE} octets without DF became IPv6 of {', '.join(map(str, sizes))} octets"
+    return max(sizes) <= _LEAST_MTU, words

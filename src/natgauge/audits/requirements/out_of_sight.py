@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.requirement import CGN, EVERY_PROFILE, Requirement, unseen
+from natgauge.audits.kit.requirement import CGN, EVERY_PROFILE, requires, unseen
 from natgauge.records.audit import Level
 
 #: RFC, name, level, text, reason.
-_TABLE: Final[tuple[tuple[int, str, Level, str, str], ...]] = (
+TABLE: Final[tuple[tuple[int, str, Level, str, str], ...]] = (
     (4787, "REQ-7", "MUST", "inside and outside may have the same addresses", "needs a network with such addresses"),
     (4787, "REQ-10a", "SHOULD", "each application level gateway can be turned off", "needs a setting of the gateway"),
     (5508, "REQ-9", "MAY", "ICMP errors towards an interface can be turned off", "needs a setting of the gateway"),
@@ -25,11 +25,9 @@ _TABLE: Final[tuple[tuple[int, str, Level, str, str], ...]] = (
     (7857, "7", "SHOULD", "refused frames from outside refresh no mapping", "needs a policy that refuses sessions"),
     (7857, "8", "SHOULD", "hosts can ask for ports of the same parity", "the audit does not speak PCP"),
 )  # fmt: skip
-_SEPARATE: Final = "opening and closing have time-outs of their own"
-REQUIREMENTS: Final = (
-    *(
-        Requirement(rfc, name, level, text, ("udp",), unseen(reason), CGN if rfc == 6888 else EVERY_PROFILE)
-        for rfc, name, level, text, reason in _TABLE
-    ),
-    Requirement(7857, "2.1-separate", "SHOULD", _SEPARATE, ("tcp",), unseen("needs two settings")),
+
+for _rfc, _name, _level, _text, _reason in TABLE:
+    requires(_text, (_rfc, _name, _level, "udp"), profiles=CGN if _rfc == 6888 else EVERY_PROFILE)(unseen(_reason))
+requires("opening and closing have time-outs of their own", (7857, "2.1-separate", "SHOULD", "tcp"))(
+    unseen("needs two settings")
 )

@@ -7,11 +7,12 @@ from typing import Final
 
 from natgauge.audits.kit.crowd import exhausted
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, Requirement
+from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, requires
 from natgauge.words import Transport
 
 #: An arbitrary choice among two addresses is the same for all of so many flows in one case of 2^31.
 _FLOWS: Final = 32
+_TEXT: Final = "all flows of an inside host have one outside address"
 
 
 def _addresses(examiner: Examiner, transport: Transport) -> dict[str, set[str]]:
@@ -26,6 +27,7 @@ def _addresses(examiner: Examiner, transport: Transport) -> dict[str, set[str]]:
     }
 
 
+@requires(_TEXT, (4787, "REQ-2", "SHOULD", "udp"), (7857, "4-paired", "SHOULD", "tcp"))
 def _examine(examiner: Examiner, transport: Transport, *others: Transport) -> Finding:
     """Compare the outside addresses of each host, which must be one for all of these transports together."""
     seen = examiner.once(_addresses, transport)
@@ -37,11 +39,13 @@ def _examine(examiner: Examiner, transport: Transport, *others: Transport) -> Fi
     return all(len(outside) == 1 for outside in seen.values()), f"{_FLOWS} flows each: {words}"
 
 
+@requires(_TEXT, (6888, "REQ-2", "MUST", "udp", "tcp"), profiles=CGN)
 def _examine_all(examiner: Examiner, transport: Transport) -> Finding:
     """Require one address of a host for UDP and TCP together."""
     return _examine(examiner, "udp") if transport == "udp" else _examine(examiner, "udp", "tcp")
 
 
+@requires("a host whose address has no port left gets no second address", (7857, "4", "SHOULD", "udp"), strain=2)
 def _examine_full(examiner: Examiner, transport: Transport) -> Finding:
     """Give one host more flows than its outside address has ports."""
     if not _examine(examiner, transport)[0]:
@@ -49,13 +53,3 @@ def _examine_full(examiner: Examiner, transport: Transport) -> Finding:
     seen = examiner.once(exhausted)
     addresses = {end.address for end in seen.mapped.values()}
     return len(addresses) == 1, f"{seen.words}; the flows of the one host had {len(addresses)} outside addresses"
-
-
-_TEXT: Final = "all flows of an inside host have one outside address"
-_FULL: Final = "a host whose address has no port left gets no second address"
-REQUIREMENTS: Final = (
-    Requirement(4787, "REQ-2", "SHOULD", _TEXT, ("udp",), _examine),
-    Requirement(6888, "REQ-2", "MUST", _TEXT, ("udp", "tcp"), _examine_all, CGN),
-    Requirement(7857, "4", "SHOULD", _FULL, ("udp",), _examine_full, strain=2),
-    Requirement(7857, "4-paired", "SHOULD", _TEXT, ("tcp",), _examine),
-)

@@ -8,8 +8,8 @@ from typing import Final
 
 from natgauge.audits.kit.classes import are_contiguous, ports, steps
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
-from natgauge.audits.kit.flows import Endpoint
-from natgauge.audits.kit.requirement import CGN, NAT64, Finding, NotApplicableError, Requirement
+from natgauge.audits.kit.packets import Endpoint
+from natgauge.audits.kit.requirement import CGN, NAT64, Finding, NotApplicableError, requires
 from natgauge.words import Transport
 
 _WELL_KNOWN: Final = 1024
@@ -21,6 +21,7 @@ _BLOCK: Final = 4096
 _SOURCES: Final = (500, 1023, 1024, 65535)
 
 
+@requires("ports stay below 1024, or from 1024 on", (4787, "REQ-3a", "SHOULD", "udp"))
 def _examine_range(examiner: Examiner, transport: Transport) -> Finding:
     remote = examiner.remote()
     pairs = [(port, examiner.open(transport, examiner.endpoint(port=port), remote).mapped.port) for port in _SOURCES]
@@ -42,6 +43,7 @@ def _taken(examiner: Examiner, transport: Transport) -> list[tuple[int, int]]:
     return pairs
 
 
+@requires("even ports stay even, odd ports odd", (4787, "REQ-4", "SHOULD", "udp"))
 def _examine_parity(examiner: Examiner, transport: Transport) -> Finding:
     """Look at ports that are free, and at ports that another inside host uses."""
     words = list[str]()
@@ -54,6 +56,7 @@ def _examine_parity(examiner: Examiner, transport: Transport) -> Finding:
     return True, "; ".join(words)
 
 
+@requires("outside ports are hard to guess", (6888, "REQ-15", "SHOULD", "udp", "tcp"), profiles=CGN | NAT64)
 def _examine_guessing(examiner: Examiner, transport: Transport) -> Finding:
     seen = examiner.once(ports, transport)
     if seen.entropy is None:
@@ -61,6 +64,7 @@ def _examine_guessing(examiner: Examiner, transport: Transport) -> Finding:
     return not are_contiguous(steps(seen.pairs)), seen.words
 
 
+@requires("outside ports are hard to guess where they are not kept", (7857, "9", "SHOULD", "udp", "tcp"))
 def _examine_obscurity(examiner: Examiner, transport: Transport) -> Finding:
     """A gateway that keeps ports has to hide only those that it must change (RFC 6056 section 4)."""
     if examiner.once(ports, transport).entropy is not None:
@@ -72,6 +76,7 @@ def _examine_obscurity(examiner: Examiner, transport: Transport) -> Finding:
     return met, f"{len(changed)} ports that another host used became {'random' if met else 'contiguous'} ones"
 
 
+@requires("ports are assigned so that logs are small", (6888, "REQ-14", "SHOULD", "udp"), profiles=CGN)
 def _examine_log(examiner: Examiner, transport: Transport) -> Finding:
     """Look for a block of ports for each host: a line of a log for the block stands for all of its mappings."""
     remote = examiner.remote()
@@ -83,16 +88,3 @@ def _examine_log(examiner: Examiner, transport: Transport) -> Finding:
     if max(sizes) >= _BLOCK or not (high < other_low or other_high < low):
         raise NotSeenError("hosts have no blocks of ports; how much the gateway logs is in its own log only")
     return True, f"each host had ports in a block of its own: {low} to {high}, and {other_low} to {other_high}"
-
-
-_HARD: Final = "outside ports are hard to guess"
-_EITHER: Final = ("udp", "tcp")
-REQUIREMENTS: Final = (
-    Requirement(4787, "REQ-3a", "SHOULD", "ports stay below 1024, or from 1024 on", ("udp",), _examine_range),
-    Requirement(4787, "REQ-4", "SHOULD", "even ports stay even, odd ports odd", ("udp",), _examine_parity),
-    Requirement(6888, "REQ-14", "SHOULD", "ports are assigned so that logs are small", ("udp",), _examine_log, CGN),
-    Requirement(6888, "REQ-15", "SHOULD", _HARD, _EITHER, _examine_guessing, CGN | NAT64),
-    Requirement(
-        7857, "9", "SHOULD", "outside ports are hard to guess where they are not kept", _EITHER, _examine_obscurity
-    ),
-)

@@ -7,14 +7,15 @@ from typing import Final
 
 from natgauge.audits.kit.classes import filtering
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
-from natgauge.audits.kit.flows import Endpoint
-from natgauge.audits.kit.requirement import Finding, Requirement
+from natgauge.audits.kit.packets import Endpoint
+from natgauge.audits.kit.requirement import Finding, requires
 from natgauge.words import Transport
 
 #: By chance, UDP and TCP have one port in all of these tries in less than one case of 10^6, with 1000 ports for a host.
 _TRIES: Final = 2
 
 
+@requires("UDP and TCP of one inside endpoint have two mappings", (7857, "5", "SHOULD", "udp"))
 def _examine_mapping(examiner: Examiner, _transport: Transport) -> Finding:
     """Open UDP and TCP from one inside endpoint, whose port another host has already for UDP to this remote endpoint.
 
@@ -33,6 +34,7 @@ def _examine_mapping(examiner: Examiner, _transport: Transport) -> Finding:
     return not shared, f"one inside endpoint had {seen[-1][0]} for UDP and {seen[-1][1]} for TCP"
 
 
+@requires("mappings and filters of UDP admit no TCP", (7857, "6", "SHOULD", "tcp"))
 def _examine_filter(examiner: Examiner, _transport: Transport) -> Finding:
     """Let a SYN try to enter where only UDP has gone out.
 
@@ -49,11 +51,3 @@ def _examine_filter(examiner: Examiner, _transport: Transport) -> Finding:
         source, where = admitted.own, "from an outside endpoint that UDP had admitted"
     entered = examiner.enters("tcp", source, flow.mapped, flow.inside)
     return not entered, f"a SYN {where} was {'delivered' if entered else 'dropped'}"
-
-
-REQUIREMENTS: Final = (
-    Requirement(
-        7857, "5", "SHOULD", "UDP and TCP of one inside endpoint have two mappings", ("udp",), _examine_mapping
-    ),
-    Requirement(7857, "6", "SHOULD", "mappings and filters of UDP admit no TCP", ("tcp",), _examine_filter),
-)

@@ -6,15 +6,15 @@ from __future__ import annotations
 from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
-from natgauge.audits.kit.flows import Endpoint, destination_of
-from natgauge.audits.kit.packets import ACK, RST, SYN, ErrorMessage, Packet, TcpSegment, read_segment
-from natgauge.audits.kit.requirement import Finding, Requirement
+from natgauge.audits.kit.packets import ACK, RST, SYN, Endpoint, ErrorMessage, Packet, TcpSegment, make_packet
+from natgauge.audits.kit.requirement import Finding, requires
 from natgauge.words import Transport
 
 #: A gateway must not answer an unsolicited SYN for 6 s.
 _SILENT_SECONDS: Final = 6.0
 
 
+@requires("all valid sequences of TCP packets pass", (5382, "REQ-2", "MUST", "tcp"))
 def _examine_sequences(examiner: Examiner, transport: Transport) -> Finding:
     flow = examiner.flow(transport)
     if not examiner.passes(flow, up=True) or not examiner.passes(flow, up=False):
@@ -26,12 +26,14 @@ def _examine_sequences(examiner: Examiner, transport: Transport) -> Finding:
     return True, f"handshake, data both ways and both FINs passed{changed}"
 
 
+@requires("resets of TCP connections pass", (7857, "2.2-translated", "MUST", "tcp"))
 def _examine_reset(examiner: Examiner, transport: Transport) -> Finding:
     passed = [examiner.sends(examiner.flow(transport), RST | ACK, up=up) is not None for up in (True, False)]
     words = ["passed" if one else "was dropped" for one in passed]
     return all(passed), f"a reset from inside {words[0]}, and one from outside {words[1]}"
 
 
+@requires("simultaneous open passes", (5382, "REQ-2a", "MUST", "tcp"))
 def _examine_simultaneous(examiner: Examiner, transport: Transport) -> Finding:
     """Both ends send SYN, then both send SYN and ACK (RFC 9293 figure 7)."""
     flow = examiner.open(transport, examiner.endpoint(), examiner.remote())
@@ -44,35 +46,26 @@ def _examine_simultaneous(examiner: Examiner, transport: Transport) -> Finding:
     return passed, f"data {'passed' if passed else 'did not pass'} after SYN, SYN, SYN and ACK, SYN and ACK"
 
 
+@requires("no answer to an unsolicited SYN for 6 s", (5382, "REQ-4", "MUST", "tcp"))
 def _examine_unsolicited(examiner: Examiner, transport: Transport) -> Finding:
-    known = examiner.flow(transport)
+    known, network = examiner.flow(transport), examiner.network
     source = examiner.remote(1).own
     target = Endpoint(known.mapped.address, known.mapped.port ^ 1)
-    since, began = examiner.mark, examiner.network.now()
-    segment = TcpSegment(source.port, target.port, SYN, 1)
-    examiner.put(source, target, segment, up=False, note="unsolicited")
+    since, began = examiner.mark, network.now()
+    examiner.send(make_packet(source, target, TcpSegment(SYN, 1)), up=False, note="unsolicited")
 
     def answers(packet: Packet) -> bool:
-        seen = read_segment(packet)
-        if isinstance(seen, ErrorMessage):
+        if isinstance(packet.segment, ErrorMessage):
             return packet.destination == source.address
-        return isinstance(seen, TcpSegment) and destination_of(packet) == source
+        return isinstance(packet.segment, TcpSegment) and packet.receiver == source
 
-    answer = examiner.network.wait("responder", answers, _SILENT_SECONDS, since=since)
+    answer = network.wait("responder", answers, _SILENT_SECONDS, since=since)
     if answer is None:
-        if any(arrival.side == "initiator" for arrival in examiner.network.arrivals[since:]):
+        if network.arrived(since, "initiator"):
             raise NotSeenError("the unsolicited SYN was delivered to an inside host")
         examiner.control()
         return True, f"no answer to an unsolicited SYN for {_SILENT_SECONDS:g} s"
-    seen = read_segment(answer.packet)
+    seen = answer.packet.segment
     reset = isinstance(seen, TcpSegment) and bool(seen.flags & RST)
     what = "a reset" if reset else "an ICMP error" if isinstance(seen, ErrorMessage) else "a segment"
-    return False, f"{what} from {answer.packet.source} after {answer.seconds - began:.2f} s"
-
-
-REQUIREMENTS: Final = (
-    Requirement(5382, "REQ-2", "MUST", "all valid sequences of TCP packets pass", ("tcp",), _examine_sequences),
-    Requirement(5382, "REQ-2a", "MUST", "simultaneous open passes", ("tcp",), _examine_simultaneous),
-    Requirement(5382, "REQ-4", "MUST", "no answer to an unsolicited SYN for 6 s", ("tcp",), _examine_unsolicited),
-    Requirement(7857, "2.2-translated", "MUST", "resets of TCP connections pass", ("tcp",), _examine_reset),
-)
+    return False, f"{what} from {answer.packet.source} after {network.now() - began:.2f} s"

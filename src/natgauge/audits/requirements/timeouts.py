@@ -9,9 +9,8 @@ from typing import Final
 from natgauge.audits.kit import timers
 from natgauge.audits.kit.classes import filtering, ports
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
-from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, Requirement
+from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, Source, requires
 from natgauge.audits.kit.timers import TimerKind, TimerSeen
-from natgauge.records.audit import Level
 from natgauge.words import Transport
 
 _KINDS: Final = {kind.name: kind for kind in timers.TIMERS}
@@ -19,6 +18,7 @@ _UDP: Final = (timers.UDP_OUT, timers.UDP_BOTH, timers.UDP_STREAM)
 #: Part of the name of the gateway's setting, for kinds that few wait for.
 _SETTINGS: Final = {timers.ESTABLISHED: "tcp_timeout_established"}
 _TRANSITORY: Final = ("TCP, SYN", timers.HALF_OPEN, timers.CLOSED)
+_TRACKED: Final = (timers.HALF_OPEN, timers.CLOSED, timers.ESTABLISHED)
 
 
 def _seen(examiner: Examiner, name: str) -> TimerSeen:
@@ -50,12 +50,6 @@ def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner, _trans
     )
 
 
-def _lives(rfc: int, name: str, level: Level, text: str, seconds: float, *names: str) -> Requirement:
-    """Return the requirement that mappings of these kinds live for some seconds."""
-    transports = (_KINDS[names[0]].transport,)
-    return Requirement(rfc, name, level, text, transports, partial(_at_least, seconds, names), timers=names)
-
-
 def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner, _transport: Transport) -> Finding:  # noqa: FBT001 - from a table
     """See whether a frame during the idle time keeps a mapping longer than its time-out."""
     timeout, refreshed = _seen(examiner, kind.plain), _seen(examiner, kind.name)
@@ -68,13 +62,9 @@ def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner, _transpo
     raise NotSeenError("no mapping was refreshed just before its time-out")
 
 
-def _refresh(rfc: int, name: str, level: Level, text: str, kind: str, *, wanted: bool) -> Requirement:  # noqa: PLR0913 - the columns of a table
-    """Return the requirement that a frame refreshes a mapping, or that it does not."""
-    found = _KINDS[kind]
-    examine = partial(_examine_refresh, found, wanted)
-    return Requirement(rfc, name, level, text, (found.transport,), examine, timers=(kind, found.plain))
-
-
+@requires(
+    "half-open and closed TCP connections are forgotten before open ones", (7857, "2", "SHOULD", "tcp"), timers=_TRACKED
+)
 def _examine_tracking(examiner: Examiner, _transport: Transport) -> Finding:
     """Connections that are half open or closed must not live as long as open ones (RFC 6146 section 3.5.2)."""
     half, closed, opened = (_seen(examiner, name) for name in _TRACKED)
@@ -85,6 +75,7 @@ def _examine_tracking(examiner: Examiner, _transport: Transport) -> Finding:
     return met, _words(half, closed, opened)
 
 
+@requires("outside ports are not given again for 120 s", (6888, "REQ-8", "SHOULD", "udp"), profiles=CGN, timers=_UDP)
 def _examine_again(examiner: Examiner, transport: Transport) -> Finding:
     """Look at outside ports of mappings that were gone for a few seconds."""
     every = [_seen(examiner, name) for name in _UDP]
@@ -100,29 +91,37 @@ def _examine_again(examiner: Examiner, transport: Transport) -> Finding:
     return not any(answers), words
 
 
-_TRACKED: Final = (timers.HALF_OPEN, timers.CLOSED, timers.ESTABLISHED)
 _FOUR: Final = "TCP connections that open or close live for 4 minutes"
-_TRACKS: Final = "half-open and closed TCP connections are forgotten before open ones"
-_AGAIN: Final = "outside ports are not given again for 120 s"
-REQUIREMENTS: Final = (
-    _lives(4787, "REQ-5", "MUST", "UDP mappings live for 2 minutes", timers.UDP_LEAST, *_UDP),
-    _lives(4787, "REQ-5c", "SHOULD", "UDP mappings live for 5 minutes", timers.UDP_RECOMMENDED, *_UDP),
-    _refresh(4787, "REQ-6", "MUST", "frames from inside refresh a mapping", timers.REFRESHED_OUT, wanted=True),
-    _refresh(4787, "REQ-6a", "MAY", "frames from outside refresh a mapping", timers.REFRESHED_IN, wanted=True),
-    _lives(5382, "REQ-5", "MUST", _FOUR, timers.TRANSITORY_LEAST, *_TRANSITORY),
-    _lives(
-        5382,
-        "REQ-5-established",
-        "MUST",
-        "open TCP connections live for 2 hours and 4 minutes",
-        timers.ESTABLISHED_LEAST,
-        timers.ESTABLISHED,
+_OPEN: Final = "open TCP connections live for 2 hours and 4 minutes"
+#: Text, source, seconds for which mappings must live, and their kinds.
+_LIVES: Final[tuple[tuple[str, Source, float, tuple[str, ...]], ...]] = (
+    ("UDP mappings live for 2 minutes", (4787, "REQ-5", "MUST", "udp"), timers.UDP_LEAST, _UDP),
+    ("UDP mappings live for 5 minutes", (4787, "REQ-5c", "SHOULD", "udp"), timers.UDP_RECOMMENDED, _UDP),
+    (_FOUR, (5382, "REQ-5", "MUST", "tcp"), timers.TRANSITORY_LEAST, _TRANSITORY),
+    (_FOUR, (7857, "2.1", "SHOULD", "tcp"), timers.TRANSITORY_LEAST, _TRANSITORY),
+    (_OPEN, (5382, "REQ-5-established", "MUST", "tcp"), timers.ESTABLISHED_LEAST, (timers.ESTABLISHED,)),
+    (
+        "mappings of ICMP queries live for 60 s",
+        (5508, "REQ-2", "MUST", "icmp"),
+        timers.ICMP_LEAST,
+        (timers.ICMP_QUERY,),
     ),
-    _lives(5508, "REQ-2", "MUST", "mappings of ICMP queries live for 60 s", timers.ICMP_LEAST, timers.ICMP_QUERY),
-    _refresh(5508, "REQ-6", "MUST", "ICMP errors refresh no mapping of a query", timers.ICMP_ERROR, wanted=False),
-    Requirement(6888, "REQ-8", "SHOULD", _AGAIN, ("udp",), _examine_again, CGN, timers=_UDP),
-    Requirement(7857, "2", "SHOULD", _TRACKS, ("tcp",), _examine_tracking, timers=_TRACKED),
-    _lives(7857, "2.1", "SHOULD", _FOUR, timers.TRANSITORY_LEAST, *_TRANSITORY),
-    _lives(7857, "2.2", "SHOULD", "reset TCP connections live for 4 minutes", timers.TRANSITORY_LEAST, timers.RESET),
-    _refresh(7857, "7.1", "SHOULD", "ICMP errors from inside refresh no mapping", timers.UDP_ERROR, wanted=False),
+    (
+        "reset TCP connections live for 4 minutes",
+        (7857, "2.2", "SHOULD", "tcp"),
+        timers.TRANSITORY_LEAST,
+        (timers.RESET,),
+    ),
 )
+#: Text, source, kind of mapping, and whether what happens during its idle time must refresh it.
+_REFRESHES: Final[tuple[tuple[str, Source, str, bool], ...]] = (
+    ("frames from inside refresh a mapping", (4787, "REQ-6", "MUST", "udp"), timers.REFRESHED_OUT, True),
+    ("frames from outside refresh a mapping", (4787, "REQ-6a", "MAY", "udp"), timers.REFRESHED_IN, True),
+    ("ICMP errors refresh no mapping of a query", (5508, "REQ-6", "MUST", "icmp"), timers.ICMP_ERROR, False),
+    ("ICMP errors from inside refresh no mapping", (7857, "7.1", "SHOULD", "udp"), timers.UDP_ERROR, False),
+)
+for _text, _source, _seconds, _names in _LIVES:
+    requires(_text, _source, timers=_names)(partial(_at_least, _seconds, _names))
+for _text, _source, _name, _wanted in _REFRESHES:
+    _kind = _KINDS[_name]
+    requires(_text, _source, timers=(_name, _kind.plain))(partial(_examine_refresh, _kind, _wanted))

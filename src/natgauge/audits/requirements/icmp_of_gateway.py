@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ICMP queries, and ICMP errors that the gateway itself makes: RFC 5508 sections 3 and 7, RFC 4787 section 10."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Final
+
+from natgauge.audits.kit.errors import provoked
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.requirement import Finding, NotApplicableError, requires
+from natgauge.words import Transport
+
+#: MTU of the gateway's outside link during the examination; IPv6 needs 1280.
+_MTU: Final = 1300
+_DATA_OCTETS: Final = 1380
+
+
+@requires("ICMP queries and their replies pass", (5508, "REQ-1", "MUST", "icmp"))
+def _examine_query(examiner: Examiner, transport: Transport) -> Finding:
+    flow = examiner.flow(transport)
+    return True, f"query and reply passed, with the identifier {flow.mapped.port} outside"
+
+
+@requires("ICMP Time Exceeded is made", (5508, "REQ-10a", "MUST", "udp"))
+def _examine_ttl(examiner: Examiner, transport: Transport) -> Finding:
+    packet = replace(examiner.flow(transport).datagram(examiner.tag(), up=True), ttl=1)
+    seen = provoked(examiner, packet, "time exceeded", "a TTL of 1 does not allow to forward it")
+    if seen is None:
+        return False, "no Time Exceeded for a packet with TTL 1"
+    return True, f"Time Exceeded from {seen.packet.source} for a packet with TTL 1"
+
+
+@requires("packets that are too big get an ICMP error", (4787, "REQ-13", "MUST", "udp"))
+def _examine_refused(examiner: Examiner, transport: Transport) -> Finding:
+    packet = examiner.flow(transport).datagram(secrets.token_bytes(_DATA_OCTETS), up=True, dont_fragment=True)
+    with _narrowed(examiner):
+        since = examiner.mark
+        seen = provoked(examiner, packet, "too big", "it may not be fragmented")
+        _refuse_whole(examiner, since)
+    if seen is None:
+        return False, f"no ICMP error for a packet above the outside MTU of {_MTU}"
+    mtu = seen.message.rest & 0xFFFF
+    return True, f"ICMP error with MTU {mtu} from {seen.packet.source} for a packet above the outside MTU of {_MTU}"
+
+
+@requires("packets that may be fragmented are", (4787, "REQ-13a", "MUST", "udp"))
+def _examine_cut(examiner: Examiner, transport: Transport) -> Finding:
+    flow = examiner.flow(transport)
+    if flow.inside.address.version == 6:
+        raise NotApplicableError("the inside uses IPv6, whose routers fragment nothing")
+    with _narrowed(examiner):
+        since = examiner.mark
+        parts = examiner.datagram(flow, _DATA_OCTETS, up=True, note="it may be fragmented")
+        _refuse_whole(examiner, since)
+    if not parts:
+        return False, "a packet that may be fragmented was dropped"
+    offsets = [part.offset for part in parts]
+    ordered = offsets == sorted(offsets)
+    return ordered, f"{len(parts)} fragments{'' if ordered else ', out of order'}"
+
+
+def _narrowed(examiner: Examiner) -> AbstractContextManager[None]:
+    if examiner.narrow is None:
+        raise NotSeenError("natgauge cannot change the MTU of this gateway's outside link")
+    return examiner.narrow(_MTU)
+
+
+def _refuse_whole(examiner: Examiner, since: int) -> None:
+    """Refuse a verdict where the link takes more than the MTU that was set."""
+    if any(len(frame.packet.octets()) > _MTU for frame in examiner.network.arrived(since, "responder")):
+        raise NotSeenError(f"the gateway's outside link passed more than the MTU of {_MTU} that was set")
