@@ -14,8 +14,7 @@ from tests.absent import absent
 from tests.labs.external import external_nat
 from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine, unchanged
 from tests.labs.nat44 import variant, with_rules
-from tests.unit.test_audit_requirements import OUT_OF_SIGHT, WRONG
-from tests.unit.test_audit_requirements import audited as known_answer
+from tests.unit.test_audit_requirements import OUT_OF_SIGHT, WRONG, examined
 
 import natgauge
 from natgauge.audits import audit
@@ -95,8 +94,9 @@ def test_tshark_reads_each_capture_without_a_warning(linux: Audited) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("name", WRONG)
 def test_tshark_reads_each_capture_of_each_known_answer(name: str) -> None:
-    found = [one.frames for one in known_answer(WRONG[name][0])]
-    assert read_by_tshark(b"".join(map(pcapng, found))) == [each.sentence for frames in found for each in frames]
+    captures: list[bytes] = []
+    found = list(examined(WRONG[name][0], keep=lambda _name, frames: captures.append(pcapng(frames))))
+    assert read_by_tshark(b"".join(captures)) == [sentence for one in found for sentence in one.evidence.frames]
 
 
 @pytest.mark.usefixtures("impatient")

@@ -41,7 +41,7 @@ from natgauge.audits.kit.packets import (
     make_packet,
     read_packet,
 )
-from natgauge.words import Address, Side
+from natgauge.words import Address, Side, Transport
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
 INSIDE = IPv4Address("10.0.0.1")
@@ -682,7 +682,14 @@ def _shortened(packet: Packet, quoted: bytes) -> bytes:
     return octets[:2] + quoted[2:4] + octets[4:]
 
 
-def examiner_of(behaviour: Behaviour, *, seed: int = 1, inside_hosts: int = 3, outside_hosts: int = 3) -> Examiner:
+def examiner_of(
+    behaviour: Behaviour,
+    *,
+    seed: int = 1,
+    inside_hosts: int = 3,
+    outside_hosts: int = 3,
+    transport: Transport = "udp",
+) -> Examiner:
     """Return an examiner of a NAT with this behaviour."""
     inside = tuple(INSIDE + 1 + index for index in range(inside_hosts))
     outside = tuple(OUTSIDE + 1 + index for index in range(outside_hosts))
@@ -691,4 +698,4 @@ def examiner_of(behaviour: Behaviour, *, seed: int = 1, inside_hosts: int = 3, o
         "responder": AuditSide(outside, OUTSIDE, _NAT_MACS["responder"]),
     }
     nat = SimulatedNat(behaviour, seed)
-    return Examiner(Network(nat, sides), mappings=_CROWD, narrow=nat.narrow)
+    return Examiner(Network(nat, sides), transport, mappings=_CROWD, narrow=nat.narrow)

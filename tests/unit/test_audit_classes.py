@@ -37,10 +37,10 @@ def test_mapping_and_filtering_are_named(
 ) -> None:
     for transport in TRANSPORTS:
         behaviour = Behaviour(mapping=mapped, filtering=filtered, ports=port_rule, loses=LOSSY[losing])  # type: ignore[arg-type]
-        examiner = examiner_of(behaviour, seed=seed)
+        examiner = examiner_of(behaviour, seed=seed, transport=transport)
         of_query = as_query if transport == "icmp" else lambda kind: kind
-        assert mapping(examiner, transport).kind == of_query(mapped), transport
-        assert filtering(examiner, transport) == of_query(filtered), transport
+        assert mapping(examiner).kind == of_query(mapped), transport
+        assert filtering(examiner) == of_query(filtered), transport
 
 
 # An endpoint of mappings that serve all remote endpoints cannot be shared.
@@ -56,8 +56,8 @@ def test_mapping_and_filtering_are_named(
 @pytest.mark.parametrize("seed", SEEDS)
 def test_ports_are_named(rule: str, mapped: Dependence, losing: str, seed: int) -> None:
     for transport in TRANSPORTS:
-        examiner = examiner_of(Behaviour(ports=rule, mapping=mapped, loses=LOSSY[losing]), seed=seed)  # type: ignore[arg-type]
-        assert ports(examiner, transport).kind == rule, transport
+        behaviour = Behaviour(ports=rule, mapping=mapped, loses=LOSSY[losing])  # type: ignore[arg-type]
+        assert ports(examiner_of(behaviour, seed=seed, transport=transport)).kind == rule, transport
 
 
 @pytest.mark.parametrize("losing", LOSSY)
@@ -68,21 +68,21 @@ def test_hairpinning_is_named(rule: str, filtered: Dependence, losing: str, seed
     transports: tuple[Transport, ...] = ("udp", "tcp")
     for transport in transports:
         behaviour = Behaviour(hairpinning=rule, filtering=filtered, loses=LOSSY[losing])  # type: ignore[arg-type]
-        assert hairpinning(examiner_of(behaviour, seed=seed), transport) == rule
+        assert hairpinning(examiner_of(behaviour, seed=seed, transport=transport)) == rule
 
 
 def test_one_inside_address_is_too_few_for_hairpinning() -> None:
     with pytest.raises(NotSeenError, match=r"needs 2 addresses on the initiator's side.*--source-addresses"):
-        hairpinning(examiner_of(Behaviour(), inside_hosts=1), "udp")
+        hairpinning(examiner_of(Behaviour(), inside_hosts=1))
 
 
 def test_a_gateway_that_forwards_nothing_is_not_judged() -> None:
     with pytest.raises(NotSeenError, match="did not arrive outside"):
-        mapping(examiner_of(Behaviour(forwards=False)), "udp")
+        mapping(examiner_of(Behaviour(forwards=False)))
 
 
 def test_a_kept_port_is_no_class_of_ports_without_a_second_inside_address() -> None:
-    seen = ports(examiner_of(Behaviour(ports="preserving"), inside_hosts=1), "udp")
+    seen = ports(examiner_of(Behaviour(ports="preserving"), inside_hosts=1))
     assert (seen.kind, seen.overloads) == (None, False)
     assert seen.words.startswith("preserving or overloading: 64 of 64 flows kept their port")
-    assert ports(examiner_of(Behaviour(ports="random"), inside_hosts=1), "udp").kind == "random"
+    assert ports(examiner_of(Behaviour(ports="random"), inside_hosts=1)).kind == "random"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -14,8 +14,8 @@ from natgauge.audits.kit.classes import PortsSeen
 from natgauge.audits.kit.timers import TIMERS, watch
 from natgauge.audits.requirements import port_rules, requirements, unknown
 from natgauge.audits.requirements.out_of_sight import TABLE
-from natgauge.audits.runner import Examined, classes, examine
-from natgauge.records.audit import AuditVerdict
+from natgauge.audits.runner import classes, examine
+from natgauge.records.audit import AuditedRequirement, AuditVerdict
 
 #: Long enough for all time-outs but that of open TCP connections.
 WAIT = 330.0
@@ -136,16 +136,21 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
 
 
 @cache
-def audited(behaviour: Behaviour, seed: int = 1) -> tuple[Examined, ...]:
+def audited(behaviour: Behaviour, seed: int = 1) -> tuple[AuditedRequirement, ...]:
     """Examine a NAT for all requirements; time-outs only where they are not those of a NAT that behaves."""
+    return tuple(examined(behaviour, seed))
+
+
+def examined(behaviour: Behaviour, seed: int = 1, **keep: Any) -> Iterator[AuditedRequirement]:
+    """Examine a NAT for all requirements; `keep` receives the frames of each verdict."""
     examiner = examiner_of(behaviour, seed=seed)
     if behaviour == Behaviour() or is_timed(behaviour):
         examiner.timers.update(watch(examiner, TIMERS, WAIT))
     if behaviour == Behaviour() or any(getattr(behaviour, name) is not None for name in LIMITS):
-        return tuple(examine(examiner, requirements()))
+        return examine(examiner, requirements(), **keep)
     # A NAT without limits only takes long to fill.
     examiner.mappings = 64
-    return tuple(examine(examiner, [one for one in requirements() if one.key not in FILLING]))
+    return examine(examiner, [one for one in requirements() if one.key not in FILLING], **keep)
 
 
 def is_timed(behaviour: Behaviour) -> bool:
@@ -153,17 +158,17 @@ def is_timed(behaviour: Behaviour) -> bool:
     return any(getattr(behaviour, name) != getattr(Behaviour(), name) for name in TIMED)
 
 
-def right() -> tuple[Examined, ...]:
+def right() -> tuple[AuditedRequirement, ...]:
     return audited(Behaviour())
 
 
-def keys(found: Iterable[Examined], verdict: AuditVerdict) -> set[str]:
-    return {one.requirement.key for one in found if one.verdict == verdict}
+def keys(found: Iterable[AuditedRequirement], verdict: AuditVerdict) -> set[str]:
+    return {one.key for one in found if one.verdict == verdict}
 
 
 def test_a_nat_that_behaves_fails_nothing() -> None:
     assert keys(right(), "fails") == set()
-    reasons = {one.requirement.key: one.measured for one in right() if one.verdict == "not seen"}
+    reasons = {one.key: one.measured for one in right() if one.verdict == "not seen"}
     assert reasons.keys() >= {"RFC5382-REQ-5-established", *OUT_OF_SIGHT}  # needs 2 hours
     limits = {"RFC5508-REQ-8", *(f"RFC6888-REQ-{name}" for name in ("4", "5", "8", "11a", "11b", "11d", "14"))}
     assert reasons.keys() - OUT_OF_SIGHT - {"RFC5382-REQ-5-established"} == limits
@@ -207,13 +212,14 @@ def test_a_time_out_that_is_too_long_to_wait_for_is_reported_as_it_is_set() -> N
 
 
 def test_what_fills_the_gateway_is_examined_last() -> None:
-    strains = [one.requirement.strain for one in right()]
+    strain = {one.key: one.strain for one in requirements()}
+    strains = [strain[one.key] for one in right()]
     assert strains == sorted(strains)
     assert strains[-1] == 2
 
 
 def test_a_gateway_without_a_limit_for_each_host_may_have_the_setting_for_it() -> None:
-    (one,) = [each for each in audited(Behaviour(room=1460)) if each.requirement.key == "RFC6888-REQ-4"]
+    (one,) = [each for each in audited(Behaviour(room=1460)) if each.key == "RFC6888-REQ-4"]
     assert one.verdict == "not seen"
     assert "another host was refused; a limit for each host can be a setting" in one.measured
 
@@ -233,8 +239,8 @@ def test_ports_whose_filter_is_strict_may_be_given_again() -> None:
 def test_each_verdict_has_its_frames() -> None:
     for one in right():
         if one.verdict in ("meets", "fails"):
-            assert one.frames, (one.requirement.key, one.transport)
-            assert all(frame.sentence for frame in one.frames), (one.requirement.key, one.transport)
+            assert one.evidence.frames, (one.key, one.transport)
+            assert all(one.evidence.frames), (one.key, one.transport)
 
 
 def test_no_two_requirements_have_one_key() -> None:
@@ -249,7 +255,7 @@ def test_each_requirement_that_waits_names_known_timers() -> None:
 
 def test_an_unknown_requirement_that_a_recipe_declares_is_not_seen_with_what_is_near() -> None:
     (one,) = examine(examiner_of(Behaviour()), list(unknown(["RFC4787-REQ-88", "RFC4787-REQ-8"])))
-    assert (one.requirement.key, one.verdict) == ("RFC4787-REQ-88", "not seen")
+    assert (one.key, one.verdict) == ("RFC4787-REQ-88", "not seen")
     assert "natgauge knows no such requirement; did you mean RFC4787-REQ-8" in one.measured
 
 
@@ -288,7 +294,7 @@ def test_a_gateway_that_changes_sequence_numbers_is_named_and_examined() -> None
 
 def test_without_a_second_address_the_reason_is_said() -> None:
     found = list(examine(examiner_of(Behaviour(), inside_hosts=1, outside_hosts=1), requirements()))
-    without = {one.requirement.key: one.measured for one in found if one.verdict == "not seen"}
+    without = {one.key: one.measured for one in found if one.verdict == "not seen"}
     assert "needs 2 addresses on the initiator's side" in without["RFC4787-REQ-9"]
     assert "needs 2 addresses on the responder's side" in without["RFC4787-REQ-8"]
 

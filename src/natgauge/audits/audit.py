@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -14,13 +14,13 @@ from typing import Final, Unpack
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.network import AuditSide, Network
-from natgauge.audits.kit.pcapng import pcapng
+from natgauge.audits.kit.pcapng import Frame, pcapng
 from natgauge.audits.kit.requirement import Requirement
 from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.audits.kit.timers import TIMERS, plan, watch
 from natgauge.audits.request import audit_request
 from natgauge.audits.requirements import in_order, requirements, unknown
-from natgauge.audits.runner import Examined, classes, examine
+from natgauge.audits.runner import classes, examine
 from natgauge.bench.bench import Bench, check_host
 from natgauge.bench.observer import Observer, Silent
 from natgauge.duts.limits import DeviceDemand
@@ -29,7 +29,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.inputs.keywords import AuditKeywords
 from natgauge.labs.contract import Addresses, Device, Link, Port
-from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord
+from natgauge.records.audit import AuditRecord
 from natgauge.records.store import RESULTS, Store
 from natgauge.words import Side
 
@@ -94,20 +94,29 @@ def audit(
         store.write_recipe(as_played(bench.recipe), digest(bench.recipe))
         store.write_environment({"machine": machine.facts(), "device": None if device is None else device.as_dict()})
         with PacketSockets(bench.lab) as sockets:
-            examiner = examiner_of(bench, Network(sockets, sides))
-            examiner.mappings = options.mappings
-            examiner.configured = {} if device is None else device.files
+            prefix = bench.address_plan.prefix
+            examiner = Examiner(
+                Network(sockets, sides),
+                prefix=None if prefix is None else prefix.network_address,
+                narrow=_narrowing(bench.lab.devices),
+                mappings=options.mappings,
+                configured={} if device is None else device.files,
+            )
             examiner.network.resolve()
             _watch(examiner, chosen, options.wait, observer, notify)
+            count = sum(len(one.transports) for one in chosen)
+            notify(f"{count} examinations follow; on most gateways they take about a minute")
             # Classes come first, because some requirements leave no room for further flows.
             found = classes(examiner)
-            audited = [_kept(one, store, bench.recipe) for one in examine(examiner, chosen, observer.stage)]
+            declares = bench.recipe.declares
+            audited = examine(examiner, chosen, keep=partial(_keep, store), declares=declares, notify=observer.stage)
+            verdicts = sorted(audited, key=lambda one: in_order(one.rfc, one.requirement))
         record = AuditRecord(
             gateway=bench.recipe.name,
             title=bench.recipe.title,
             profile=profile,
             classes=found,
-            requirements=tuple(sorted(audited, key=lambda one: in_order(one.rfc, one.requirement))),
+            requirements=tuple(verdicts),
             timeouts={name: (seen.alive, seen.dead) for name, seen in examiner.timers.items()},
             wait_seconds=options.wait,
             seconds=round(time.monotonic() - began, 3),
@@ -162,37 +171,35 @@ def _refuse(recipe: Recipe) -> None:
         )
 
 
-def examiner_of(bench: Bench, network: Network) -> Examiner:
-    """Return an examiner of a bench's gateway."""
-    prefix = bench.address_plan.prefix
-    devices = bench.lab.devices
-    is_linux = bool(devices) and devices[-1].machine.system == "Linux"
-    return Examiner(
-        network,
-        prefix=None if prefix is None else prefix.network_address,
-        narrow=partial(_narrow, devices[-1]) if is_linux else None,
-    )
+def _keep(store: Store, name: str, frames: Sequence[Frame]) -> str | None:
+    """Write the frames of a verdict, and return their file; None = there are none."""
+    return store.write_frames(f"{name}.pcapng", pcapng(frames)) if frames else None
 
 
-@contextmanager
-def _narrow(device: Device, mtu: int) -> Iterator[None]:
-    """Give the outside interface of a device another MTU for a while.
+def _narrowing(devices: Sequence[Device]) -> Callable[[int], AbstractContextManager[None]] | None:
+    """Return what gives the outside interface of the last device another MTU for a while; None = not possible.
 
-    Raises:
-        BrokenError: the device refuses.
+    It raises `BrokenError` if the device refuses.
     """
-    found = device.run('cat "/sys/class/net/$NG_OUTSIDE/mtu"')
-    _set_mtu(device, str(mtu))
-    try:
-        yield
-    finally:
-        _set_mtu(device, found.stdout.strip())
+    if not devices or devices[-1].machine.system != "Linux":
+        return None
+    device = devices[-1]
 
+    def set_mtu(mtu: str) -> None:
+        answer = device.run('ip link set dev "$NG_OUTSIDE" mtu "$NG_VALUE"', environment={"NG_VALUE": mtu})
+        if answer.status:
+            raise BrokenError(f"{device.name}: MTU of {device.outside}: {answer.said}")
 
-def _set_mtu(device: Device, mtu: str) -> None:
-    answer = device.run('ip link set dev "$NG_OUTSIDE" mtu "$NG_VALUE"', environment={"NG_VALUE": mtu})
-    if answer.status:
-        raise BrokenError(f"{device.name}: MTU of {device.outside}: {answer.said}")
+    @contextmanager
+    def narrow(mtu: int) -> Iterator[None]:
+        found = device.run('cat "/sys/class/net/$NG_OUTSIDE/mtu"')
+        set_mtu(str(mtu))
+        try:
+            yield
+        finally:
+            set_mtu(found.stdout.strip())
+
+    return narrow
 
 
 def _sides(bench: Bench) -> dict[Side, AuditSide]:
@@ -225,23 +232,4 @@ def _demand(bench: Bench, sides: Mapping[Side, AuditSide]) -> DeviceDemand:
         fills_table=True,
         as_found=True,
         port_sets=bench.address_plan.port_sets,
-    )
-
-
-def _kept(examined: Examined, store: Store, recipe: Recipe) -> AuditedRequirement:
-    """Write the frames of a verdict, and return its record."""
-    requirement = examined.requirement
-    file = None
-    if examined.frames:
-        file = store.write_frames(f"{requirement.key}-{examined.transport}.pcapng", pcapng(examined.frames))
-    return AuditedRequirement(
-        rfc=requirement.rfc,
-        requirement=requirement.name,
-        level=requirement.level,
-        text=requirement.text,
-        transport=examined.transport,
-        verdict=examined.verdict,
-        measured=examined.measured,
-        declared=recipe.declares.get(requirement.key),
-        evidence=AuditEvidence(file=file, frames=tuple(frame.sentence for frame in examined.frames)),
     )

@@ -3,78 +3,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.pcapng import Frame
 from natgauge.audits.kit.requirement import NotApplicableError, Requirement
-from natgauge.records.audit import AuditVerdict, BehaviourClasses
+from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditVerdict, BehaviourClasses
 from natgauge.words import Transport
 
-#: Classes of a transport, by name, with the function that finds each.
-_CLASSES: Final[Mapping[str, Callable[..., object]]] = {
-    "mapping": mapping,
-    "filtering": filtering,
-    "ports": ports,
-    "hairpinning": hairpinning,
-}
 
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """A requirement, examined for one transport.
-
-    Attributes:
-        requirement: the requirement.
-        transport: the transport.
-        verdict: conclusion.
-        measured: what was measured, or why there is no verdict, without a full stop.
-        frames: the frames that decided it.
-    """
-
-    requirement: Requirement
-    transport: Transport
-    verdict: AuditVerdict
-    measured: str
-    frames: tuple[Frame, ...]
-
-
-def reachable(examiner: Examiner, transport: Transport) -> bool:
-    """Open a flow of this transport.
+def reachable(examiner: Examiner) -> bool:
+    """Open a flow.
 
     Raises:
         NotSeenError: the gateway does not forward the transport.
     """
-    examiner.open(transport, examiner.endpoint(), examiner.remote())
+    examiner.open(examiner.endpoint(), examiner.remote())
     return True
 
 
 def examine(
-    examiner: Examiner, requirements: Sequence[Requirement], notify: Callable[[str], None] = lambda _: None
-) -> Iterator[Examined]:
+    examiner: Examiner,
+    requirements: Iterable[Requirement],
+    *,
+    keep: Callable[[str, tuple[Frame, ...]], str | None] = lambda _name, _frames: None,
+    declares: Mapping[str, bool] = MappingProxyType({}),
+    notify: Callable[[str], None] = lambda _: None,
+) -> Iterator[AuditedRequirement]:
     """Examine a gateway for each requirement and transport.
 
     Args:
         examiner: examines the gateway.
         requirements: what is examined; those that fill the gateway come last.
-        notify: receives the name of each examination as it begins.
+        keep: stores the frames that decided a verdict under a name, and returns their file.
+        declares: whether the gateway meets a requirement, as its recipe declares it.
+        notify: receives the number and the name of each examination as it begins.
     """
-    for requirement in sorted(requirements, key=lambda one: one.strain):
-        for transport in requirement.transports:
-            notify(f"{requirement.key} ({transport}): {requirement.text}")
-            examiner.begin()
-            yield Examined(requirement, transport, *_judged(examiner, requirement, transport), examiner.evidence())
+    ordered = [(one, each) for one in sorted(requirements, key=lambda one: one.strain) for each in one.transports]
+    for number, (one, transport) in enumerate(ordered, start=1):
+        notify(f"examination {number} of {len(ordered)}: {one.key} ({transport}): {one.text}")
+        examiner.begin(transport)
+        verdict, measured = _judged(examiner, one)
+        frames = examiner.evidence()
+        file = keep(f"{one.key}-{transport}", frames)
+        yield AuditedRequirement(
+            rfc=one.rfc,
+            requirement=one.name,
+            level=one.level,
+            text=one.text,
+            transport=transport,
+            verdict=verdict,
+            measured=measured,
+            declared=declares.get(one.key),
+            evidence=AuditEvidence(file=file, frames=tuple(frame.sentence for frame in frames)),
+        )
 
 
-def _judged(examiner: Examiner, requirement: Requirement, transport: Transport) -> tuple[AuditVerdict, str]:
+def _judged(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
     try:
-        examiner.once(reachable, transport)
-        examiner.begin()
-        met, measured = requirement.examine(examiner, transport)
+        examiner.once(reachable)
+        examiner.begin(examiner.transport)
+        met, measured = requirement.examine(examiner)
     except NotSeenError as error:
         return "not seen", str(error)
     except NotApplicableError as error:
@@ -84,18 +77,22 @@ def _judged(examiner: Examiner, requirement: Requirement, transport: Transport) 
 
 def classes(examiner: Examiner) -> dict[Transport, BehaviourClasses]:
     """Return the classes by transport."""
-    return {
-        transport: BehaviourClasses(**{name: _class(examiner, transport, find) for name, find in _CLASSES.items()})
-        for transport in TRANSPORTS
-    }
+    found: dict[Transport, BehaviourClasses] = {}
+    for transport in TRANSPORTS:
+        examiner.begin(transport)
+        found[transport] = BehaviourClasses(
+            mapping=_class(examiner, mapping),
+            filtering=_class(examiner, filtering),
+            ports=_class(examiner, ports),
+            hairpinning=None if transport == "icmp" else _class(examiner, hairpinning),
+        )
+    return found
 
 
-def _class(examiner: Examiner, transport: Transport, function: Callable[..., object]) -> str | None:
-    if transport == "icmp" and function is hairpinning:
-        return None
+def _class(examiner: Examiner, function: Callable[[Examiner], Any]) -> str | None:
     try:
-        examiner.once(reachable, transport)
-        seen: Any = examiner.once(function, transport)
+        examiner.once(reachable)
+        seen = examiner.once(function)
     except NotSeenError:
         return None
     return seen if isinstance(seen, str) else seen.kind

@@ -15,9 +15,8 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, RemoteEndpoint, is_same, lone_packet
+from natgauge.audits.kit.flows import Flow, is_same, lone_packet
 from natgauge.audits.kit.packets import Endpoint, Packet
-from natgauge.words import Transport
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
 PortClass = Literal["preserving", "overloading", "contiguous", "random"]
@@ -43,7 +42,7 @@ class MappingSeen:
 
     kind: Dependence
     alone: Dependence | None
-    outside: tuple[tuple[RemoteEndpoint, Endpoint], ...]
+    outside: tuple[tuple[Endpoint, Endpoint], ...]
 
     @property
     def words(self) -> str:
@@ -53,7 +52,7 @@ class MappingSeen:
         return f"{self.kind}: one inside endpoint had {seen}{same}"
 
 
-def mapping(examiner: Examiner, transport: Transport) -> MappingSeen:
+def mapping(examiner: Examiner) -> MappingSeen:
     """Find the mapping class.
 
     A gateway that keeps the source port looks endpoint-independent as long as nobody else uses the port. So a second
@@ -61,17 +60,17 @@ def mapping(examiner: Examiner, transport: Transport) -> MappingSeen:
     """
     own = examiner.endpoint()
     first, second = examiner.remote(0), examiner.remote(0)
-    third = examiner.remote(1, first.own.port)
-    remotes = (first, third) if transport == "icmp" else (first, second, third)
-    flows = [examiner.open(transport, own, first)]
+    third = examiner.remote(1, first.port)
+    remotes = (first, third) if examiner.transport == "icmp" else (first, second, third)
+    flows = [examiner.open(own, first)]
     alone: Dependence | None = None
     if len(examiner.hosts("initiator")) > 1:
         other = examiner.endpoint()
-        alone = _dependence([examiner.open(transport, other, remote) for remote in remotes])
+        alone = _dependence([examiner.open(other, remote) for remote in remotes])
         neighbour = Endpoint(examiner.host(1), own.port)
         for remote in remotes[1:]:
-            examiner.open(transport, neighbour, remote)
-    flows += [examiner.open(transport, own, remote) for remote in remotes[1:]]
+            examiner.open(neighbour, remote)
+    flows += [examiner.open(own, remote) for remote in remotes[1:]]
     kind = _dependence(flows)
     if kind == "endpoint-independent" and flows[0].mapped.port == own.port:
         # The port was kept, which shows nothing without the second host.
@@ -89,12 +88,12 @@ def _dependence(flows: Sequence[Flow]) -> Dependence:
     return "address and port-dependent"
 
 
-def filtering(examiner: Examiner, transport: Transport) -> Dependence:
+def filtering(examiner: Examiner) -> Dependence:
     """Find the filtering class: which outside endpoints reach an inside endpoint through its mapping."""
     inside, remote = examiner.endpoint(), examiner.remote(0)
-    flow = examiner.established(transport, inside, remote)
+    flow = examiner.established(inside, remote)
     others = examiner.remote(1), examiner.remote(0)
-    address, port = (examiner.enters(transport, other.own, flow.mapped, inside) for other in others)
+    address, port = (examiner.enters(other, flow.mapped, inside) for other in others)
     if address:
         return "endpoint-independent"
     return "address-dependent" if port else "address and port-dependent"
@@ -129,16 +128,14 @@ class PortsSeen:
         )
 
 
-def ports(examiner: Examiner, transport: Transport) -> PortsSeen:
+def ports(examiner: Examiner) -> PortsSeen:
     """Find the port assignment, from flows with source ports in no order and two hosts on one source port."""
     remote = examiner.remote(0)
     # Far apart and out of order, so that contiguous outside ports are the gateway's own.
     insides = [30_000 + 389 * (index * 37 % PORT_FLOWS) for index in range(PORT_FLOWS)]
-    pairs = tuple(
-        (port, examiner.open(transport, examiner.endpoint(port=port), remote).mapped.port) for port in insides
-    )
+    pairs = tuple((port, examiner.open(examiner.endpoint(port=port), remote).mapped.port) for port in insides)
     has_others = len(examiner.hosts("initiator")) > 1
-    overloads = has_others and examiner.once(overloading, transport) is not None
+    overloads = has_others and examiner.once(overloading) is not None
     counts = steps(pairs)
     number = counts.total()
     entropy: float | None = -sum(count / number * math.log2(count / number) for count in counts.values())
@@ -158,19 +155,19 @@ def are_contiguous(counted: Counter[int]) -> bool:
     return counted.most_common(1)[0][1] >= _CONTIGUOUS_SHARE * counted.total()
 
 
-def overloading(examiner: Examiner, transport: Transport) -> tuple[Endpoint, bool] | None:
+def overloading(examiner: Examiner) -> tuple[Endpoint, bool] | None:
     """Return an outside endpoint that two inside hosts had at the same time, and whether towards one remote endpoint.
 
     Both use the same source port. None = they had different outside endpoints.
     """
     own, first, second = examiner.endpoint(), examiner.remote(0), examiner.remote(1)
     other = Endpoint(examiner.host(1), own.port)
-    mine = examiner.open(transport, own, first).mapped
-    others = [examiner.open(transport, other, remote).mapped for remote in (second, first)]
+    mine = examiner.open(own, first).mapped
+    others = [examiner.open(other, remote).mapped for remote in (second, first)]
     return (mine, mine == others[1]) if mine in others else None
 
 
-def hairpinned(examiner: Examiner, transport: Transport) -> tuple[Flow, Packet] | None:
+def hairpinned(examiner: Examiner) -> tuple[Flow, Packet] | None:
     """Send between two inside hosts through an outside endpoint; None = the gateway does not deliver it.
 
     Returns the sender's flow and the packet that arrives at the other host.
@@ -178,7 +175,7 @@ def hairpinned(examiner: Examiner, transport: Transport) -> tuple[Flow, Packet] 
     Each of the two hosts sends to the outside endpoint of the other one: a gateway that filters delivers the second
     frame only, after the first one opened its filter.
     """
-    first, second = (examiner.established(transport, examiner.endpoint(index), examiner.remote(0)) for index in (0, 1))
+    first, second = (examiner.established(examiner.endpoint(index), examiner.remote(0)) for index in (0, 1))
     for source, target in ((second, first), (first, second)):
         frame = _across(examiner, source, target)
         if frame is not None:
@@ -198,9 +195,9 @@ def _across(examiner: Examiner, source: Flow, target: Flow) -> Packet | None:
     return None if frame is None else frame.packet
 
 
-def hairpinning(examiner: Examiner, transport: Transport) -> HairpinClass:
+def hairpinning(examiner: Examiner) -> HairpinClass:
     """Find whether an inside host reaches another one through its outside endpoint, and with which source."""
-    seen = examiner.once(hairpinned, transport)
+    seen = examiner.once(hairpinned)
     if seen is None:
         return "none"
     source, packet = seen

@@ -9,7 +9,7 @@ from typing import Final
 
 from natgauge.audits.kit.errors import quoting
 from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner, NotSeenError
-from natgauge.audits.kit.flows import RemoteEndpoint, lone_packet
+from natgauge.audits.kit.flows import lone_packet
 from natgauge.audits.kit.packets import Endpoint, Packet, UdpSegment
 
 #: Frames that are sent before any is read: few enough for the queues of a device.
@@ -20,7 +20,7 @@ MANY: Final = 15 / 16
 #: Flows that are open before the crowd, and flows that another host opens next to it.
 OLDER: Final = 4
 
-Wish = tuple[Endpoint, RemoteEndpoint]
+Wish = tuple[Endpoint, Endpoint]
 
 
 def open_all(examiner: Examiner, wishes: Sequence[Wish]) -> tuple[dict[Wish, Endpoint], list[Wish]]:
@@ -59,7 +59,7 @@ def _try(examiner: Examiner, wishes: Sequence[Wish]) -> dict[Wish, Endpoint]:
 
     with examiner.network.aside():
         for tag, (inside, remote) in waiting.items():
-            examiner.send(lone_packet("udp", inside, remote.written, tag), up=True)
+            examiner.send(lone_packet("udp", inside, examiner.written(remote), tag), up=True)
         examiner.network.wait("responder", take, PATIENCE_SECONDS, since=since)
     return opened
 
@@ -126,7 +126,7 @@ def exhausted(examiner: Examiner) -> Crowd:
     for inside in {end.address: end for end in crowd.refused}.values():
         # One more of each host for the evidence.
         with suppress(NotSeenError):
-            examiner.open("udp", inside, crowd.remote)
+            examiner.open(inside, crowd.remote, "udp")
     if not crowd.refused and crowd.kept == OLDER:
         raise NotSeenError(f"{len(crowd.mapped)} flows of one host to one remote endpoint were open, none was refused")
     outside = examiner.network.arrived(crowd.since, "responder")

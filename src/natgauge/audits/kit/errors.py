@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -64,11 +64,17 @@ def quoting(packet: Packet, sources: Collection[Endpoint | None]) -> ErrorMessag
     return message if message.packet.sender in sources else None
 
 
-def error_about(packet: Packet, sender: Address, kind: ErrorKind) -> Packet:
-    """Return an ICMP error that quotes a packet, to the packet's source."""
+def error_about(
+    packet: Packet, sender: Address, kind: ErrorKind, *, quoted: bytes | None = None, rest: int | None = None
+) -> Packet:
+    """Return an ICMP error about a packet, to the packet's source.
+
+    It quotes the packet, or other octets; `rest` None = the MTU where the kind has one, otherwise 0.
+    """
     number, code = _NUMBERS[kind][packet.source.version]
-    rest = MTU_IN_ERRORS if kind == "too big" else 0
-    return make_error(sender, packet.source, ErrorMessage(number, code, rest, packet.octets()))
+    if rest is None:
+        rest = MTU_IN_ERRORS if kind == "too big" else 0
+    return make_error(sender, packet.source, ErrorMessage(number, code, rest, quoted or packet.octets()))
 
 
 def received(flow: Flow, *, up: bool) -> Packet:
@@ -80,18 +86,16 @@ def received(flow: Flow, *, up: bool) -> Packet:
     return make_packet(source, destination, TcpSegment(ACK, own.seen, other.written))
 
 
-def send_error(  # noqa: PLR0913 - each change of the error by its name
+def send_error(  # noqa: PLR0913 - what differs between errors, each by its name
     examiner: Examiner,
     flow: Flow,
     kind: ErrorKind,
     *,
     up: bool = False,
     sender: Address | None = None,
-    quoted: Callable[[Packet], Packet] = lambda packet: packet,
-    sent: Callable[[Packet], Packet] = lambda packet: packet,
     note: str = "",
 ) -> ErrorSeen | None:
-    """Send an ICMP error for a flow, and return it as it arrives on the other side; None = it was dropped.
+    """Send an ICMP error about a packet of a flow, and return it as it arrives; None = it was dropped.
 
     Args:
         examiner: examines the gateway.
@@ -99,15 +103,21 @@ def send_error(  # noqa: PLR0913 - each change of the error by its name
         kind: kind of the error.
         up: whether the inside host sends it.
         sender: host that sends it; None = the flow's own.
-        quoted: changes the packet that is quoted.
-        sent: changes the packet of the error itself.
         note: what is special about the error.
 
     Raises:
         NotSeenError: control frames did not arrive.
     """
-    source = sender or flow.ends(up=up)[0].address
-    packet = sent(error_about(quoted(received(flow, up=up)), source, kind))
+    packet = error_about(received(flow, up=up), sender or flow.ends(up=up)[0].address, kind)
+    return pass_error(examiner, packet, kind, up=up, note=note)
+
+
+def pass_error(examiner: Examiner, packet: Packet, kind: ErrorKind, *, up: bool, note: str) -> ErrorSeen | None:
+    """Send a packet with an ICMP error of this kind, and return the error as it arrives; None = it was dropped.
+
+    Raises:
+        NotSeenError: control frames did not arrive.
+    """
     frame = examiner.deliver(packet, up=up, wanted=lambda seen: isinstance(seen.segment, ErrorMessage), note=note)
     return _seen(frame, kind)
 

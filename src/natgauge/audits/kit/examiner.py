@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from itertools import cycle
 from typing import Any, Final, TypeVar
 
-from natgauge.audits.kit.flows import Flow, RemoteEndpoint, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
+from natgauge.audits.kit.flows import Flow, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.network import Network, sides
 from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, UDP, Endpoint, Packet, embedded
 from natgauge.audits.kit.pcapng import Frame
@@ -32,6 +33,13 @@ class NotSeenError(Exception):
     """An examination cannot reach a verdict; the text is the reason, without a full stop."""
 
 
+def _from_any(ports: range) -> Iterator[int]:
+    """Return an endless iterator over ports that begins at one of the first thousand."""
+    start = secrets.randbelow(1000)
+    return cycle((*ports[start:], *ports[:start]))
+
+
+@dataclass(eq=False)
 class Examiner:
     """Opens flows through the gateway and sees what arrives.
 
@@ -40,42 +48,35 @@ class Examiner:
 
     Attributes:
         network: the tester's ports.
+        transport: transport of the verdict, and of flows for which no other one is named.
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
+        narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
+        mappings: most flows of a crowd (see `natgauge.audits.kit.crowd`).
         configured: the gateway's own settings in s, by name.
         timers: measured time-outs by name (see `natgauge.audits.kit.timers`).
-        mappings: most flows of a crowd (see `natgauge.audits.kit.crowd`).
-        narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        *,
-        prefix: IPv6Address | None = None,
-        mappings: int = 64_512,
-        narrow: Callable[[int], AbstractContextManager[None]] | None = None,
-    ) -> None:
-        self.network = network
-        self.prefix = prefix
-        self.narrow = narrow
-        self.mappings = mappings
-        self.configured: Mapping[str, int] = {}
-        self.timers: dict[str, Any] = {}
-        self._seen: dict[tuple[Callable[..., Any], tuple[Any, ...]], tuple[Any, range]] = {}
-        self._cited: set[int] = set()
-        self._begun = 0
-        start = secrets.randbelow(1000)
-        self._ports = cycle((*_PORTS[start:], *_PORTS[:start]))
-        self._remote_ports = cycle((*_REMOTE_PORTS[start:], *_REMOTE_PORTS[:start]))
-        self._control: Flow | None = None
+    network: Network
+    transport: Transport = "udp"
+    prefix: IPv6Address | None = None
+    narrow: Callable[[int], AbstractContextManager[None]] | None = None
+    mappings: int = 64_512
+    configured: Mapping[str, int] = field(default_factory=dict)
+    timers: dict[str, Any] = field(default_factory=dict)
+    _seen: dict[tuple[Any, ...], tuple[Any, range]] = field(default_factory=dict)
+    _cited: set[int] = field(default_factory=set)
+    _begun: int = 0
+    _ports: Iterator[int] = field(default_factory=lambda: _from_any(_PORTS))
+    _remote_ports: Iterator[int] = field(default_factory=lambda: _from_any(_REMOTE_PORTS))
+    _control: Flow | None = None
 
     def once(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        """Return the function's value for this examiner and these arguments; it is called only once.
+        """Return the function's value for this transport and these arguments; it is called only once.
 
         Raises:
             NotSeenError: the function raised it.
         """
-        key = (function, arguments)
+        key = (function, self.transport, arguments)
         if key not in self._seen:
             first = self.mark
             value: Any
@@ -93,8 +94,9 @@ class Examiner:
 
     # Evidence
 
-    def begin(self) -> None:
+    def begin(self, transport: Transport) -> None:
         """Begin a verdict: frames from now on, and frames that are cited, are its evidence if they have a sentence."""
+        self.transport = transport
         self._begun, self._cited = self.mark, set()
 
     def cite(self, numbers: Iterable[int]) -> None:
@@ -131,14 +133,13 @@ class Examiner:
         """Return an inside endpoint; without a port, one that was not used before and is even."""
         return Endpoint(self.host(host), next(self._ports) if port is None else port)
 
-    def remote(self, host: int = 0, port: int | None = None) -> RemoteEndpoint:
+    def remote(self, host: int = 0, port: int | None = None) -> Endpoint:
         """Return an outside endpoint; without a port, one that was not used before."""
-        own = Endpoint(self.host(host, "responder"), next(self._remote_ports) if port is None else port)
-        return RemoteEndpoint(own, self.written(own))
+        return Endpoint(self.host(host, "responder"), next(self._remote_ports) if port is None else port)
 
-    def written(self, own: Endpoint) -> Endpoint:
+    def written(self, remote: Endpoint) -> Endpoint:
         """Return an outside endpoint as the inside writes it."""
-        return own if self.prefix is None else Endpoint(embedded(self.prefix, own.address), own.port)
+        return remote if self.prefix is None else Endpoint(embedded(self.prefix, remote.address), remote.port)
 
     def tag(self) -> bytes:
         """Return 8 octets that no other frame of the audit carries."""
@@ -228,7 +229,7 @@ class Examiner:
         with self.network.aside():
             if self._control is not None and self._round(self._control):
                 return
-            self._control = self.open("udp", self.endpoint(), self.remote())
+            self._control = self.open(self.endpoint(), self.remote(), "udp")
             if not self._round(self._control):
                 raise NotSeenError("control frames over an open UDP flow did not arrive")
 
@@ -237,13 +238,14 @@ class Examiner:
 
     # Flows
 
-    def open(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint) -> Flow:
+    def open(self, inside: Endpoint, remote: Endpoint, transport: Transport | None = None) -> Flow:
         """Send the first packet of a flow until it arrives at the outside."""
-        since, packet = self.mark, lone_packet(transport, inside, remote.written, self.tag())
+        transport, written, since = transport or self.transport, self.written(remote), self.mark
+        packet = lone_packet(transport, inside, written, self.tag())
 
         def wanted(seen: Packet) -> bool:
             # A gateway may change sequence numbers, so the endpoint decides about TCP.
-            return is_tcp(seen, remote.own, SYN) if transport == "tcp" else is_same(seen, packet)
+            return is_tcp(seen, remote, SYN) if transport == "tcp" else is_same(seen, packet)
 
         frame = self.deliver(packet, up=True, wanted=wanted, may_drop=False)
         mapped = None if frame is None else frame.packet.sender
@@ -252,9 +254,8 @@ class Examiner:
                 f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside"
                 f"{self._answer_to(inside, since)}"
             )
-        return Flow(
-            transport, inside, remote, mapped, since, SequenceNumber(after_syn(packet), after_syn(frame.packet))
-        )
+        number = SequenceNumber(after_syn(packet), after_syn(frame.packet))
+        return Flow(transport, inside, remote, written, mapped, since, number)
 
     def _answer_to(self, inside: Endpoint, since: int) -> str:
         """Return what came back to an inside endpoint instead, as the end of a sentence."""
@@ -264,26 +265,26 @@ class Examiner:
         reset = any(is_tcp(packet, inside, flags) for packet in packets for flags in (RST, RST | ACK))
         return "; a reset came back" * reset
 
-    def established(self, transport: Transport, inside: Endpoint, remote: RemoteEndpoint) -> Flow:
+    def established(self, inside: Endpoint, remote: Endpoint, transport: Transport | None = None) -> Flow:
         """Open a flow over which both sides have sent, of TCP with its handshake."""
-        flow = self.open(transport, inside, remote)
-        if transport == "tcp":
+        flow = self.open(inside, remote, transport)
+        if flow.transport == "tcp":
             self.shake_hands(flow)
         elif not self.passes(flow, up=False):
             raise NotSeenError(f"the answer from {remote} to {flow.mapped} did not arrive inside")
         return flow
 
-    def flow(self, transport: Transport) -> Flow:
+    def flow(self, transport: Transport | None = None) -> Flow:
         """Open a flow of the first inside host to the first outside host, over which both sides have sent."""
-        return self.established(transport, self.endpoint(), self.remote())
+        return self.established(self.endpoint(), self.remote(), transport)
 
     def passes(self, flow: Flow, *, up: bool) -> bool:
         """Whether data over an open flow arrive at its end; they are sent up to three times."""
         return self.deliver(flow.packet(self.tag(), up=up), up=up, may_drop=False) is not None
 
-    def enters(self, transport: Transport, source: Endpoint, target: Endpoint, inside: Endpoint) -> bool:
+    def enters(self, source: Endpoint, target: Endpoint, inside: Endpoint) -> bool:
         """Whether a packet from an outside endpoint to an endpoint of the gateway reaches the inside endpoint."""
-        packet = lone_packet(transport, source, target, self.tag(), up=False)
+        packet = lone_packet(self.transport, source, target, self.tag(), up=False)
         return (
             self.deliver(packet, up=False, wanted=lambda seen: seen.receiver == inside and is_same(seen, packet))
             is not None
@@ -303,7 +304,7 @@ class Examiner:
             back: 1 = its sequence number was used already, by a SYN without ACK.
             since: number of frames that are left out; None = all so far.
         """
-        end = flow.remote.own if up else flow.inside
+        end = flow.remote if up else flow.inside
         packet = flow.tcp(flags, up=up, back=back)
         frame = self.deliver(packet, up=up, wanted=lambda seen: is_tcp(seen, end, flags), may_drop=False, since=since)
         if frame is None:

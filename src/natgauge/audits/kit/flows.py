@@ -28,23 +28,6 @@ TRANSPORTS: Final[tuple[Transport, ...]] = ("udp", "tcp", "icmp")
 _FLAGS: Final = {SYN: "SYN", FIN: "FIN", RST: "RST", ACK: "ACK"}
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteEndpoint:
-    """An endpoint on the outside.
-
-    Attributes:
-        own: as the outside writes it.
-        written: as the inside writes it; another one behind a NAT64 prefix.
-    """
-
-    own: Endpoint
-    written: Endpoint
-
-    def __str__(self) -> str:
-        """Return the endpoint as the outside writes it."""
-        return str(self.own)
-
-
 @dataclass(slots=True)
 class SequenceNumber:
     """Next TCP sequence number of one end of a flow, as it writes the number, and as the other end sees it.
@@ -69,6 +52,7 @@ class Flow:
         transport: its transport.
         inside: the inside endpoint.
         remote: the outside host's endpoint.
+        written: the outside host's endpoint as the inside writes it; another one behind a NAT64 prefix.
         mapped: the inside endpoint as the outside sees it.
         since: number of frames of the network before the flow was opened.
         up: next sequence number of the inside (TCP).
@@ -77,7 +61,8 @@ class Flow:
 
     transport: Transport
     inside: Endpoint
-    remote: RemoteEndpoint
+    remote: Endpoint
+    written: Endpoint
     mapped: Endpoint
     since: int = 0
     up: SequenceNumber = field(default_factory=SequenceNumber)
@@ -89,7 +74,7 @@ class Flow:
 
     def ends(self, *, up: bool) -> tuple[Endpoint, Endpoint]:
         """Return source and destination as the sender of this direction writes them."""
-        return (self.inside, self.remote.written) if up else (self.remote.own, self.mapped)
+        return (self.inside, self.written) if up else (self.remote, self.mapped)
 
     def packet(self, data: bytes, *, up: bool) -> Packet:
         """Return a packet with data over the open flow; of TCP, the numbers advance by its data."""

@@ -16,7 +16,6 @@ from natgauge.audits.kit.pcapng import Frame
 from natgauge.errors import UnreachableError
 from natgauge.words import Address, Side
 
-SIDES: Final[tuple[Side, ...]] = ("initiator", "responder")
 _IPV4, _ARP, _IPV6 = b"\x08\x00", b"\x08\x06", b"\x86\xdd"
 _ARP_IPV4: Final = struct.pack("!HHBB", 1, 0x0800, 6, 4)
 _BROADCAST: Final = b"\xff" * 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, NoReturn, TypeVar
+from typing import Final, Literal, NoReturn
 
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.records.audit import Level
@@ -19,8 +19,7 @@ NAT64: Final[frozenset[AuditProfile]] = frozenset({"nat64"})
 
 #: Whether the gateway meets the requirement, and what was measured: one sentence without a full stop.
 Finding = tuple[bool, str]
-Examination = Callable[[Examiner, Transport], Finding]
-_Examination = TypeVar("_Examination", bound=Examination)
+Examination = Callable[[Examiner], Finding]
 #: RFC, name in the RFC (such as "REQ-8" or "REQ-3a"), level, and the transports that it is examined for.
 Source = tuple[int, str, Level, *tuple[Transport, ...]]
 
@@ -39,7 +38,7 @@ class Requirement:
         level: level of the requirement.
         text: the requirement in few words, without a full stop.
         transports: transports that it is examined for.
-        examine: examines a gateway for one of the transports. It may raise `NotSeenError` and `NotApplicableError`.
+        examine: examines a gateway for the examiner's transport. It may raise `NotSeenError` and `NotApplicableError`.
         profiles: sets of requirements that it belongs to.
         strain: 0 = a few flows, 1 = many flows, 2 = flows until the gateway has no room; examined in this order.
         timers: names of the timers that must have been measured before (see `natgauge.audits.kit.timers`).
@@ -71,21 +70,16 @@ def requires(
     profiles: frozenset[AuditProfile] = EVERY_PROFILE,
     strain: Literal[0, 1, 2] = 0,
     timers: tuple[str, ...] = (),
-) -> Callable[[_Examination], _Examination]:
-    """Declare what a function examines: the same behaviour, which one RFC or several require.
+) -> Callable[[Examination], Examination]:
+    """Declare what a function examines: one behaviour, with each RFC that requires it.
 
-    Args:
-        text: the requirement in few words, without a full stop.
-        sources: where it is required.
-        profiles: see `Requirement`.
-        strain: see `Requirement`.
-        timers: see `Requirement`.
+    The other arguments are attributes of `Requirement`.
     """
 
-    def declare(examine: _Examination) -> _Examination:
+    def declare(examine: Examination) -> Examination:
         for rfc, name, level, *transports in sources:
-            one = Requirement(rfc, name, level, text, tuple(transports), examine, profiles, strain, timers)
-            DECLARED.append(one)
+            rest = tuple(transports), examine, profiles, strain, timers
+            DECLARED.append(Requirement(rfc, name, level, text, *rest))
         return examine
 
     return declare
@@ -94,7 +88,7 @@ def requires(
 def unseen(reason: str) -> Examination:
     """Return the examination of a requirement that no frame shows."""
 
-    def examine(_examiner: Examiner, _transport: Transport) -> NoReturn:
+    def examine(_examiner: Examiner) -> NoReturn:
         raise NotSeenError(reason)
 
     return examine

@@ -6,10 +6,9 @@ from __future__ import annotations
 import select
 import socket
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Final, Self
 
-from natgauge.audits.kit.network import SIDES
 from natgauge.errors import HostError
 from natgauge.labs.common.namespaces import inside
 from natgauge.labs.contract import Lab, Port
@@ -37,11 +36,10 @@ class PacketSockets:
         Raises:
             HostError: a socket cannot be opened.
         """
-        for side in SIDES:
-            port = self._ports[side]
+        for side, port in self._ports.items():
             try:
                 opened = inside(port.netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
-                self._open.enter_context(opened)
+                self._sockets[side] = self._open.enter_context(opened)
                 opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_OCTETS)
                 opened.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
                 opened.bind((port.interface, _EVERY_PROTOCOL))
@@ -49,7 +47,6 @@ class PacketSockets:
                 self._open.close()
                 raise HostError(f"audit: port {port.interface}: no packet socket: {error.strerror}") from error
             opened.settimeout(0)
-            self._sockets[side] = opened
             self._poll.register(opened, select.POLLIN)
         return self
 
@@ -84,11 +81,9 @@ class PacketSockets:
     def receive(self, until: float) -> tuple[Side, bytes] | None:
         """Return the next frame that arrives at either port; None = none arrived until `until`."""
         while True:
-            for side in SIDES:
-                try:
-                    return side, self._sockets[side].recv(_LONGEST_FRAME)
-                except BlockingIOError:
-                    continue
+            for side, opened in self._sockets.items():
+                with suppress(BlockingIOError):
+                    return side, opened.recv(_LONGEST_FRAME)
             left = until - time.monotonic()
             if left <= 0:
                 return None

@@ -19,7 +19,7 @@ from typing import Final
 from natgauge.audits.kit.errors import error_about, received
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.flows import Flow, is_same
-from natgauge.audits.kit.packets import ACK, RST, SYN, Endpoint, Packet, TcpSegment
+from natgauge.audits.kit.packets import ACK, RST, SYN, Packet, TcpSegment
 from natgauge.words import Transport
 
 _RATIO: Final = 1.05
@@ -240,7 +240,7 @@ def watch(
 def _life(examiner: Examiner, seen: TimerSeen, idle: float) -> Iterator[float]:
     """Open a mapping, leave it idle, and probe it; yields the times of the clock at which its next step is due."""
     kind, network, first = seen.kind, examiner.network, examiner.mark
-    flow = examiner.open(kind.transport, examiner.endpoint(), examiner.remote(0, kind.remote_port))
+    flow = examiner.open(examiner.endpoint(), examiner.remote(0, kind.remote_port), kind.transport)
     began = network.now()
     kind.open(examiner, flow)
     opened, shown = network.now(), range(first, examiner.mark)
@@ -294,6 +294,6 @@ def _ask_again(examiner: Examiner, seen: TimerSeen, flow: Flow) -> None:
         return
     first = examiner.mark
     with suppress(NotSeenError):
-        again = examiner.open("udp", Endpoint(examiner.host(1), flow.inside.port), flow.remote)
+        again = examiner.open(examiner.endpoint(1, flow.inside.port), flow.remote, "udp")
         seen.given_again.append(again.mapped == flow.mapped)
         seen.frames.extend(range(first, examiner.mark))

@@ -8,19 +8,18 @@ from typing import Final
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.packets import Packet, TcpSegment, UdpSegment
 from natgauge.audits.kit.requirement import Finding, requires
-from natgauge.words import Transport
 
 _SIP: Final = 5060
 
 
 @requires("application level gateways are off", (4787, "REQ-10", "SHOULD", "udp"), (5382, "REQ-6", "SHOULD", "tcp"))
-def _examine(examiner: Examiner, transport: Transport) -> Finding:
+def _examine(examiner: Examiner) -> Finding:
     """Send a SIP request whose addresses a gateway for SIP would rewrite."""
-    flow = examiner.established(transport, examiner.endpoint(), examiner.remote(0, _SIP))
+    flow = examiner.established(examiner.endpoint(), examiner.remote(0, _SIP))
     own, call = flow.inside, examiner.tag().hex()
     text = (
-        f"REGISTER sip:{flow.remote.own.address} SIP/2.0\r\n"
-        f"Via: SIP/2.0/{transport.upper()} {own};branch=z9hG4bK{call}\r\n"
+        f"REGISTER sip:{flow.remote.address} SIP/2.0\r\n"
+        f"Via: SIP/2.0/{examiner.transport.upper()} {own};branch=z9hG4bK{call}\r\n"
         f"From: <sip:a@{own.address}>;tag=1\r\nTo: <sip:a@{own.address}>\r\nCall-ID: {call}@{own.address}\r\n"
         f"CSeq: 1 REGISTER\r\nContact: <sip:a@{own}>\r\nContent-Length: 0\r\n\r\n"
     ).encode()

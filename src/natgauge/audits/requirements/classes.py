@@ -9,7 +9,6 @@ from natgauge.audits.kit.classes import filtering, mapping, overloading
 from natgauge.audits.kit.crowd import MANY, Crowd
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, requires
-from natgauge.words import Transport
 
 _DIFFERENT: Final = "two inside hosts with the same source port had different outside endpoints"
 
@@ -20,8 +19,8 @@ _DIFFERENT: Final = "two inside hosts with the same source port had different ou
     (4787, "REQ-1", "MUST", "udp"),
     (5382, "REQ-1", "MUST", "tcp"),
 )
-def _examine_mapping(examiner: Examiner, transport: Transport) -> Finding:
-    seen = examiner.once(mapping, transport)
+def _examine_mapping(examiner: Examiner) -> Finding:
+    seen = examiner.once(mapping)
     return seen.kind == "endpoint-independent", seen.words
 
 
@@ -30,14 +29,14 @@ def _examine_mapping(examiner: Examiner, transport: Transport) -> Finding:
     (4787, "REQ-8", "SHOULD", "udp"),
     (5382, "REQ-3", "SHOULD", "tcp"),
 )
-def _examine_filtering(examiner: Examiner, transport: Transport) -> Finding:
-    seen = examiner.once(filtering, transport)
+def _examine_filtering(examiner: Examiner) -> Finding:
+    seen = examiner.once(filtering)
     return seen != "address and port-dependent", seen
 
 
 @requires("filtering that is endpoint-independent", (6888, "REQ-7", "SHOULD", "udp", "tcp"), profiles=CGN)
-def _examine_open_filtering(examiner: Examiner, transport: Transport) -> Finding:
-    seen = examiner.once(filtering, transport)
+def _examine_open_filtering(examiner: Examiner) -> Finding:
+    seen = examiner.once(filtering)
     return seen == "endpoint-independent", seen
 
 
@@ -46,8 +45,8 @@ def _examine_open_filtering(examiner: Examiner, transport: Transport) -> Finding
     (4787, "REQ-3", "MUST", "udp"),
     (5382, "REQ-7", "MUST", "tcp"),
 )
-def _examine_overloading(examiner: Examiner, transport: Transport) -> Finding:
-    shared = examiner.once(overloading, transport)
+def _examine_overloading(examiner: Examiner) -> Finding:
+    shared = examiner.once(overloading)
     if shared is None:
         return True, _DIFFERENT
     return False, f"two inside hosts had the outside endpoint {shared[0]} at one time, to two remote hosts"
@@ -56,26 +55,26 @@ def _examine_overloading(examiner: Examiner, transport: Transport) -> Finding:
 @requires(
     "two inside hosts have one outside endpoint only for different remote endpoints", (7857, "3", "MAY", "udp", "tcp")
 )
-def _examine_overlap(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_overlap(examiner: Examiner) -> Finding:
     """RFC 7857 section 3 allows what the older RFCs call overloading, but only for different remote endpoints."""
-    shared = examiner.once(overloading, transport)
+    shared = examiner.once(overloading)
     if shared is None:
         raise NotApplicableError(_DIFFERENT)
     return not shared[1], f"two inside hosts had {shared[0]} to {'one' if shared[1] else 'two'} remote hosts"
 
 
 @requires("mapping and filtering do not change", (4787, "REQ-11", "MUST", "udp"), strain=1)
-def _examine_changes(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_changes(examiner: Examiner) -> Finding:
     """Compare mapping and filtering before and after another host opened many flows."""
-    seen = examiner.once(mapping, transport)
-    before = seen.kind, examiner.once(filtering, transport)
+    seen = examiner.once(mapping)
+    before = seen.kind, examiner.once(filtering)
     words = f"mapping and filtering were {' and '.join(before)}"
     if seen.alone not in (None, seen.kind):
         return False, f"mapping is {seen.alone}, and {seen.kind} while another host uses the same source port"
     crowd = examiner.once(Crowd)
     crowd.grow(examiner, MANY)
     try:
-        after = mapping(examiner, transport).kind, filtering(examiner, transport)
+        after = mapping(examiner).kind, filtering(examiner)
     except NotSeenError as error:
         raise NotSeenError(f"{words}; with {len(crowd.mapped)} more mappings {error}") from error
     more = f"with {len(crowd.mapped)} more mappings"

@@ -8,7 +8,6 @@ from typing import Final
 from natgauge.audits.kit.crowd import OLDER, Crowd, exhausted, open_all
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.requirement import CGN, Finding, requires
-from natgauge.words import Transport
 
 #: Destination Unreachable with the codes of RFC 6888 (host) and RFC 5508 (prohibited); RFC 7915 translates them so.
 _HOST_UNREACHABLE: Final = {(3, 1), (1, 0)}
@@ -30,7 +29,7 @@ def _refused(examiner: Examiner) -> Crowd:
 
 
 @requires("the outside ports of a host can be limited", (6888, "REQ-4", "MUST", "udp"), profiles=CGN, strain=2)
-def _examine_limit(examiner: Examiner, _transport: Transport) -> Finding:
+def _examine_limit(examiner: Examiner) -> Finding:
     seen = _refused(examiner)
     if not seen.is_fair:
         raise NotSeenError(f"{seen.words}; a limit for each host can be a setting that this gateway does not use")
@@ -38,25 +37,25 @@ def _examine_limit(examiner: Examiner, _transport: Transport) -> Finding:
 
 
 @requires("packets without a mapping are dropped", (6888, "REQ-11a", "MUST", "udp"), profiles=CGN, strain=2)
-def _examine_dropped(examiner: Examiner, _transport: Transport) -> Finding:
+def _examine_dropped(examiner: Examiner) -> Finding:
     seen = _refused(examiner)
     words = "sent on untranslated" if seen.leaked else "dropped"
     return not seen.leaked, f"{seen.words}; refused frames were {words}"
 
 
 @requires("existing mappings stay when there is no room", (6888, "REQ-11d", "MUST", "udp"), profiles=CGN, strain=2)
-def _examine_kept(examiner: Examiner, _transport: Transport) -> Finding:
+def _examine_kept(examiner: Examiner) -> Finding:
     seen = examiner.once(exhausted)
     return seen.kept == OLDER, f"{seen.words}; {seen.kept} of {OLDER} flows from before still passed"
 
 
 @requires("a host without a mapping gets ICMP code 1", (6888, "REQ-11b", "SHOULD", "udp"), profiles=CGN, strain=2)
-def _examine_host_unreachable(examiner: Examiner, _transport: Transport) -> Finding:
+def _examine_host_unreachable(examiner: Examiner) -> Finding:
     return _answered(examiner, _HOST_UNREACHABLE)
 
 
 @requires("a host without a mapping gets ICMP code 13", (5508, "REQ-8", "SHOULD", "udp"), strain=2)
-def _examine_prohibited(examiner: Examiner, _transport: Transport) -> Finding:
+def _examine_prohibited(examiner: Examiner) -> Finding:
     return _answered(examiner, _PROHIBITED)
 
 
@@ -69,9 +68,9 @@ def _answered(examiner: Examiner, wanted: set[tuple[int, int]]) -> Finding:
 @requires(
     "the state of a mapping and of a host can be limited", (6888, "REQ-5", "SHOULD", "udp"), profiles=CGN, strain=1
 )
-def _examine_sessions(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_sessions(examiner: Examiner) -> Finding:
     """Open many sessions of one inside endpoint."""
-    inside = examiner.flow(transport).inside
+    inside = examiner.flow().inside
     opened, refused = open_all(examiner, [(inside, examiner.remote()) for _ in range(_SESSIONS)])
     if not refused:
         raise NotSeenError(f"{_SESSIONS} sessions of one inside endpoint were open; no limit was reached")

@@ -10,7 +10,6 @@ from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.flows import lone_packet
 from natgauge.audits.kit.packets import Packet
 from natgauge.audits.kit.requirement import Finding, NotApplicableError, requires
-from natgauge.words import Transport
 
 _DATA_OCTETS: Final = 800
 _FRAGMENT_OCTETS: Final = 400
@@ -19,9 +18,9 @@ _LONE: Final = 1000
 _NUMBER: Final = 4660
 
 
-def _orders(examiner: Examiner, transport: Transport) -> dict[str, bool]:
+def _orders(examiner: Examiner) -> dict[str, bool]:
     """Return by direction and order whether a fragmented datagram arrives, whole or in fragments."""
-    flow = examiner.flow(transport)
+    flow = examiner.flow()
     return {
         f"{direction}, {order}": bool(
             examiner.datagram(flow, _DATA_OCTETS, up=up, cut=_FRAGMENT_OCTETS, backwards=backwards)
@@ -32,17 +31,17 @@ def _orders(examiner: Examiner, transport: Transport) -> dict[str, bool]:
 
 
 @requires("fragments pass in order and out of order", (4787, "REQ-14", "MUST", "udp"))
-def _examine(examiner: Examiner, transport: Transport) -> Finding:
-    seen = examiner.once(_orders, transport)
+def _examine(examiner: Examiner) -> Finding:
+    seen = examiner.once(_orders)
     words = "; ".join(f"{name}: {'delivered' if passed else 'dropped'}" for name, passed in seen.items())
     return all(seen.values()), words
 
 
 @requires("lone fragments do not stop others", (4787, "REQ-14a", "MUST", "udp"))
-def _examine_attack(examiner: Examiner, transport: Transport) -> Finding:
-    if not examiner.once(_orders, transport)["from outside, in order"]:
+def _examine_attack(examiner: Examiner) -> Finding:
+    if not examiner.once(_orders)["from outside, in order"]:
         raise NotSeenError("the gateway delivers no fragments from outside at all")
-    flow = examiner.flow(transport)
+    flow = examiner.flow()
     packet = flow.datagram(bytes(_DATA_OCTETS), up=False)
     lone = [replace(packet, identification=number + 1).cut(_FRAGMENT_OCTETS)[1] for number in range(_LONE)]
     examiner.send(lone[0], up=False, note=f"the first of {_LONE} lone fragments")
@@ -56,13 +55,13 @@ def _examine_attack(examiner: Examiner, transport: Transport) -> Finding:
 
 
 @requires("no two hosts have one IP identification outside", (7857, "10", "SHOULD", "udp"))
-def _examine_identification(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_identification(examiner: Examiner) -> Finding:
     """Let two inside hosts send to one outside host with one identification, while both packets may be under way."""
     remote, seen = examiner.remote(), list[Packet]()
-    if remote.written.address.version != 4:
+    if remote.address.version != 4:
         raise NotApplicableError("the inside uses IPv6, whose packets have no identification")
     for index in range(2):
-        packet = lone_packet(transport, examiner.endpoint(index), remote.own, examiner.tag())
+        packet = lone_packet(examiner.transport, examiner.endpoint(index), remote, examiner.tag())
         note = f"with the identification {_NUMBER} and without DF"
         frame = examiner.deliver(replace(packet, identification=_NUMBER), up=True, note=note)
         if frame is None:

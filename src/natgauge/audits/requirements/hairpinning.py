@@ -8,12 +8,11 @@ from natgauge.audits.kit.errors import error_about, quoting
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.packets import ErrorMessage
 from natgauge.audits.kit.requirement import Finding, NotApplicableError, requires
-from natgauge.words import Transport
 
 
 @requires("hairpinning between inside hosts", (4787, "REQ-9", "MUST", "udp"), (5382, "REQ-8", "MUST", "tcp"))
-def _examine(examiner: Examiner, transport: Transport) -> Finding:
-    seen = examiner.once(hairpinning, transport)
+def _examine(examiner: Examiner) -> Finding:
+    seen = examiner.once(hairpinning)
     words = "a frame to the outside endpoint of another inside host"
     return seen != "none", f"{words} was {'not delivered' if seen == 'none' else 'delivered'}"
 
@@ -23,17 +22,17 @@ def _examine(examiner: Examiner, transport: Transport) -> Finding:
     (4787, "REQ-9a", "MUST", "udp"),
     (5382, "REQ-8a", "MUST", "tcp"),
 )
-def _examine_source(examiner: Examiner, transport: Transport) -> Finding:
-    seen = examiner.once(hairpinning, transport)
+def _examine_source(examiner: Examiner) -> Finding:
+    seen = examiner.once(hairpinning)
     if seen == "none":
         raise NotApplicableError("the gateway does not hairpin")
     return seen == "external source", f"a hairpinned frame has an {seen}"
 
 
 @requires("ICMP errors are hairpinned, too", (5508, "REQ-7", "MUST", "udp"))
-def _examine_error(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_error(examiner: Examiner) -> Finding:
     """Answer a hairpinned frame with an ICMP error, which must reach the inside host that sent the frame."""
-    seen = examiner.once(hairpinned, transport)
+    seen = examiner.once(hairpinned)
     if seen is None:
         raise NotApplicableError("the gateway does not hairpin")
     source, packet = seen[0].inside, seen[1]

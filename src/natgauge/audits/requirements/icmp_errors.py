@@ -6,14 +6,13 @@ from __future__ import annotations
 from natgauge.audits.kit.errors import ERROR_KINDS, ErrorKind, send_error
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.requirement import Finding, requires
-from natgauge.words import Transport
 
 
-def _faults(examiner: Examiner, transport: Transport) -> dict[ErrorKind, str]:
+def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
     """Return what is wrong with each kind of error at the inside; nothing where all is right."""
     found: dict[ErrorKind, str] = {}
     for kind in ERROR_KINDS:
-        flow = examiner.flow(transport)
+        flow = examiner.flow()
         seen = send_error(examiner, flow, kind)
         if seen is None:
             found[kind] = "was dropped"
@@ -29,27 +28,27 @@ def _faults(examiner: Examiner, transport: Transport) -> dict[ErrorKind, str]:
 @requires(
     "ICMP Destination Unreachable is translated", (4787, "REQ-12b", "SHOULD", "udp"), (5382, "REQ-9", "SHOULD", "tcp")
 )
-def _examine_unreachable(examiner: Examiner, transport: Transport) -> Finding:
-    return _examine(examiner, transport, "port unreachable", "host unreachable")
+def _examine_unreachable(examiner: Examiner) -> Finding:
+    return _examine(examiner, "port unreachable", "host unreachable")
 
 
 @requires(
     "ICMP errors from outside arrive with the quoted packet as the host sent it",
     (5508, "REQ-4", "MUST", "udp", "tcp", "icmp"),
 )
-def _examine_outside(examiner: Examiner, transport: Transport) -> Finding:
-    return _examine(examiner, transport, *ERROR_KINDS)
+def _examine_outside(examiner: Examiner) -> Finding:
+    return _examine(examiner, *ERROR_KINDS)
 
 
-def _examine(examiner: Examiner, transport: Transport, *kinds: ErrorKind) -> Finding:
-    faults = examiner.once(_faults, transport)
+def _examine(examiner: Examiner, *kinds: ErrorKind) -> Finding:
+    faults = examiner.once(_faults)
     wrong = [f"{kind} {faults[kind]}" for kind in kinds if kind in faults]
     return not wrong, "; ".join(wrong) or f"delivered with the inner packet as the host sent it: {', '.join(kinds)}"
 
 
 @requires("ICMP errors of any source are let through", (4787, "REQ-12a", "SHOULD", "udp"))
-def _examine_source(examiner: Examiner, transport: Transport) -> Finding:
-    flow = examiner.flow(transport)
+def _examine_source(examiner: Examiner) -> Finding:
+    flow = examiner.flow()
     third = examiner.host(1, "responder")
     seen = send_error(examiner, flow, "host unreachable", sender=third, note="as a router would")
     words = "was dropped" if seen is None else "was delivered"
@@ -60,8 +59,8 @@ def _examine_source(examiner: Examiner, transport: Transport) -> Finding:
     "ICMP errors from the inside arrive with the quoted packet as the outside sent it",
     (5508, "REQ-5", "MUST", "udp", "tcp"),
 )
-def _examine_inside(examiner: Examiner, transport: Transport) -> Finding:
-    flow = examiner.flow(transport)
+def _examine_inside(examiner: Examiner) -> Finding:
+    flow = examiner.flow()
     seen = send_error(examiner, flow, "port unreachable", up=True)
     if seen is None:
         return False, "an ICMP error of the inside host was dropped"
@@ -73,10 +72,10 @@ def _examine_inside(examiner: Examiner, transport: Transport) -> Finding:
 
 
 @requires("ICMP errors do not end a mapping", (4787, "REQ-12", "MUST", "udp"), (5382, "REQ-10", "MUST", "tcp"))
-def _examine_kept(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_kept(examiner: Examiner) -> Finding:
     ended = []
     for kind in ERROR_KINDS:
-        flow = examiner.flow(transport)
+        flow = examiner.flow()
         send_error(examiner, flow, kind)
         if not examiner.passes(flow, up=False):
             ended.append(kind)

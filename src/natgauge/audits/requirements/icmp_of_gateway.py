@@ -11,7 +11,6 @@ from typing import Final
 from natgauge.audits.kit.errors import provoked
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.requirement import Finding, NotApplicableError, requires
-from natgauge.words import Transport
 
 #: MTU of the gateway's outside link during the examination; IPv6 needs 1280.
 _MTU: Final = 1300
@@ -19,14 +18,14 @@ _DATA_OCTETS: Final = 1380
 
 
 @requires("ICMP queries and their replies pass", (5508, "REQ-1", "MUST", "icmp"))
-def _examine_query(examiner: Examiner, transport: Transport) -> Finding:
-    flow = examiner.flow(transport)
+def _examine_query(examiner: Examiner) -> Finding:
+    flow = examiner.flow()
     return True, f"query and reply passed, with the identifier {flow.mapped.port} outside"
 
 
 @requires("ICMP Time Exceeded is made", (5508, "REQ-10a", "MUST", "udp"))
-def _examine_ttl(examiner: Examiner, transport: Transport) -> Finding:
-    packet = replace(examiner.flow(transport).datagram(examiner.tag(), up=True), ttl=1)
+def _examine_ttl(examiner: Examiner) -> Finding:
+    packet = replace(examiner.flow().datagram(examiner.tag(), up=True), ttl=1)
     seen = provoked(examiner, packet, "time exceeded", "a TTL of 1 does not allow to forward it")
     if seen is None:
         return False, "no Time Exceeded for a packet with TTL 1"
@@ -34,8 +33,8 @@ def _examine_ttl(examiner: Examiner, transport: Transport) -> Finding:
 
 
 @requires("packets that are too big get an ICMP error", (4787, "REQ-13", "MUST", "udp"))
-def _examine_refused(examiner: Examiner, transport: Transport) -> Finding:
-    packet = examiner.flow(transport).datagram(secrets.token_bytes(_DATA_OCTETS), up=True, dont_fragment=True)
+def _examine_refused(examiner: Examiner) -> Finding:
+    packet = examiner.flow().datagram(secrets.token_bytes(_DATA_OCTETS), up=True, dont_fragment=True)
     with _narrowed(examiner):
         since = examiner.mark
         seen = provoked(examiner, packet, "too big", "it may not be fragmented")
@@ -47,8 +46,8 @@ def _examine_refused(examiner: Examiner, transport: Transport) -> Finding:
 
 
 @requires("packets that may be fragmented are", (4787, "REQ-13a", "MUST", "udp"))
-def _examine_cut(examiner: Examiner, transport: Transport) -> Finding:
-    flow = examiner.flow(transport)
+def _examine_cut(examiner: Examiner) -> Finding:
+    flow = examiner.flow()
     if flow.inside.address.version == 6:
         raise NotApplicableError("the inside uses IPv6, whose routers fragment nothing")
     with _narrowed(examiner):

@@ -16,7 +16,7 @@ from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow, SequenceNumber, is_tcp
 from natgauge.audits.kit.packets import ACK, FIN, PSH, RST, SYN, Packet
 from natgauge.audits.kit.requirement import Finding, requires
-from natgauge.words import Address, Transport
+from natgauge.words import Address
 
 _PRIVATE: Final = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 #: Farther away than any window with a usual scale factor.
@@ -30,8 +30,8 @@ def _segment(examiner: Examiner, state: _State, flags: int) -> tuple[Flow, Packe
     """Return a segment that does not belong to its connection, whose state in the gateway is this one."""
     if state == "unknown":
         up, down = (SequenceNumber(number, number) for number in (1 + secrets.randbelow(2**31) for _ in range(2)))
-        inside = examiner.endpoint()
-        flow = Flow("tcp", inside, examiner.remote(), inside, up=up, down=down)
+        inside, remote = examiner.endpoint(), examiner.remote()
+        flow = Flow("tcp", inside, remote, examiner.written(remote), inside, up=up, down=down)
     else:
         flow = examiner.flow("tcp")
     if state == "closed":
@@ -40,10 +40,10 @@ def _segment(examiner: Examiner, state: _State, flags: int) -> tuple[Flow, Packe
     return flow, flow.tcp(flags, up=True, back=back, data=_DATA if flags & PSH else b"")
 
 
-def _examine(state: _State, flags: int, words: str, examiner: Examiner, _transport: Transport) -> Finding:
+def _examine(state: _State, flags: int, words: str, examiner: Examiner) -> Finding:
     outside = examiner.once(_outside)
     flow, packet = _segment(examiner, state, flags)
-    frame = examiner.deliver(packet, up=True, wanted=lambda seen: is_tcp(seen, flow.remote.own, flags), note=words)
+    frame = examiner.deliver(packet, up=True, wanted=lambda seen: is_tcp(seen, flow.remote, flags), note=words)
     if frame is None:
         return True, f"{words} was dropped"
     source = frame.packet.source

@@ -11,7 +11,6 @@ from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.flows import Flow
 from natgauge.audits.kit.packets import UdpSegment, is_right, make_packet
 from natgauge.audits.kit.requirement import NAT64, Finding, NotApplicableError, requires
-from natgauge.words import Transport
 
 #: IPv6 links pass packets of this size without fragmentation (RFC 8200 section 5).
 _LEAST_MTU: Final = 1280
@@ -23,15 +22,15 @@ _LARGE: Final = 1400
 _LONGER: Final = 20
 
 
-def _flow(examiner: Examiner, transport: Transport) -> Flow:
+def _flow(examiner: Examiner) -> Flow:
     if examiner.prefix is None:
         raise NotApplicableError("the gateway does not translate between IPv6 and IPv4")
-    return examiner.flow(transport)
+    return examiner.flow()
 
 
 @requires("UDP without a checksum gets one", (6146, "3.4-checksum", "MUST", "udp"), profiles=NAT64)
-def _examine_checksum(examiner: Examiner, transport: Transport) -> Finding:
-    ends = _flow(examiner, transport).ends(up=False)
+def _examine_checksum(examiner: Examiner) -> Finding:
+    ends = _flow(examiner).ends(up=False)
     packet = make_packet(*ends, UdpSegment(examiner.tag(), checksum=0))
     frame = examiner.deliver(packet, up=False, note="without a checksum")
     if frame is None:
@@ -41,8 +40,8 @@ def _examine_checksum(examiner: Examiner, transport: Transport) -> Finding:
 
 
 @requires("DF is set above 1260 octets, and not below", (7915, "5.1-DF", "MUST", "udp"), profiles=NAT64)
-def _examine_may_be_cut(examiner: Examiner, transport: Transport) -> Finding:
-    flow, bits = _flow(examiner, transport), dict[int, bool]()
+def _examine_may_be_cut(examiner: Examiner) -> Finding:
+    flow, bits = _flow(examiner), dict[int, bool]()
     for octets in (_SMALL, _LARGE):
         packet = flow.packet(secrets.token_bytes(octets - _HEADERS4), up=True)
         frame = examiner.deliver(packet, up=True, note=f"{octets} octets as IPv4")
@@ -54,8 +53,8 @@ def _examine_may_be_cut(examiner: Examiner, transport: Transport) -> Finding:
 
 
 @requires("the MTU of Packet Too Big is 20 octets larger", (7915, "4.2-MTU", "MUST", "udp"), profiles=NAT64)
-def _examine_mtu(examiner: Examiner, transport: Transport) -> Finding:
-    seen = send_error(examiner, _flow(examiner, transport), "too big")
+def _examine_mtu(examiner: Examiner) -> Finding:
+    seen = send_error(examiner, _flow(examiner), "too big")
     if seen is None:
         return False, "Fragmentation Needed was dropped"
     words = f"Fragmentation Needed with MTU {MTU_IN_ERRORS} became Packet Too Big with MTU {seen.message.rest}"
@@ -63,8 +62,8 @@ def _examine_mtu(examiner: Examiner, transport: Transport) -> Finding:
 
 
 @requires("IPv4 packets without DF are fragmented to 1280 octets", (7915, "4-1280", "SHOULD", "udp"), profiles=NAT64)
-def _examine_cut(examiner: Examiner, transport: Transport) -> Finding:
-    flow, note = _flow(examiner, transport), f"{_LARGE} octets that may be fragmented"
+def _examine_cut(examiner: Examiner) -> Finding:
+    flow, note = _flow(examiner), f"{_LARGE} octets that may be fragmented"
     parts = examiner.datagram(flow, _LARGE - _HEADERS4, up=False, note=note)
     if not parts:
         return False, f"IPv4 of {_LARGE} octets without DF was dropped"

@@ -20,35 +20,38 @@ def _addresses(examiner: Examiner, transport: Transport) -> dict[str, set[str]]:
     remotes = len(examiner.hosts("responder"))
     return {
         str(host): {
-            str(examiner.open(transport, examiner.endpoint(index), examiner.remote(number % remotes)).mapped.address)
-            for number in range(_FLOWS)
+            str(examiner.open(examiner.endpoint(index), examiner.remote(turn % remotes), transport).mapped.address)
+            for turn in range(_FLOWS)
         }
         for index, host in enumerate(examiner.hosts("initiator"))
     }
 
 
-@requires(_TEXT, (4787, "REQ-2", "SHOULD", "udp"), (7857, "4-paired", "SHOULD", "tcp"))
-def _examine(examiner: Examiner, transport: Transport, *others: Transport) -> Finding:
+def _compared(examiner: Examiner, *transports: Transport) -> Finding:
     """Compare the outside addresses of each host, which must be one for all of these transports together."""
-    seen = examiner.once(_addresses, transport)
-    for other in others:
-        seen = {host: outside | examiner.once(_addresses, other)[host] for host, outside in seen.items()}
+    every = [examiner.once(_addresses, transport) for transport in transports]
+    seen = {host: set().union(*(one[host] for one in every)) for host in every[0]}
     if len(set().union(*seen.values())) == 1:
         raise NotApplicableError("all flows of all inside hosts had one outside address")
     words = "; ".join(f"{host} had {', '.join(sorted(outside))}" for host, outside in seen.items())
     return all(len(outside) == 1 for outside in seen.values()), f"{_FLOWS} flows each: {words}"
 
 
+@requires(_TEXT, (4787, "REQ-2", "SHOULD", "udp"), (7857, "4-paired", "SHOULD", "tcp"))
+def _examine(examiner: Examiner) -> Finding:
+    return _compared(examiner, examiner.transport)
+
+
 @requires(_TEXT, (6888, "REQ-2", "MUST", "udp", "tcp"), profiles=CGN)
-def _examine_all(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_all(examiner: Examiner) -> Finding:
     """Require one address of a host for UDP and TCP together."""
-    return _examine(examiner, "udp") if transport == "udp" else _examine(examiner, "udp", "tcp")
+    return _compared(examiner, *(("udp",) if examiner.transport == "udp" else ("udp", "tcp")))
 
 
 @requires("a host whose address has no port left gets no second address", (7857, "4", "SHOULD", "udp"), strain=2)
-def _examine_full(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_full(examiner: Examiner) -> Finding:
     """Give one host more flows than its outside address has ports."""
-    if not _examine(examiner, transport)[0]:
+    if not _examine(examiner)[0]:
         raise NotApplicableError("the gateway does not give each inside host one outside address")
     seen = examiner.once(exhausted)
     addresses = {end.address for end in seen.mapped.values()}

@@ -10,7 +10,6 @@ from natgauge.audits.kit.classes import are_contiguous, ports, steps
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import CGN, NAT64, Finding, NotApplicableError, requires
-from natgauge.words import Transport
 
 _WELL_KNOWN: Final = 1024
 #: By chance, all of so many flows keep their parity in one case of 65536.
@@ -22,33 +21,33 @@ _SOURCES: Final = (500, 1023, 1024, 65535)
 
 
 @requires("ports stay below 1024, or from 1024 on", (4787, "REQ-3a", "SHOULD", "udp"))
-def _examine_range(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_range(examiner: Examiner) -> Finding:
     remote = examiner.remote()
-    pairs = [(port, examiner.open(transport, examiner.endpoint(port=port), remote).mapped.port) for port in _SOURCES]
+    pairs = [(port, examiner.open(examiner.endpoint(port=port), remote).mapped.port) for port in _SOURCES]
     met = all((inside < _WELL_KNOWN) == (outside < _WELL_KNOWN) for inside, outside in pairs)
     return met, ", ".join(f"{inside} became {outside}" for inside, outside in pairs)
 
 
-def _free(examiner: Examiner, transport: Transport) -> Sequence[tuple[int, int]]:
-    return examiner.once(ports, transport).pairs
+def _free(examiner: Examiner) -> Sequence[tuple[int, int]]:
+    return examiner.once(ports).pairs
 
 
-def _taken(examiner: Examiner, transport: Transport) -> list[tuple[int, int]]:
+def _taken(examiner: Examiner) -> list[tuple[int, int]]:
     """Return inside and outside ports of flows whose inside port another host uses towards the same remote endpoint."""
     remote, pairs = examiner.remote(), list[tuple[int, int]]()
     for index in range(_TAKEN_FLOWS):
         port = examiner.endpoint().port + index % 2
-        examiner.open(transport, examiner.endpoint(0, port), remote)
-        pairs.append((port, examiner.open(transport, examiner.endpoint(1, port), remote).mapped.port))
+        examiner.open(examiner.endpoint(0, port), remote)
+        pairs.append((port, examiner.open(examiner.endpoint(1, port), remote).mapped.port))
     return pairs
 
 
 @requires("even ports stay even, odd ports odd", (4787, "REQ-4", "SHOULD", "udp"))
-def _examine_parity(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_parity(examiner: Examiner) -> Finding:
     """Look at ports that are free, and at ports that another inside host uses."""
     words = list[str]()
     for function, when in ((_free, ""), (_taken, " while another host used the same port")):
-        pairs = examiner.once(function, transport)
+        pairs = examiner.once(function)
         kept = sum(inside % 2 == outside % 2 for inside, outside in pairs)
         words.append(f"{kept} of {len(pairs)} flows kept the parity of their port{when}")
         if kept < len(pairs):
@@ -57,19 +56,19 @@ def _examine_parity(examiner: Examiner, transport: Transport) -> Finding:
 
 
 @requires("outside ports are hard to guess", (6888, "REQ-15", "SHOULD", "udp", "tcp"), profiles=CGN | NAT64)
-def _examine_guessing(examiner: Examiner, transport: Transport) -> Finding:
-    seen = examiner.once(ports, transport)
+def _examine_guessing(examiner: Examiner) -> Finding:
+    seen = examiner.once(ports)
     if seen.entropy is None:
         raise NotApplicableError(f"the gateway keeps the ports that hosts choose ({seen.words})")
     return not are_contiguous(steps(seen.pairs)), seen.words
 
 
 @requires("outside ports are hard to guess where they are not kept", (7857, "9", "SHOULD", "udp", "tcp"))
-def _examine_obscurity(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_obscurity(examiner: Examiner) -> Finding:
     """A gateway that keeps ports has to hide only those that it must change (RFC 6056 section 4)."""
-    if examiner.once(ports, transport).entropy is not None:
-        return _examine_guessing(examiner, transport)
-    changed = [pair for pair in examiner.once(_taken, transport) if pair[0] != pair[1]]
+    if examiner.once(ports).entropy is not None:
+        return _examine_guessing(examiner)
+    changed = [pair for pair in examiner.once(_taken) if pair[0] != pair[1]]
     if len(changed) < _TAKEN_FLOWS // 2:
         raise NotApplicableError("the gateway keeps all ports that hosts choose")
     met = not are_contiguous(steps(changed))
@@ -77,12 +76,12 @@ def _examine_obscurity(examiner: Examiner, transport: Transport) -> Finding:
 
 
 @requires("ports are assigned so that logs are small", (6888, "REQ-14", "SHOULD", "udp"), profiles=CGN)
-def _examine_log(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_log(examiner: Examiner) -> Finding:
     """Look for a block of ports for each host: a line of a log for the block stands for all of its mappings."""
     remote = examiner.remote()
     seen: tuple[list[Endpoint], list[Endpoint]] = [], []
     for index in range(2 * _TAKEN_FLOWS):
-        seen[index % 2].append(examiner.open(transport, examiner.endpoint(index % 2), remote).mapped)
+        seen[index % 2].append(examiner.open(examiner.endpoint(index % 2), remote).mapped)
     (low, high), (other_low, other_high) = ((min(ends), max(ends)) for ends in seen)
     sizes = [max(ends).port - min(ends).port for ends in seen]
     if max(sizes) >= _BLOCK or not (high < other_low or other_high < low):

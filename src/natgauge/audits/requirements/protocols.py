@@ -9,14 +9,13 @@ from natgauge.audits.kit.classes import filtering
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import Finding, requires
-from natgauge.words import Transport
 
 #: By chance, UDP and TCP have one port in all of these tries in less than one case of 10^6, with 1000 ports for a host.
 _TRIES: Final = 2
 
 
 @requires("UDP and TCP of one inside endpoint have two mappings", (7857, "5", "SHOULD", "udp"))
-def _examine_mapping(examiner: Examiner, _transport: Transport) -> Finding:
+def _examine_mapping(examiner: Examiner) -> Finding:
     """Open UDP and TCP from one inside endpoint, whose port another host has already for UDP to this remote endpoint.
 
     A gateway that keeps ports must then change the port for UDP. It has no reason to change the port for TCP, unless
@@ -25,8 +24,8 @@ def _examine_mapping(examiner: Examiner, _transport: Transport) -> Finding:
     seen: list[tuple[Endpoint, Endpoint]] = []
     for _ in range(_TRIES):
         inside, remote = examiner.endpoint(), examiner.remote()
-        examiner.open("udp", Endpoint(examiner.host(1), inside.port), remote)
-        udp, tcp = (examiner.open(one, inside, remote).mapped for one in ("udp", "tcp"))
+        examiner.open(examiner.endpoint(1, inside.port), remote, "udp")
+        udp, tcp = (examiner.open(inside, remote, one).mapped for one in ("udp", "tcp"))
         if udp.port == inside.port:
             raise NotSeenError("UDP kept a port that another host had, so TCP would have the same port in any case")
         seen.append((udp, tcp))
@@ -35,19 +34,19 @@ def _examine_mapping(examiner: Examiner, _transport: Transport) -> Finding:
 
 
 @requires("mappings and filters of UDP admit no TCP", (7857, "6", "SHOULD", "tcp"))
-def _examine_filter(examiner: Examiner, _transport: Transport) -> Finding:
+def _examine_filter(examiner: Examiner) -> Finding:
     """Let a SYN try to enter where only UDP has gone out.
 
     If all outside endpoints may enter a mapping, the SYN goes to the mapping of UDP. Otherwise it goes to a mapping of
     TCP, from an outside endpoint that only UDP admitted.
     """
-    if examiner.once(filtering, "tcp") == "endpoint-independent":
+    if examiner.once(filtering) == "endpoint-independent":
         flow = examiner.flow("udp")
-        source, where = flow.remote.own, "to the outside endpoint of a UDP mapping"
+        source, where = flow.remote, "to the outside endpoint of a UDP mapping"
     else:
         inside, admitted = examiner.endpoint(), examiner.remote(0)
-        examiner.established("udp", inside, admitted)
-        flow = examiner.established("tcp", inside, examiner.remote(1))
-        source, where = admitted.own, "from an outside endpoint that UDP had admitted"
-    entered = examiner.enters("tcp", source, flow.mapped, flow.inside)
+        examiner.established(inside, admitted, "udp")
+        flow = examiner.established(inside, examiner.remote(1), "tcp")
+        source, where = admitted, "from an outside endpoint that UDP had admitted"
+    entered = examiner.enters(source, flow.mapped, flow.inside)
     return not entered, f"a SYN {where} was {'delivered' if entered else 'dropped'}"

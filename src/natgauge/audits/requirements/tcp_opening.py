@@ -8,15 +8,14 @@ from typing import Final
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.packets import ACK, RST, SYN, Endpoint, ErrorMessage, Packet, TcpSegment, make_packet
 from natgauge.audits.kit.requirement import Finding, requires
-from natgauge.words import Transport
 
 #: A gateway must not answer an unsolicited SYN for 6 s.
 _SILENT_SECONDS: Final = 6.0
 
 
 @requires("all valid sequences of TCP packets pass", (5382, "REQ-2", "MUST", "tcp"))
-def _examine_sequences(examiner: Examiner, transport: Transport) -> Finding:
-    flow = examiner.flow(transport)
+def _examine_sequences(examiner: Examiner) -> Finding:
+    flow = examiner.flow()
     if not examiner.passes(flow, up=True) or not examiner.passes(flow, up=False):
         return False, "data over an open connection did not pass"
     dropped = examiner.close(flow)
@@ -27,16 +26,16 @@ def _examine_sequences(examiner: Examiner, transport: Transport) -> Finding:
 
 
 @requires("resets of TCP connections pass", (7857, "2.2-translated", "MUST", "tcp"))
-def _examine_reset(examiner: Examiner, transport: Transport) -> Finding:
-    passed = [examiner.sends(examiner.flow(transport), RST | ACK, up=up) is not None for up in (True, False)]
+def _examine_reset(examiner: Examiner) -> Finding:
+    passed = [examiner.sends(examiner.flow(), RST | ACK, up=up) is not None for up in (True, False)]
     words = ["passed" if one else "was dropped" for one in passed]
     return all(passed), f"a reset from inside {words[0]}, and one from outside {words[1]}"
 
 
 @requires("simultaneous open passes", (5382, "REQ-2a", "MUST", "tcp"))
-def _examine_simultaneous(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_simultaneous(examiner: Examiner) -> Finding:
     """Both ends send SYN, then both send SYN and ACK (RFC 9293 figure 7)."""
-    flow = examiner.open(transport, examiner.endpoint(), examiner.remote())
+    flow = examiner.open(examiner.endpoint(), examiner.remote())
     if examiner.syn(flow, SYN) is None:
         return False, "the SYN of the outside host was dropped"
     for up, name in ((True, "inside"), (False, "outside")):
@@ -47,9 +46,9 @@ def _examine_simultaneous(examiner: Examiner, transport: Transport) -> Finding:
 
 
 @requires("no answer to an unsolicited SYN for 6 s", (5382, "REQ-4", "MUST", "tcp"))
-def _examine_unsolicited(examiner: Examiner, transport: Transport) -> Finding:
-    known, network = examiner.flow(transport), examiner.network
-    source = examiner.remote(1).own
+def _examine_unsolicited(examiner: Examiner) -> Finding:
+    known, network = examiner.flow(), examiner.network
+    source = examiner.remote(1)
     target = Endpoint(known.mapped.address, known.mapped.port ^ 1)
     since, began = examiner.mark, network.now()
     examiner.send(make_packet(source, target, TcpSegment(SYN, 1)), up=False, note="unsolicited")

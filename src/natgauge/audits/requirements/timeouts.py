@@ -11,7 +11,6 @@ from natgauge.audits.kit.classes import filtering, ports
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, Source, requires
 from natgauge.audits.kit.timers import TimerKind, TimerSeen
-from natgauge.words import Transport
 
 _KINDS: Final = {kind.name: kind for kind in timers.TIMERS}
 _UDP: Final = (timers.UDP_OUT, timers.UDP_BOTH, timers.UDP_STREAM)
@@ -33,7 +32,7 @@ def _words(*every: TimerSeen) -> str:
     return "; ".join(f"{seen.kind.name}: {seen.words}" for seen in every)
 
 
-def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner, _transport: Transport) -> Finding:
+def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner) -> Finding:
     """Compare the time-outs of these kinds with the seconds that a mapping must live."""
     every = [_seen(examiner, name) for name in names]
     lives = [seen.lives(seconds) for seen in every]
@@ -50,7 +49,7 @@ def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner, _trans
     )
 
 
-def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner, _transport: Transport) -> Finding:  # noqa: FBT001 - from a table
+def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner) -> Finding:  # noqa: FBT001 - from a table
     """See whether a frame during the idle time keeps a mapping longer than its time-out."""
     timeout, refreshed = _seen(examiner, kind.plain), _seen(examiner, kind.name)
     if timeout.dead is None or timeout.alive is None:
@@ -65,7 +64,7 @@ def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner, _transpo
 @requires(
     "half-open and closed TCP connections are forgotten before open ones", (7857, "2", "SHOULD", "tcp"), timers=_TRACKED
 )
-def _examine_tracking(examiner: Examiner, _transport: Transport) -> Finding:
+def _examine_tracking(examiner: Examiner) -> Finding:
     """Connections that are half open or closed must not live as long as open ones (RFC 6146 section 3.5.2)."""
     half, closed, opened = (_seen(examiner, name) for name in _TRACKED)
     lasting = opened.alive or 0.0
@@ -76,17 +75,17 @@ def _examine_tracking(examiner: Examiner, _transport: Transport) -> Finding:
 
 
 @requires("outside ports are not given again for 120 s", (6888, "REQ-8", "SHOULD", "udp"), profiles=CGN, timers=_UDP)
-def _examine_again(examiner: Examiner, transport: Transport) -> Finding:
+def _examine_again(examiner: Examiner) -> Finding:
     """Look at outside ports of mappings that were gone for a few seconds."""
     every = [_seen(examiner, name) for name in _UDP]
     answers = [again for seen in every for again in seen.given_again]
     if not answers:
         raise NotSeenError(f"no mapping expired, or the tester has one inside address only ({_words(*every)})")
-    filtered = examiner.once(filtering, transport)
+    filtered = examiner.once(filtering)
     if filtered != "endpoint-independent":
         raise NotApplicableError(f"ports with filtering that is {filtered} may be given again at once")
     words = f"{sum(answers)} of {len(answers)} outside ports whose mapping had expired went to the next host that asked"
-    if not any(answers) and examiner.once(ports, transport).entropy is not None:
+    if not any(answers) and examiner.once(ports).entropy is not None:
         raise NotSeenError(f"{words}, but the gateway chooses ports by itself")
     return not any(answers), words
 
