@@ -156,6 +156,17 @@ def test_a_part_of_the_work_with_a_long_name_is_cut_on_the_live_line() -> None:
     assert {len(line) for line in lines} == {60}
 
 
+def test_without_a_terminal_work_without_trials_says_now_and_then_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("natgauge.cli.progress.time.monotonic", lambda: clock[0])
+    console = Console(width=60)
+    with console.capture() as shown, ProgressDisplay(console, stage_seconds=60.0) as display:
+        for part in range(130):
+            display.stage(f"part {part}")
+            clock[0] += 1.0
+    assert shown.get().splitlines() == ["part 60", "part 120"]
+
+
 @pytest.mark.parametrize("verbose", [False, True])
 def test_on_a_terminal_trials_are_lines_only_when_the_user_wants_them(*, verbose: bool) -> None:
     console = Console(force_terminal=True, width=200)

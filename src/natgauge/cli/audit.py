@@ -16,6 +16,9 @@ from natgauge.cli.measure import place_options
 from natgauge.cli.names import GATEWAY
 from natgauge.inputs.input import inputs_of
 
+#: Without a terminal, a line says this often where an audit is.
+_STAGE_SECONDS = 60.0
+
 
 def _options() -> dict[str, list[click.Option]]:
     """Return all options by heading."""
@@ -50,7 +53,7 @@ def command(dut: str, results: Path, as_json: bool, **choices: Any) -> int:
     from natgauge.audits.audit import audit
     from natgauge.cli.progress import ProgressDisplay
 
-    with ProgressDisplay() as display:
+    with ProgressDisplay(stage_seconds=_STAGE_SECONDS) as display:
         audited = audit(dut, results=results, observe=display, notify=display.line, **choices)
     if as_json:
         import json

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from types import TracebackType
 from typing import Final, Self
 
@@ -28,14 +29,19 @@ class ProgressDisplay:
     """A `Observer` that prints progress. Use it as a context manager around the measurement.
 
     On a terminal one line changes while the measurement runs, below a line with the part of the work, and disappears
-    at the end; with `verbose` each trial is a line above them. Elsewhere each part and each trial is a plain line.
+    at the end; with `verbose` each trial is a line above them. Elsewhere each part and each trial is a plain line. Work
+    without trials has many parts: with `stage_seconds`, one of them is a plain line whenever that time has passed.
     """
 
-    def __init__(self, console: Console | None = None, *, verbose: bool = False) -> None:
+    def __init__(
+        self, console: Console | None = None, *, verbose: bool = False, stage_seconds: float | None = None
+    ) -> None:
         self._console = console if console is not None else Console(stderr=True, highlight=False, soft_wrap=True)
         self._lines = verbose or not self._console.is_terminal
         self._live: Live | None = None
         self._now: Event | None = None
+        self._stage_seconds = stage_seconds
+        self._stage_due = time.monotonic() + (stage_seconds or 0.0)
         self._stage = ""
         self._stages: list[str] = []
         # Verdict on the period before: of many periods, only those with another one are lines, and each 100th.
@@ -61,6 +67,10 @@ class ProgressDisplay:
         self._stage = text
         if self._live is not None:
             self._live.update(_cut(text))
+        elif self._stage_seconds is not None:
+            if time.monotonic() >= self._stage_due:
+                self._stage_due = time.monotonic() + self._stage_seconds
+                self._console.print(Text(text))
         elif self._now is not None:
             self._console.print(Text(text))
         else:
