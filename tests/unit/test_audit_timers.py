@@ -136,4 +136,5 @@ def test_no_wait_is_told_where_there_is_none() -> None:
     audit._watch(
         examiner_of(Behaviour()), [one for one in requirements() if not one.timers], 270.0, told, told.said.append
     )
+    audit._watch(examiner_of(Behaviour(forwards=False)), requirements(), 270.0, told, told.said.append)
     assert told.said == []

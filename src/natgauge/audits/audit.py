@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Unpack
 
 from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.pcapng import Frame, pcapng
 from natgauge.audits.kit.requirement import Requirement
@@ -20,7 +21,7 @@ from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.audits.kit.timers import TIMERS, plan, watch
 from natgauge.audits.request import audit_request
 from natgauge.audits.requirements import in_order, requirements, unknown
-from natgauge.audits.runner import classes, examine
+from natgauge.audits.runner import classes, examine, forwards
 from natgauge.bench.bench import Bench, check_host
 from natgauge.bench.observer import Observer, Silent
 from natgauge.duts.limits import DeviceDemand
@@ -138,21 +139,23 @@ def _watch(
     examiner: Examiner, chosen: Sequence[Requirement], wait: float, observer: Observer, notify: Callable[[str], None]
 ) -> None:
     """Measure the time-outs that the requirements need, after saying how long it takes at most."""
-    needed = any(requirement.timers for requirement in chosen)
-    if not wait or not needed:
+    needed = wait and any(requirement.timers for requirement in chosen)
+    forwarded = [transport for transport in TRANSPORTS if needed and forwards(examiner, transport)]
+    kinds = [kind for kind in TIMERS if kind.transport in forwarded]
+    if not kinds:
         return
-    mappings, longest = plan(TIMERS, wait)
+    mappings, longest = plan(kinds, wait)
     notify(
-        f"time-outs: {mappings} mappings of {len(TIMERS)} kinds are watched for at most {longest:.0f} s, or until all "
+        f"time-outs: {mappings} mappings of {len(kinds)} kinds are watched for at most {longest:.0f} s, or until all "
         "of them have expired"
     )
-    beyond = ", ".join(f"{kind.name} ({kind.required:g} s)" for kind in TIMERS if kind.required > wait)
+    beyond = ", ".join(f"{kind.name} ({kind.required:g} s)" for kind in kinds if kind.required > wait)
     if beyond:
         notify(
             f"time-outs: the wait is shorter than mappings of these kinds have to live: {beyond}; a longer --wait, or "
             "--long, shows whether one that outlives the wait does"
         )
-    examiner.timers.update(watch(examiner, TIMERS, wait, observer.stage))
+    examiner.timers.update(watch(examiner, kinds, wait, observer.stage))
 
 
 def _refuse(recipe: Recipe) -> None:

@@ -26,6 +26,15 @@ def reachable(examiner: Examiner) -> bool:
     return True
 
 
+def forwards(examiner: Examiner, transport: Transport) -> bool:
+    """Whether the gateway forwards a transport."""
+    examiner.begin(transport)
+    try:
+        return examiner.once(reachable)
+    except NotSeenError:
+        return False
+
+
 def examine(
     examiner: Examiner,
     requirements: Iterable[Requirement],
