@@ -209,10 +209,6 @@ class SimulatedNat:
         """Return the seconds of the NAT's own clock."""
         return self._time
 
-    def epoch(self) -> float:
-        """Return a time of the past."""
-        return 1_700_000_000.0 + self._time
-
     def mac(self, side: Side) -> bytes:
         """Return the address of a port of the tester."""
         return _MACS[side]

@@ -15,7 +15,7 @@ from typing import Final, Unpack
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.network import AuditSide, Network
-from natgauge.audits.kit.pcapng import Frame, pcapng
+from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
 from natgauge.audits.kit.requirement import Requirement
 from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.audits.kit.timers import TIMERS, plan, watch
@@ -174,7 +174,7 @@ def _refuse(recipe: Recipe) -> None:
         )
 
 
-def _keep(store: Store, name: str, frames: Sequence[Frame]) -> str | None:
+def _keep(store: Store, name: str, frames: Sequence[CapturedFrame]) -> str | None:
     """Write the frames of a verdict, and return their file; None = there are none."""
     return store.write_frames(f"{name}.pcapng", pcapng(frames)) if frames else None
 

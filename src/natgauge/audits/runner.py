@@ -10,7 +10,7 @@ from typing import Any
 from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.flows import TRANSPORTS
-from natgauge.audits.kit.pcapng import Frame
+from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.audits.kit.requirement import NotApplicableError, Requirement
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditVerdict, BehaviourClasses
 from natgauge.words import Transport
@@ -39,7 +39,7 @@ def examine(
     examiner: Examiner,
     requirements: Iterable[Requirement],
     *,
-    keep: Callable[[str, tuple[Frame, ...]], str | None] = lambda _name, _frames: None,
+    keep: Callable[[str, tuple[CapturedFrame, ...]], str | None] = lambda _name, _frames: None,
     declares: Mapping[str, bool] = MappingProxyType({}),
     notify: Callable[[str], None] = lambda _: None,
 ) -> Iterator[AuditedRequirement]:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow, lone_packet
 from natgauge.audits.kit.packets import ACK, Endpoint, ErrorMessage, Packet, TcpSegment, make_error, make_packet
-from natgauge.audits.kit.pcapng import Frame
+from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.words import Address
 
 ErrorKind = Literal["port unreachable", "host unreachable", "too big", "time exceeded"]
@@ -45,7 +45,7 @@ class ErrorSeen:
     destination: Endpoint | None
 
 
-def _seen(frame: Frame | None, kind: ErrorKind) -> ErrorSeen | None:
+def _seen(frame: CapturedFrame | None, kind: ErrorKind) -> ErrorSeen | None:
     """Return the ICMP error of a frame, which was sent as one of this kind; None = the frame has none."""
     message = None if frame is None else frame.packet.segment
     if frame is None or not isinstance(message, ErrorMessage):

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from natgauge.audits.kit.flows import Flow, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.network import Network, sides
 from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, UDP, Endpoint, Packet, embedded
-from natgauge.audits.kit.pcapng import Frame
+from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.words import Address, Side, Transport
 
 _T = TypeVar("_T")
@@ -103,7 +103,7 @@ class Examiner:
         """Add earlier frames to the evidence."""
         self._cited.update(numbers)
 
-    def evidence(self) -> tuple[Frame, ...]:
+    def evidence(self) -> tuple[CapturedFrame, ...]:
         """Return the frames that decided the verdict, in order."""
         frames = self.network.frames
         numbers = sorted(self._cited | set(range(self._begun, len(frames))))
@@ -166,7 +166,7 @@ class Examiner:
         may_drop: bool = True,
         since: int | None = None,
         note: str = "",
-    ) -> Frame | None:
+    ) -> CapturedFrame | None:
         """Send a packet until it arrives, and return the frame that arrives; None = no try arrived.
 
         Args:
@@ -292,7 +292,9 @@ class Examiner:
 
     # TCP
 
-    def sends(self, flow: Flow, flags: int, *, up: bool, back: int = 0, since: int | None = None) -> Frame | None:
+    def sends(
+        self, flow: Flow, flags: int, *, up: bool, back: int = 0, since: int | None = None
+    ) -> CapturedFrame | None:
         """Return the arrival of a TCP segment with these flags; its SYN or FIN takes one sequence number.
 
         A gateway that drops it still has to deliver control frames.
@@ -313,7 +315,7 @@ class Examiner:
             flow.numbers(up=up)[0].advance(1)
         return frame
 
-    def syn(self, flow: Flow, flags: int) -> Frame | None:
+    def syn(self, flow: Flow, flags: int) -> CapturedFrame | None:
         """Return the arrival of the first segment of the outside host, which has these flags."""
         flow.down.written = secrets.randbelow(2**31)
         frame = self.sends(flow, flags, up=False)

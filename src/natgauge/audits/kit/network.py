@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import Final, Protocol
 
 from natgauge.audits.kit.flows import described
 from natgauge.audits.kit.packets import ICMPV6, Packet, checksummed, read_packet
-from natgauge.audits.kit.pcapng import Frame
+from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.errors import UnreachableError
 from natgauge.words import Address, Side
 
@@ -33,9 +34,6 @@ class TesterPorts(Protocol):
 
     def now(self) -> float:
         """Return the seconds of a monotonic clock."""
-
-    def epoch(self) -> float:
-        """Return the seconds since the Epoch, for captures."""
 
     def mac(self, side: Side) -> bytes:
         """Return the address of a port."""
@@ -77,7 +75,7 @@ class Network:
     def __init__(self, ports: TesterPorts, sides: Mapping[Side, AuditSide]) -> None:
         self.ports = ports
         self.sides = dict(sides)
-        self.frames: list[Frame] = []
+        self.frames: list[CapturedFrame] = []
         self._is_aside = False
 
     @contextmanager
@@ -116,24 +114,24 @@ class Network:
         """Send a packet to the gateway; `note` says what is special about it."""
         kind = _IPV4 if packet.source.version == 4 else _IPV6
         octets = self._put(side, self.sides[side].gateway_mac or _BROADCAST, kind, packet.octets())
-        frame = Frame(side, self.ports.epoch(), octets, packet, sent=True)
+        frame = CapturedFrame(side, time.time(), octets, packet, sent=True)
         self.frames.append(frame)
         self._explain(frame, "sends", f": {note}" * bool(note))
 
-    def received(self, frame: Frame) -> None:
+    def received(self, frame: CapturedFrame) -> None:
         """Say of a frame that arrived that it was looked for."""
         self._explain(frame, "receives")
 
-    def _explain(self, frame: Frame, verb: str, note: str = "") -> None:
+    def _explain(self, frame: CapturedFrame, verb: str, note: str = "") -> None:
         if not self._is_aside:
             host = "inside" if frame.side == "initiator" else "outside"
             frame.sentence = f"the {host} {verb} {described(frame.packet)}{note}"
 
-    def arrived(self, since: int, side: Side) -> list[Frame]:
+    def arrived(self, since: int, side: Side) -> list[CapturedFrame]:
         """Return the frames that arrived at a side, without the first `since` frames of the network."""
         return [frame for frame in self.frames[since:] if frame.side == side and not frame.sent]
 
-    def wait(self, side: Side, wanted: Callable[[Packet], bool], seconds: float, *, since: int) -> Frame | None:
+    def wait(self, side: Side, wanted: Callable[[Packet], bool], seconds: float, *, since: int) -> CapturedFrame | None:
         """Return the first frame that arrives with a packet that is wanted.
 
         `since` is `len(network.frames)` before the question was sent.
@@ -171,7 +169,7 @@ class Network:
         if packet is None or not (is_ours or kind == _IPV6):
             return
         if not self._answer_solicitation(side, octets[6:12], packet) and is_ours:
-            self.frames.append(Frame(side, self.ports.epoch(), octets, packet, sent=False))
+            self.frames.append(CapturedFrame(side, time.time(), octets, packet, sent=False))
 
     def _put(self, side: Side, destination: bytes, kind: bytes, body: bytes) -> bytes:
         octets = (destination + self.ports.mac(side) + kind + body).ljust(_LEAST_OCTETS, b"\0")

@@ -20,7 +20,7 @@ _INTERFACES: Final[tuple[Side, ...]] = ("initiator", "responder")
 
 
 @dataclass(slots=True)
-class Frame:
+class CapturedFrame:
     """One IP frame that was sent or received.
 
     Attributes:
@@ -40,7 +40,7 @@ class Frame:
     sentence: str = ""
 
 
-def pcapng(frames: Iterable[Frame]) -> bytes:
+def pcapng(frames: Iterable[CapturedFrame]) -> bytes:
     """Return a capture of these frames; interface 0 is the Initiator's port, interface 1 the Responder's."""
     blocks = [_block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
     for side in _INTERFACES:

@@ -57,10 +57,6 @@ class PacketSockets:
         """Return the seconds of the monotonic clock."""
         return time.monotonic()
 
-    def epoch(self) -> float:
-        """Return the seconds since the Epoch."""
-        return time.time()
-
     def mac(self, side: Side) -> bytes:
         """Return the address of a port."""
         address: bytes = self._sockets[side].getsockname()[4]
