@@ -86,33 +86,18 @@ def received(flow: Flow, *, up: bool) -> Packet:
     return make_packet(source, destination, TcpSegment(ACK, own.seen, other.written))
 
 
-def send_error(  # noqa: PLR0913 - what differs between errors, each by its name
-    examiner: Examiner,
-    flow: Flow,
-    kind: ErrorKind,
-    *,
-    up: bool = False,
-    sender: Address | None = None,
-    note: str = "",
-) -> ErrorSeen | None:
+def send_error(examiner: Examiner, flow: Flow, kind: ErrorKind, *, up: bool = False) -> ErrorSeen | None:
     """Send an ICMP error about a packet of a flow, and return it as it arrives; None = it was dropped.
 
-    Args:
-        examiner: examines the gateway.
-        flow: flow whose packet the error quotes.
-        kind: kind of the error.
-        up: whether the inside host sends it.
-        sender: host that sends it; None = the flow's own.
-        note: what is special about the error.
-
-    Raises:
-        NotSeenError: control frames did not arrive.
+    `up` = the inside host sends it. Raises as `pass_error`.
     """
-    packet = error_about(received(flow, up=up), sender or flow.ends(up=up)[0].address, kind)
-    return pass_error(examiner, packet, kind, up=up, note=note)
+    packet = error_about(received(flow, up=up), flow.ends(up=up)[0].address, kind)
+    return pass_error(examiner, packet, kind, up=up)
 
 
-def pass_error(examiner: Examiner, packet: Packet, kind: ErrorKind, *, up: bool, note: str) -> ErrorSeen | None:
+def pass_error(
+    examiner: Examiner, packet: Packet, kind: ErrorKind, *, up: bool = False, note: str = ""
+) -> ErrorSeen | None:
     """Send a packet with an ICMP error of this kind, and return the error as it arrives; None = it was dropped.
 
     Raises:

@@ -41,7 +41,7 @@ def _send(
         raise NotSeenError("the gateway delivers no ICMP error of this kind at all")
     # An error may end a mapping, so the verdict gets one of its own.
     flow, words = examiner.flow(), f"an error {words}"
-    seen = pass_error(examiner, error_of(received(flow, up=False)), "port unreachable", up=False, note=words)
+    seen = pass_error(examiner, error_of(received(flow, up=False)), "port unreachable", note=words)
     said = "dropped" if seen is None else f"delivered, with the quoted source {seen.source}"
     return flow.inside, seen, f"{words} was {said}"
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from natgauge.audits.kit.errors import ERROR_KINDS, ErrorKind, send_error
+from natgauge.audits.kit.errors import ERROR_KINDS, ErrorKind, error_about, pass_error, received, send_error
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.requirement import Finding, requires
 
@@ -50,7 +50,8 @@ def _examine(examiner: Examiner, *kinds: ErrorKind) -> Finding:
 def _examine_source(examiner: Examiner) -> Finding:
     flow = examiner.flow()
     third = examiner.host(1, "responder")
-    seen = send_error(examiner, flow, "host unreachable", sender=third, note="as a router would")
+    error = error_about(received(flow, up=False), third, "host unreachable")
+    seen = pass_error(examiner, error, "host unreachable", note="as a router would")
     words = "was dropped" if seen is None else "was delivered"
     return seen is not None, f"an ICMP error from another address than the remote host's {words}"
 
