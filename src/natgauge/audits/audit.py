@@ -145,9 +145,10 @@ def _watch(
     if not kinds:
         return
     mappings, longest = plan(kinds, wait)
+    hours = f" ({longest / 3600:.1f} h)" if longest >= 3600 else ""
     notify(
-        f"time-outs: {mappings} mappings of {len(kinds)} kinds are watched for at most {longest:.0f} s, or until all "
-        "of them have expired"
+        f"time-outs: {mappings} mappings of {len(kinds)} kinds are watched for at most {longest:.0f} s{hours}, or "
+        "until all of them have expired"
     )
     beyond = ", ".join(f"{kind.name} ({kind.required:g} s)" for kind in kinds if kind.required > wait)
     if beyond:

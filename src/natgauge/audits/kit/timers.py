@@ -29,7 +29,7 @@ _LEAST_SECONDS: Final = 1.0
 #: Below this, idle times grow by the coarse ratio.
 _FINE_SECONDS: Final = 5.0
 #: Time of a refresh and of the probe behind it, as shares of the idle time.
-_REFRESH_AT, _PROBE_AT = 0.6, 1.2
+REFRESH_AT, PROBE_AT = 0.6, 1.2
 #: A kind is done when so many mappings in a row have expired.
 _EXPIRED_IN_A_ROW: Final = 3
 #: A mapping is probed just before the time for which it must live: a time-out of just that time is enough.
@@ -184,7 +184,7 @@ TIMERS: Final = (
 
 def idle_times(kind: TimerKind, wait: float) -> list[float]:
     """Return the idle times of a kind's mappings: from 1 s up to the required time or the longest wait."""
-    top = min(kind.required * _BEYOND, wait if kind.refresh is None else wait / _PROBE_AT)
+    top = min(kind.required * _BEYOND, wait if kind.refresh is None else wait / PROBE_AT)
     times, now = list[float](), _LEAST_SECONDS
     while now < top:
         times.append(now)
@@ -197,7 +197,7 @@ def plan(kinds: Sequence[TimerKind], wait: float) -> tuple[int, float]:
     """Return the number of mappings, and the longest time in seconds that they are watched for."""
     times = [(kind, idle_times(kind, wait)) for kind in kinds]
     longest = max(
-        (idle[-1] * (1.0 if kind.refresh is None else _PROBE_AT) + kind.again_after for kind, idle in times),
+        (idle[-1] * (1.0 if kind.refresh is None else PROBE_AT) + kind.again_after for kind, idle in times),
         default=0.0,
     )
     return sum(len(idle) for _, idle in times), longest
@@ -250,14 +250,15 @@ def _life(examiner: Examiner, seen: TimerSeen, idle: float) -> Iterator[float]:
         _stream(examiner, flow)
         opened, shown = network.now(), range(first, examiner.mark)
     if kind.refresh is not None:
-        yield opened + idle * _REFRESH_AT
+        yield opened + idle * REFRESH_AT
         kind.refresh(examiner, flow)
-    yield opened + idle * (1.0 if kind.refresh is None else _PROBE_AT)
+    yield opened + idle * (1.0 if kind.refresh is None else PROBE_AT)
     first, sent = examiner.mark, network.now()
     there = _is_there(examiner, kind, flow, f"after {sent - opened:.1f} s without another frame")
     seen.probes[idle] = there
-    # What was there, was there for the time at least; what was gone, was gone after the time at most.
-    seen.add(sent - opened if there else network.now() - began, [*shown, *range(first, examiner.mark)], there=there)
+    # A mapping that is there has lived at least from `opened` to `sent`; one that is gone, at most from `began` to now.
+    idled = sent - opened if there else network.now() - began
+    seen.add(idled, [*shown, *range(first, examiner.mark)], there=there)
     if not there:
         _ask_again(examiner, seen, flow)
 
@@ -285,7 +286,7 @@ def _is_done(seen: TimerSeen, found: Mapping[str, TimerSeen]) -> bool:
     last = [there for _, there in probes][-_EXPIRED_IN_A_ROW:]
     if len(last) < _EXPIRED_IN_A_ROW or any(last):
         return False
-    return plain is seen or any(_PROBE_AT * idle > probes[-1][0] for idle in seen.probes)
+    return plain is seen or any(PROBE_AT * idle > probes[-1][0] for idle in seen.probes)
 
 
 def _ask_again(examiner: Examiner, seen: TimerSeen, flow: Flow) -> None:

@@ -55,9 +55,12 @@ def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner) -> Findi
     if timeout.dead is None or timeout.alive is None:
         raise NotSeenError(f"the time-out itself was not seen ({timeout.words})")
     for idle, there in sorted(refreshed.probes.items()):
-        if 0.6 * idle < 0.95 * timeout.alive and 1.2 * idle > 1.05 * timeout.dead:
-            words = f"with a time-out of about {timeout.dead:.0f} s, {kind.name} after {0.6 * idle:.0f} s: the mapping "
-            return there == wanted, f"{words}was {'there' if there else 'gone'} after {1.2 * idle:.0f} s"
+        refresh, probe = timers.REFRESH_AT * idle, timers.PROBE_AT * idle
+        if refresh < 0.95 * timeout.alive and probe > 1.05 * timeout.dead:
+            words = (
+                f"with a time-out of about {timeout.dead:.0f} s, {kind.name} after {refresh:.0f} s: the mapping was "
+            )
+            return there == wanted, f"{words}{'there' if there else 'gone'} after {probe:.0f} s"
     raise NotSeenError("no mapping was refreshed just before its time-out")
 
 
