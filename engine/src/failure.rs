@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Failures: four kinds, distinguished by the exit status.
 
+use std::borrow::Cow;
 use std::fmt;
+
+/// A message repeats no longer word of a value, in characters.
+const LONGEST_WORD: usize = 200;
+/// Characters that remain of a word that was cut.
+const SHOWN: usize = 60;
 
 /// A message of one line for the user.
 #[derive(Debug)]
@@ -37,8 +43,18 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Request(text) | Self::Host(text) | Self::Broke(text) | Self::Unreachable(text)) = self;
         // Messages of libraries may have several lines.
-        f.write_str(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+        f.write_str(&text.split_whitespace().map(shortened).collect::<Vec<_>>().join(" "))
     }
+}
+
+/// A word, cut where it is longer than any value that is right; the cut word has its length behind it.
+fn shortened(word: &str) -> Cow<'_, str> {
+    let length = word.chars().count();
+    if length <= LONGEST_WORD {
+        return word.into();
+    }
+    let shown: String = word.chars().take(SHOWN).collect();
+    format!("{shown}... ({length} characters)").into()
 }
 
 /// Result with this crate's failure.

@@ -119,6 +119,13 @@ def test_tested_customer_edges_that_cannot_be_are_refused(where: str, value: obj
     assert (status, said in err) == (2, True), err
 
 
+@pytest.mark.parametrize("where", ["initiator.mac", "initiator.family", "frame.size"])
+def test_an_overlong_value_is_cut_in_the_refusal(where: str) -> None:
+    _, _, said = check(text(where, "x" * 5000))
+    assert "xxx... (500" in said
+    assert len(said) < 300
+
+
 def test_a_field_that_is_missing_is_named() -> None:
     _, _, said = check(json.dumps({name: value for name, value in EXAMPLE.items() if name != "mark"}))
     assert said == "natgauge-engine: request: missing field `mark`\n"

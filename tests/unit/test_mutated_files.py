@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes, servers and plans with one odd value: each is accepted, or refused in one line without a traceback."""
+"""Recipes, servers and plans with one odd value: each is accepted, or refused in one line without a traceback.
+
+`python -m tests.labs.storms mutate-plans mutate-recipes` gives them several odd values, and damages their text.
+"""
 
 from __future__ import annotations
 
-import json
-import math
 import shutil
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
-from tests.labs.moments import Moments
+from tests.unit.mutants import EXAMPLES, FOLDER, PLAN, RECIPES, document, mutants, parsed
 
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.plan import read
@@ -22,103 +22,6 @@ from natgauge.duts import far_side
 from natgauge.duts.recipe import load
 from natgauge.errors import NatgaugeError
 from natgauge.host.cpus import as_if
-
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "src" / "natgauge" / "duts" / "recipes"
-EXAMPLES = ROOT / "examples"
-#: Values of every TOML type, and those at which a shell, a path or a number breaks.
-ODD: tuple[Any, ...] = (
-    *("", " ", "x", "../x", "a/b", "two\nlines", "\u0000", "ü", "x" * 5000, "NG_X"),
-    *(0, -1, 2**63, 16**5000, 1.5, math.nan, math.inf, True),
-    *([], [[]], [1], [""], [{}], {}, {"": ""}, {"x": {"y": [1]}}),
-)
-#: Recipes of every shape: a chain, a process, all knobs, another system, port sets.
-RECIPES = ("464xlat-tayga", "map-t", "nftables-nat44", "tayga-nat64", "openbsd-pf-nat44")
-
-#: A plan with every part.
-PLAN: dict[str, Any] = {
-    "name": "small",
-    "devices": ["nftables-nat44"],
-    "repetitions": "auto",
-    "profile": "quick",
-    "seed": 1,
-    "lab": {"placement": "shared", "cores": "1"},
-    "traffic": {"frame_size": 64},
-    "device": {"hash_size": "2^ceil(log2(N))"},
-    "series": {"udp_timeout": [300], "error": ["5%"]},
-    "point": [{"name": "first", "connections": 1000, "repetitions": 1}],
-    "measure": [{"metric": "throughput", "devices": ["nftables-nat44"], "points": ["first"], "trial_seconds": 1}],
-}
-
-Step = str | int
-
-
-def written(value: Any) -> str:
-    """A value as TOML has it, in one line."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(name)} = {written(inner)}" for name, inner in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(written, value)) + "]"
-    if isinstance(value, int) and not isinstance(value, bool):
-        # Hexadecimal digits have no limit, neither in TOML nor in Python.
-        return hex(value) if value >= 0 else str(value)
-    if isinstance(value, float):
-        return str(value)
-    return json.dumps(value, ensure_ascii=False).replace("\u007f", "\\u007f")
-
-
-def document(table: dict[str, Any]) -> str:
-    return "".join(f"{json.dumps(name)} = {written(value)}\n" for name, value in table.items())
-
-
-def places(value: Any, *above: Step) -> Iterator[tuple[Step, ...]]:
-    """The path of every value in a document, the document's own excepted."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, one in inner:
-        yield (*above, step)
-        yield from places(one, *above, step)
-
-
-def replaced(value: Any, place: tuple[Step, ...], by: Any) -> Any:
-    """A copy with another value at one place."""
-    if not place:
-        return by
-    copy: Any = dict(value) if isinstance(value, dict) else list(value)
-    copy[place[0]] = replaced(value[place[0]], place[1:], by)
-    return copy
-
-
-def removed(value: Any, place: tuple[Step, ...]) -> Any:
-    """A copy without the value at one place."""
-    copy: Any = dict(value) if isinstance(value, dict) else list(value)
-    if len(place) == 1:
-        del copy[place[0]]
-    else:
-        copy[place[0]] = removed(value[place[0]], place[1:])
-    return copy
-
-
-def mutants(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The document with each value removed, and with each value replaced by each odd one."""
-    for place in places(table):
-        yield removed(table, place)
-        for odd in ODD:
-            yield replaced(table, place, odd)
-
-
-def mutant_of_several(table: dict[str, Any], chance: Random) -> dict[str, Any]:
-    """The document with two to five of its values removed or replaced by odd ones."""
-    mutant: dict[str, Any] = table
-    for _ in range(chance.randint(2, 5)):
-        if not (known := list(places(mutant))):
-            break
-        place = chance.choice(known)
-        mutant = removed(mutant, place) if chance.random() < 0.2 else replaced(mutant, place, chance.choice(ODD))
-    return mutant
-
-
-def parsed(path: Path) -> dict[str, Any]:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def assert_in_one_line(error: NatgaugeError, text: str) -> None:
@@ -176,26 +79,6 @@ def test_a_server_with_one_odd_value_is_read_or_refused_in_one_line(tmp_path: Pa
 def test_a_plan_with_one_odd_value_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
     with as_if(2):
         assert try_all(mutants(PLAN), tmp_path / "plan.toml", lambda file: points(read(file))) > 50
-
-
-@pytest.mark.soak
-@pytest.mark.slow("reads 10,000 files")
-def test_ten_thousand_plans_and_recipes_with_several_odd_values_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
-    moments = Moments.of_this_run()
-    plan = tmp_path / "plan.toml"
-    refused = {}
-    try:
-        with as_if(2):
-            many = (mutant_of_several(PLAN, moments) for _ in range(5000))
-            refused["plan"] = try_all(many, plan, lambda file: points(read(file)))
-        for name in RECIPES:
-            table = parsed(FOLDER / f"{name}.toml")
-            many = (mutant_of_several(table, moments) for _ in range(5000 // len(RECIPES)))
-            refused[name] = try_all(many, tmp_path / f"{name}.toml", load)
-    except Exception as error:
-        error.add_note(f"the same files again: {moments.told}")
-        raise
-    assert min(refused.values()) > 500, moments.told
 
 
 @pytest.mark.parametrize(

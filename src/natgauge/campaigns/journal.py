@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
+from natgauge.campaigns import journal_lines
 from natgauge.errors import HostError
 from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, plain, read_lines
 
@@ -155,7 +156,9 @@ def entries(folder: Path, *, evidence: bool = False) -> Iterator[JournalLine]:
     Raises:
         UsageError: the file is missing, a line is damaged or of another version.
     """
-    for entry in read_lines(folder / JOURNAL, JOURNAL_SCHEMA):
+    path = folder / JOURNAL
+    for number, entry in enumerate(read_lines(path, JOURNAL_SCHEMA), start=1):
+        journal_lines.check(entry, f"{path}:{number}")
         if not evidence:
             entry.pop(EVIDENCE, None)
         yield entry

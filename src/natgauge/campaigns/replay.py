@@ -233,8 +233,12 @@ class ReplayingMeasurer(Measurer):
         if not self._known or self._known[-1].call != "measure":
             return
         last = self._known[-1]
-        before: TrialOutcome = _adapter("measure").validate_python(last.answer)
-        outcome = live.measure(TypeAdapter(TrialPlan).validate_python(last.plan))
+        try:
+            before: TrialOutcome = _adapter("measure").validate_python(last.answer)
+            plan = TypeAdapter(TrialPlan).validate_python(last.plan)
+        except ValidationError as error:
+            raise ReplayError(f"the last trial of the journal cannot be repeated: {error.errors()[0]}") from None
+        outcome = live.measure(plan)
         if (outcome.verdict, outcome.stored) != (before.verdict, before.stored):
             raise ReplayError("the last trial before the interruption had another outcome when it was repeated")
 

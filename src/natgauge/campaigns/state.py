@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from natgauge.campaigns.journal import JournalLine
+from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.campaigns.replay import RecordedCall
+from natgauge.errors import UsageError
 from natgauge.procedures.kit.repetitions import well_known
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.settings import Repeat
+from natgauge.records.record import first_fault
+from natgauge.records.store import plain
 
 
 @dataclass(slots=True)
@@ -47,6 +51,14 @@ class RecordedRepetition:
 @cache
 def _adapter() -> TypeAdapter[MeasurementResult]:
     return TypeAdapter(MeasurementResult)
+
+
+def _name_of(entry: JournalLine) -> str:
+    return f"{entry['event']} of repetition {entry['repetition']} of {entry['cell']} {entry['measurement']}"
+
+
+def _misplaced(entry: JournalLine) -> UsageError:
+    return UsageError(f"campaign: {_name_of(entry)}: lines before it are missing, or it is there twice; {REMEDY}")
 
 
 @dataclass(slots=True)
@@ -111,7 +123,11 @@ class CampaignState:
 
     @classmethod
     def of(cls, entries: Iterable[JournalLine]) -> CampaignState:
-        """Return the state after these journal lines, which begin with the campaign's first."""
+        """Return the state after these journal lines, which begin with the campaign's first.
+
+        Raises:
+            UsageError: a line does not follow from those before it.
+        """
         state = cls()
         for entry in entries:
             state.take(entry)
@@ -139,25 +155,47 @@ class CampaignState:
     def _of(self, entry: JournalLine) -> MeasurementState:
         return self.measurement(entry["cell"], entry["measurement"])
 
+    def _running(self, entry: JournalLine) -> RecordedRepetition:
+        """The repetition that a line belongs to.
+
+        Raises:
+            UsageError: it has not begun, or has ended.
+        """
+        running = self._of(entry).under_way
+        if running is None or running.number != entry["repetition"]:
+            raise _misplaced(entry)
+        return running
+
     def _take_visit(self, _entry: JournalLine) -> None:
         self.visits += 1
 
     def _take_repetition(self, entry: JournalLine) -> None:
-        """A repetition that had not ended begins again."""
+        """A repetition that had not ended begins again.
+
+        Raises:
+            UsageError: it is not the next one.
+        """
         known = self._of(entry)
+        if entry["repetition"] != len(known.ended) + 1:
+            raise _misplaced(entry)
         known.repetitions = [*known.ended, RecordedRepetition(entry["repetition"], entry)]
 
     def _take_answer(self, entry: JournalLine) -> None:
+        repetition = self._running(entry)
         self.answers += 1
         raised = entry["raised"]
         call = RecordedCall(
             entry["call"], entry["plan"], entry["answer"], entry["seconds"], None if raised is None else tuple(raised)
         )
-        self._of(entry).repetitions[-1].answers.append(call)
+        repetition.answers.append(call)
 
     def _take_repetition_ended(self, entry: JournalLine) -> None:
-        repetition = self._of(entry).repetitions[-1]
-        repetition.measured, repetition.seconds = entry["measured"], entry["seconds"]
+        repetition = self._running(entry)
+        try:
+            measured = _adapter().validate_python(entry["measured"])
+        except ValidationError as error:
+            raise UsageError(f"campaign: {_name_of(entry)}: measured.{first_fault(error)}; {REMEDY}") from None
+        repetition.measured, repetition.seconds = plain(measured), entry["seconds"]
         repetition.own_part = entry.get("own_part", {})
         # They are no longer needed, and may be many.
         repetition.answers = []

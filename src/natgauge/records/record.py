@@ -45,7 +45,7 @@ class Record(RecordPart):
             return cls.model_validate_json(json.dumps(document), strict=True)
         except ValidationError as error:
             raise UsageError(
-                f"results: {where}: {_first(error)}; it is damaged or of another version, measure again"
+                f"results: {where}: {first_fault(error)}; it is damaged or of another version, measure again"
             ) from None
 
     def document(self) -> dict[str, Any]:
@@ -53,8 +53,8 @@ class Record(RecordPart):
         return self.model_dump(mode="json", by_alias=True)
 
 
-def _first(error: ValidationError) -> str:
-    """Field, value and rule of the first thing that is wrong."""
+def first_fault(error: ValidationError) -> str:
+    """Return field, value and rule of the first thing that is wrong."""
     first = error.errors(include_url=False)[0]
     field = ".".join(map(str, first["loc"])) or "the whole"
     rule = first["msg"].removeprefix("Value error, ")

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storms disturb natgauge many times, and each time the same must hold (`python -m tests.labs.storms`)."""
+
+from typing import Final
+
+from tests.labs.storms.faults import FAULTS
+from tests.labs.storms.frames import FRAMES
+from tests.labs.storms.kills import KILLS
+from tests.labs.storms.mutations import MUTATIONS
+from tests.labs.storms.storm import Storm
+
+STORMS: Final[tuple[Storm, ...]] = (*KILLS, *MUTATIONS, *FAULTS, *FRAMES)

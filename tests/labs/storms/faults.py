@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disk that is full, memory that ends, a clock that steps, a link that flaps, a machine behind ssh that hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from tests.labs.program import command_line
+from tests.labs.storms import groups
+from tests.labs.storms.storm import Storm, Tally
+from tests.labs.storms.victims import (
+    AUDIT,
+    COMPARE,
+    END_SECONDS,
+    MEASURE,
+    RUN,
+    SSH,
+    Around,
+    Victim,
+    begun,
+    cleaned,
+    examined,
+    no_sshd,
+    undisturbed,
+)
+
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
+from natgauge.errors import NatgaugeError
+from natgauge.host.cpus import usable_cpus
+from natgauge.labs.netns.lab import NetnsLab
+from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
+
+_VICTIMS: Final = (MEASURE, COMPARE, RUN, AUDIT)
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+#: A run that is disturbed ends after this time at the latest, seconds.
+_LATEST: Final = 240.0
+_ENDS: Final = (
+    "it ends in one line with exit status 2, 3 or 4, or is not affected; nothing is left; no ended trial is lost; "
+    "`natgauge report` reads the results"
+)
+
+
+def _ended(tally: Tally, victim: Victim, status: int, last: str, allowed: set[int]) -> str:
+    """Count how a run ended, and look whether it said why."""
+    if victim.is_right(status, last):
+        return "not affected"
+    if status not in allowed:
+        tally.blame(iter([f"{victim.name} ended with {status}: {last}"]))
+    elif status > 0 and not last.startswith("natgauge: "):
+        tally.blame(iter([f"{victim.name} ended with {status}, and its last line is {last!r}"]))
+    return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
+
+
+# --- a full disk ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _disk(folder: Path, octets: int) -> Iterator[Path]:
+    """A file system of a few octets."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={octets}", "storm", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+        folder.rmdir()
+
+
+def _used(folder: Path) -> int:
+    done = subprocess.run(["df", "--block-size=1", "--output=used", folder], check=True, capture_output=True, text=True)
+    return int(done.stdout.split()[-1])
+
+
+def _full_disk(tally: Tally) -> None:
+    around = Around()
+    sizes: dict[str, int] = {}
+    for victim in _VICTIMS:
+        with _disk(tally.folder / "disk", 1 << 28) as disk, begun(tally, victim, around, results=disk) as run:
+            status = run.process.wait(END_SECONDS)
+            tally.blame(
+                iter(
+                    [f"{victim.name} ended with {status}: {run.end()}"]
+                    if not victim.is_right(status, run.end())
+                    else []
+                )
+            )
+            sizes[victim.name] = _used(disk)
+    tally.notes.append(f"octets that an undisturbed run writes: {sizes}")
+    resumed = 0
+    while tally.goes_on:
+        victim = tally.chance.choice(_VICTIMS)
+        octets = tally.chance.randrange(_PAGE, sizes[victim.name] + _PAGE)
+        with _disk(tally.folder / "disk", octets) as disk, begun(tally, victim, around, results=disk) as run:
+            status = run.process.wait(_LATEST)
+            last = run.end()
+            tally.saw(f"{victim.name}: {_ended(tally, victim, status, last, {2, 3})}")
+            if not victim.is_right(status, last) and "No space left on device" not in last:
+                tally.blame(iter([f"{victim.name}: does not say that the disk is full: {last}"]))
+            examined(tally, run)
+            if victim is RUN and status not in victim.ends and (disk / "campaign.json").exists():
+                subprocess.run(["mount", "-o", f"remount,size={1 << 28}", disk], check=True)
+                again = run.group.start(
+                    command_line([*victim.arguments, "--resume"]),
+                    cwd=run.folder,
+                    stdout=(run.folder / "out").open("a"),
+                    stderr=(run.folder / "err").open("a"),
+                )
+                if (status := again.wait(END_SECONDS)) != 0:
+                    tally.blame(iter([f"with room, --resume ended with {status}: {run.end()}"]))
+                resumed += 1
+                examined(tally, run)
+        cleaned(tally, around)
+    tally.notes.append(f"{resumed} campaigns were gone on with after room was made, and ended")
+
+
+# --- memory that ends -------------------------------------------------------------------------------------------------
+
+
+def _memory_ends(tally: Tally) -> None:
+    around = Around()
+    most: dict[str, int] = {}
+    for victim in _VICTIMS:
+        with begun(tally, victim, around, octets=1 << 32) as run:
+            status = run.process.wait(END_SECONDS)
+            tally.blame(
+                iter(
+                    [f"{victim.name} ended with {status}: {run.end()}"]
+                    if not victim.is_right(status, run.end())
+                    else []
+                )
+            )
+            most[victim.name] = run.group.most_octets()
+    tally.notes.append(f"MiB that an undisturbed run takes: { {name: value >> 20 for name, value in most.items()} }")
+    while tally.goes_on:
+        victim = tally.chance.choice(_VICTIMS)
+        octets = int(most[victim.name] * tally.chance.uniform(0.3, 1.05))
+        with begun(tally, victim, around, octets=octets) as run:
+            status = run.process.wait(_LATEST)
+            killed = " (the kernel killed a process of it)" if run.group.out_of_memory() else ""
+            how = _ended(tally, victim, status, run.end(), {2, 3, 4, -signal.SIGKILL})
+            tally.saw(f"{victim.name}: {how}{killed}")
+            examined(tally, run)
+        cleaned(tally, around)
+
+
+# --- a clock that steps -----------------------------------------------------------------------------------------------
+
+FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+_STEPS: Final = (-86400 * 365, -86400, -3600, -2, -0.3, 0.3, 2, 3600, 86400, 86400 * 365)
+
+
+def _no_faketime() -> str:
+    return groups.missing() or ("" if FAKETIME.exists() else "libfaketime is not installed")
+
+
+def _clock_steps(tally: Tally) -> None:
+    around = Around()
+    wholes = {victim.name: undisturbed(tally, victim, around) for victim in _VICTIMS}
+    steps = tally.folder / "steps"
+    while tally.goes_on:
+        victim = tally.chance.choice(_VICTIMS)
+        steps.write_text("+0\n")
+        environment = {
+            "LD_PRELOAD": str(FAKETIME),
+            "FAKETIME_TIMESTAMP_FILE": str(steps),
+            "FAKETIME_NO_CACHE": "1",
+            # The monotonic clock does not step (clock_settime(2)).
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "DONT_FAKE_MONOTONIC": "1",
+        }
+        began = time.monotonic()
+        with begun(tally, victim, around, environment=environment) as run:
+            while run.process.poll() is None and time.monotonic() < began + _LATEST:
+                with suppress(subprocess.TimeoutExpired):
+                    run.process.wait(tally.chance.uniform(0.1, wholes[victim.name] / 2))
+                step = tally.chance.choice(_STEPS)
+                steps.write_text(f"{step:+}\n")
+                if run.process.poll() is None:
+                    tally.saw(f"{victim.name}: {'back' if step < 0 else 'forward'}")
+            seconds = time.monotonic() - began
+            status = run.process.poll()
+            if status is None or not victim.is_right(status, run.end()):
+                tally.blame(iter([f"{victim.name} ended with {status}: {run.end()}"]))
+            examined(tally, run)
+            tally.blame(_impossible(run.folder / "results", seconds))
+        cleaned(tally, around)
+
+
+def _impossible(results: Path, most: float) -> Iterator[str]:
+    """Durations of trials that cannot be: below 0, or longer than the whole run."""
+    for path in results.glob("**/trials.jsonl"):
+        for trial in read_lines(path, TRIAL_SCHEMA):
+            if not 0 <= trial["seconds"] <= most:
+                yield f"trial {trial['trial']} of {path.parent.name} took {trial['seconds']} s"
+
+
+# --- a link that flaps ------------------------------------------------------------------------------------------------
+
+
+def _link_flaps(tally: Tally) -> None:
+    """The device's end of a cable goes down during a trial, so the tester's own port loses its link."""
+    question = ask("throughput", "linux-ipv4", {"lab_name": "flap", "placement": "isolated", "connections": 100})
+    lab = NetnsLab("flap", initiator_family="ipv4", responder_family="ipv4", placement="isolated")
+    seconds = 1.0
+    with Bench(question.cell, lab=lab) as bench:
+        measurer = bench.ready(bench.plan(question.metric, {}), Memory()).measurer
+        plan = TrialPlan(100, 1000.0, Phase2Plan(1000.0, 0.0, seconds))
+        device = lab.devices[0]
+        while tally.goes_on:
+            begin, down = tally.chance.uniform(0.0, 2 * seconds), tally.chance.uniform(0.005, 0.2)
+
+            def flap(begin: float = begin, down: float = down) -> None:
+                time.sleep(begin)
+                device.run(f"ip link set {device.outside} down; sleep {down:.3f}; ip link set {device.outside} up")
+
+            other = threading.Thread(target=flap)
+            other.start()
+            try:
+                outcome = measurer.measure(plan)
+            except NatgaugeError as error:
+                tally.saw(f"no verdict, in one line: {type(error).__name__}")
+                tally.notes.append(str(error))
+                continue
+            finally:
+                other.join()
+            lost = sum(each.lost for each in outcome.phase2.values()) + outcome.phase1.lost
+            tally.saw(f"{outcome.verdict}, {'frames lost' if lost else 'no frame lost'}")
+            if outcome.verdict in {Verdict.FAIL, Verdict.COLLAPSED} or (lost and outcome.verdict is Verdict.PASS):
+                tally.blame(iter([f"{outcome.verdict}, {lost} lost: {outcome.reason}"]))
+
+
+def _one_core() -> str:
+    return "" if len(usable_cpus()) > 1 else "an isolated device needs a core of its own"
+
+
+# --- a machine behind ssh that hangs ----------------------------------------------------------------------------------
+
+
+def _ssh_hangs(tally: Tally) -> None:
+    """All processes of sshd stop at a random moment: its connections stay, and nothing answers."""
+    longest = 0.0
+    with SSH.around(tally.folder) as around:
+        assert around.far is not None
+        whole = undisturbed(tally, SSH, around)
+        while tally.goes_on:
+            for_ever = tally.chance.random() < 0.5
+            seconds = _LATEST if for_ever else tally.chance.uniform(0.2, 5.0)
+            with begun(tally, SSH, around) as run:
+                with suppress(subprocess.TimeoutExpired):
+                    run.process.wait(tally.chance.uniform(0.0, whole))
+                    continue
+                stopped = _daemons(around.far.sshd.pid)
+                _signal(stopped, signal.SIGSTOP)
+                began = time.monotonic()
+                try:
+                    status = _wait(run.process, seconds)
+                    if status is None:
+                        _signal(stopped, signal.SIGCONT)
+                        status = _wait(run.process, _LATEST)
+                finally:
+                    _signal(stopped, signal.SIGCONT)
+                took = time.monotonic() - began
+                longest = max(longest, took)
+                if status is None:
+                    tally.blame(iter([f"it did not end within {took:.0f} s after the machine hung"]))
+                    status = -1
+                how = _ended(tally, SSH, status, run.end(), {3, 4})
+                tally.saw(f"{'for ever' if for_ever else 'for some seconds'}: {how}")
+                examined(tally, run)
+            cleaned(tally, around)
+    tally.notes.append(f"it ended {longest:.0f} s after the machine hung at the latest")
+
+
+def _wait(process: subprocess.Popen[str], seconds: float) -> int | None:
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _daemons(sshd: int) -> list[int]:
+    """The server and the processes of its connections."""
+    listed = subprocess.run(["pgrep", "-P", str(sshd)], check=False, capture_output=True, text=True).stdout.split()
+    return [sshd, *map(int, listed)]
+
+
+def _signal(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _storm(name: str, started: str, disturbed: str, unit: str, counts: tuple[int, int], **others: Any) -> Storm:
+    make: Callable[[Tally], None] = others["make"]
+    missing: Callable[[], str] = others.get("missing", groups.missing)
+    full, soak = counts
+    return Storm(name, started, disturbed, others.get("holds", _ENDS), unit, full, soak, make, missing)
+
+
+_ALL: Final = "`natgauge measure`, `compare`, `run` and `audit`"
+FAULTS: Final = (
+    _storm("full-disk", _ALL, "the disk of the results is full after a random part of them", "runs", (100, 6),
+           make=_full_disk),
+    _storm("no-memory", _ALL, "a control group ends their memory at a random amount", "runs", (100, 6),
+           make=_memory_ends, missing=groups.memory_missing),
+    _storm("clock-steps", _ALL, "the clock of dates steps by 0.3 s to a year, back or forward, several times in a run",
+           "steps", (300, 20), make=_clock_steps, missing=_no_faketime,
+           holds=f"the result is there, and each trial has a possible duration; {_ENDS}"),
+    _storm("link-flaps", "trials over a forwarding namespace",
+           "the link of the tester's own port goes down for 5 to 200 ms", "flaps", (100, 10), make=_link_flaps, missing=_one_core,
+           holds="a trial that lost frames meanwhile is INVALID; none is FAIL, COLLAPSED or a false PASS"),
+    _storm("ssh-hangs", f"`{SSH.command} --lab ssh`", "each sshd process over there stops, for seconds or for ever", "hangs", (40, 3), make=_ssh_hangs, missing=lambda: groups.missing() or no_sshd(), holds=_ENDS),
+)  # fmt: skip

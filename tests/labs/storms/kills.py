@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGKILL at random moments: of each command, of sessions of a campaign that is resumed, and of workers of Dask's."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from tests.labs import kills
+from tests.labs.storms import groups
+from tests.labs.storms.storm import Storm, Tally
+from tests.labs.storms.victims import VICTIMS, Around, Victim, begun, cleaned, examined, undisturbed
+
+#: Share of the kills after which `natgauge lab clean` cleans up; after the others the next run of the lab does.
+_CLEANED: Final = 0.5
+_HOLDS: Final = (
+    "no process, namespace, register, lock, BPF program or interface is left after `natgauge lab clean` or the next "
+    "run; no ended trial is lost; `natgauge report` reads the results"
+)
+
+
+def killed(victim: Victim) -> Callable[[Tally], None]:
+    """Return a storm over one command: each run is killed at a moment that is evenly spread over a run's duration."""
+
+    def make(tally: Tally) -> None:
+        with victim.around(tally.folder) as around:
+            whole = undisturbed(tally, victim, around)
+            ended = 0
+            while tally.goes_on:
+                ended += not _kill(tally, victim, around, whole)
+            cleaned(tally, around)
+            if ended:
+                tally.notes.append(f"{ended} runs ended before their moment, and are not counted")
+
+    return make
+
+
+def _kill(tally: Tally, victim: Victim, around: Around, whole: float) -> bool:
+    """Start a run and kill it; return whether it was killed, and had not ended before."""
+    with begun(tally, victim, around) as run:
+        try:
+            status = run.process.wait(tally.chance.uniform(0.0, whole))
+        except subprocess.TimeoutExpired:
+            doing = run.look()
+            run.process.kill()
+            run.process.wait()
+            tally.saw(doing)
+        else:
+            if not victim.is_right(status, run.end()):
+                tally.blame(iter([f"not killed, it ended with {status}: {run.end()}"]))
+            return False
+        examined(tally, run)
+    if tally.chance.random() < _CLEANED:
+        cleaned(tally, around)
+    return True
+
+
+def _campaigns(workers: int) -> Callable[[Tally], None]:
+    """Return a storm over a campaign that is resumed until it has ended; with workers, these are killed."""
+
+    def make(tally: Tally) -> None:
+        killed = kills.Killed(tally.chance, tally.most, tally.until, workers=workers)
+        killed.run(tally.folder)
+        for what, number in killed.caught.items():
+            tally.saw(what, number)
+        tally.notes.append(f"{killed.campaigns} campaigns ended, with {killed.trials} trials, each once")
+        tally.blame(iter(killed.faults))
+        cleaned(tally, Around())
+
+    return make
+
+
+def _storms() -> Iterator[Storm]:
+    counts = {"measure": (300, 20), "compare": (150, 10), "run": (100, 5), "audit": (100, 5), "ssh": (100, 5)}
+    for victim in VICTIMS:
+        full, soak = counts.get(victim.name, (50, 3))
+        yield Storm(
+            name=f"kill-{victim.name}",
+            started=f"`{victim.command}`",
+            disturbed="SIGKILL at any moment of a run",
+            holds=_HOLDS,
+            unit="kills",
+            full=full,
+            soak=soak,
+            make=killed(victim),
+            missing=lambda victim=victim: groups.missing() or victim.missing(),  # type: ignore[misc]
+        )
+    of_campaign = (
+        "each repetition is there once, and each of its trials counts once; the journal keeps every whole line; "
+        "nothing is left when the campaign has ended"
+    )
+    yield Storm(
+        name="kill-resumed",
+        started="`natgauge run`, resumed until the campaign has ended",
+        disturbed="SIGKILL of the session",
+        holds=of_campaign,
+        unit="kills",
+        full=150,
+        soak=10,
+        make=_campaigns(0),
+    )
+    yield Storm(
+        name="kill-workers",
+        started="`natgauge run --on local:2`, two workers of Dask's",
+        disturbed="SIGKILL of a worker",
+        holds=of_campaign,
+        unit="kills",
+        full=100,
+        soak=10,
+        make=_campaigns(2),
+    )
+
+
+KILLS: Final = tuple(_storms())

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a killed natgauge may have left: processes, namespaces, registers, locks, directories, BPF programs, interfaces.
+
+A storm has a /run of its own (`python -m tests.labs.storms` makes it), so all labs that it finds are its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.labs.storms.groups import Group
+
+from natgauge.labs.common import locks, namespaces
+
+#: Time in which the processes of a killed run have to end by themselves, seconds. An engine ends as soon as its parent
+#: has; a worker of Dask's looks for its own once in a while.
+PATIENCE_SECONDS: Final = 20.0
+#: Settings of the host that labs change.
+SETTINGS: Final = (
+    Path("/proc/sys/net/netfilter/nf_conntrack_max"),
+    Path("/sys/module/nf_conntrack/parameters/hashsize"),
+    Path("/proc/sys/net/ipv4/neigh/default/gc_thresh3"),
+    Path("/proc/sys/net/ipv6/neigh/default/gc_thresh3"),
+)
+
+
+def settings() -> dict[str, str]:
+    """The settings of the host that labs change."""
+    return {str(path): path.read_text().strip() for path in SETTINGS if path.exists()}
+
+
+def _within(seconds: float, gone: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not gone():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def programs_of(pids: Collection[int]) -> set[int]:
+    """The numbers of the BPF programs that these processes hold."""
+    found: set[int] = set()
+    for pid in pids:
+        for path in Path(f"/proc/{pid}/fdinfo").glob("*"):
+            try:
+                text = path.read_text()
+            except OSError:
+                continue
+            found |= {int(line.split()[1]) for line in text.splitlines() if line.startswith("prog_id:")}
+    return found
+
+
+def _loaded() -> set[int]:
+    done = subprocess.run(["bpftool", "-j", "prog", "show"], check=True, capture_output=True, text=True)
+    return {int(each["id"]) for each in json.loads(done.stdout)}
+
+
+def processes_left(group: Group) -> Iterator[str]:
+    """The processes of a killed run that do not end by themselves."""
+    if not _within(PATIENCE_SECONDS, lambda: not group.members()):
+        for pid in group.members():
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            yield f"process {pid} is left: {command[:200]}"
+
+
+def labs_left() -> Iterator[str]:
+    """What labs left in this storm's own /run."""
+    yield from (f"namespace {name} is left" for name in namespaces.names() if name.startswith("ng-"))
+    if locks.RUN.exists():
+        yield from (f"{path} is left" for path in sorted(locks.RUN.iterdir()))
+
+
+def programs_left(programs: Collection[int]) -> Iterator[str]:
+    """Those of these BPF programs that are still loaded; the kernel removes one a moment after its last user ended."""
+    if programs and not _within(PATIENCE_SECONDS, lambda: not _loaded() & set(programs)):
+        yield f"BPF programs {sorted(_loaded() & set(programs))} are left"
