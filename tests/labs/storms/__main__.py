@@ -23,16 +23,18 @@ from tests.labs.storms.storm import Storm, Tally
 
 #: Set in the process that has a /run of its own.
 _APART: Final = "NATGAUGE_STORM_APART"
+#: Its temporary files are in memory, and no other storm waits for a lock there.
+_TEMPORARY: Final = "/run/tmp"
 
 
 def _apart() -> None:
     """Begin again with an empty /run in a namespace of mounts."""
     if _APART in os.environ:
         return
-    made = 'mount -t tmpfs tmpfs /run && mkdir -p /run/netns && exec "$@"'
+    made = f'mount -t tmpfs tmpfs /run && mkdir /run/netns {_TEMPORARY} && exec "$@"'
     again = [sys.executable, "-m", "tests.labs.storms", *sys.argv[1:]]
     command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", made, "sh", *again]
-    os.execvpe(command[0], command, {**os.environ, _APART: "1"})  # noqa: S606 - it needs no shell
+    os.execvpe(command[0], command, {**os.environ, _APART: "1", "TMPDIR": _TEMPORARY})  # noqa: S606 - it needs no shell
 
 
 def _made(storm: Storm, seed: int, count: int, seconds: float, rows: Path | None) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from tests.labs.program import command_line
 from tests.labs.storms import groups
+from tests.labs.storms.remains import labs_left
 from tests.labs.storms.storm import Storm, Tally
 from tests.labs.storms.victims import (
     AUDIT,
@@ -29,6 +30,7 @@ from tests.labs.storms.victims import (
     cleaned,
     examined,
     no_sshd,
+    program_of,
     undisturbed,
 )
 
@@ -150,6 +152,39 @@ def _memory_ends(tally: Tally) -> None:
             how = _ended(tally, victim, status, run.end(), {2, 3, 4, -signal.SIGKILL})
             tally.saw(f"{victim.name}: {how}{killed}")
             examined(tally, run)
+        cleaned(tally, around)
+
+
+# --- the end of one process -------------------------------------------------------------------------------------------
+
+
+def _part_killed(tally: Tally) -> None:
+    """SIGKILL of one process that a run has started, such as the kernel chooses one when memory ends."""
+    around = Around()
+    wholes = {victim.name: undisturbed(tally, victim, around) for victim in _VICTIMS}
+    while tally.goes_on:
+        victim = tally.chance.choice(_VICTIMS)
+        with begun(tally, victim, around) as run:
+            with suppress(subprocess.TimeoutExpired):
+                run.process.wait(tally.chance.uniform(0.0, wholes[victim.name]))
+                continue
+            deadline = time.monotonic() + wholes[victim.name]
+            while run.process.poll() is None and time.monotonic() < deadline:
+                if others := [pid for pid in run.group.members() if pid != run.process.pid]:
+                    chosen = tally.chance.choice(others)
+                    name = program_of(chosen)
+                    with suppress(ProcessLookupError):
+                        os.kill(chosen, signal.SIGKILL)
+                        status = run.process.wait(_LATEST)
+                        how = _ended(tally, victim, status, run.end(), {3, 4})
+                        tally.saw(
+                            f"{name.rstrip('0123456789.') or 'a shell that had just begun'} of {victim.name}: {how}"
+                        )
+                        examined(tally, run)
+                        break
+                time.sleep(0.001)
+        # Here it has undone everything by itself.
+        tally.blame(labs_left())
         cleaned(tally, around)
 
 
@@ -313,11 +348,15 @@ FAULTS: Final = (
            make=_full_disk),
     _storm("no-memory", _ALL, "a control group ends their memory at a random amount", "runs", (100, 6),
            make=_memory_ends, missing=groups.memory_missing),
+    _storm("kill-part", _ALL, "SIGKILL of one process that it has started, at a random moment", "kills", (100, 6),
+           make=_part_killed),
     _storm("clock-steps", _ALL, "the clock of dates steps by 0.3 s to a year, back or forward, several times in a run",
            "steps", (300, 20), make=_clock_steps, missing=_no_faketime,
            holds=f"the result is there, and each trial has a possible duration; {_ENDS}"),
     _storm("link-flaps", "trials over a forwarding namespace",
-           "the link of the tester's own port goes down for 5 to 200 ms", "flaps", (100, 10), make=_link_flaps, missing=_one_core,
+           "the link of the tester's own port goes down for 5 to 200 ms", "flaps", (100, 10),
+           make=_link_flaps, missing=_one_core,
            holds="a trial that lost frames meanwhile is INVALID; none is FAIL, COLLAPSED or a false PASS"),
-    _storm("ssh-hangs", f"`{SSH.command} --lab ssh`", "each sshd process over there stops, for seconds or for ever", "hangs", (40, 3), make=_ssh_hangs, missing=lambda: groups.missing() or no_sshd(), holds=_ENDS),
+    _storm("ssh-hangs", f"`{SSH.command} --lab ssh`", "each sshd process over there stops, for seconds or for ever",
+           "hangs", (40, 3), make=_ssh_hangs, missing=lambda: groups.missing() or no_sshd()),
 )  # fmt: skip

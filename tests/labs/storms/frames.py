@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames over the tester's own cable at 90 % of its highest rate: nothing there can lose one, so a loss is a false loss.
+"""Frames over the tester's own cable at 90 % of its highest rate: nothing can lose one there, so any loss is false.
 
 The receivers are those of every trial: each frame is checked and counted once. Trials are judged like those of a device
 in `shared` placement. An INVALID trial (the host took the core away) does not count, and is repeated.

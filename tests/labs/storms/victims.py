@@ -189,7 +189,7 @@ class Run:
         members = self.group.members()
         self.programs = programs_of(members)
         self.known = {path: _whole(path.read_bytes()) for path in self._appended()}
-        works = any(_program(pid) == "natgauge-engine" for pid in members)
+        works = any(program_of(pid) == "natgauge-engine" for pid in members)
         if works:
             return "while the engine ran"
         if any(self.known.values()):
@@ -250,7 +250,8 @@ def _whole(octets: bytes) -> bytes:
     return octets[: octets.rfind(b"\n") + 1]
 
 
-def _program(pid: int) -> str:
+def program_of(pid: int) -> str:
+    """Name of the file that a process runs; empty = it has ended."""
     try:
         return Path(f"/proc/{pid}/exe").readlink().name
     except OSError:

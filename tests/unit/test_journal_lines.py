@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A journal that was edited or damaged: `status` and `--resume` refuse it in one line, and change nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, campaign, quick_disk
+
+from natgauge.campaigns.journal import entries
+from natgauge.campaigns.status import status
+from natgauge.errors import UsageError
+from natgauge.reports.text import read_summary
+
+__all__ = ["quick_disk"]
+Line = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> list[Line]:
+    """The lines of a campaign of three repetitions that was killed in the second one."""
+    folder = tmp_path_factory.mktemp("killed")
+    with pytest.raises(Killed):
+        campaign(folder, Benches(killed=Dies(12)), plan=ONE_CONNECTION_RATE)
+    lines = [json.loads(line) for line in (folder / "out" / "journal.jsonl").read_text().splitlines()]
+    assert {line["event"] for line in lines} >= {"session", "visit", "repetition", "trial", "answer"}
+    assert "repetition-ended" in {line["event"] for line in lines}
+    return lines
+
+
+def begun(folder: Path) -> Path:
+    """Begin the campaign, and return the path of its journal."""
+    with pytest.raises(Killed):
+        campaign(folder, Benches(killed=Dies(12)), plan=ONE_CONNECTION_RATE)
+    return folder / "out" / "journal.jsonl"
+
+
+def refusal(path: Path, lines: list[Line]) -> str:
+    """What is said to these lines, by status and by --resume alike."""
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    path.write_text(text)
+    said = []
+    for read in (lambda: status(path.parent), lambda: campaign(path.parents[1], Benches(), plan=ONE_CONNECTION_RATE)):
+        with pytest.raises(UsageError) as raised:
+            read()
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+    assert "\n" not in said[0]
+    assert "the journal is damaged; restore it, or begin a new campaign: --out" in said[0]
+    assert path.read_text() == text
+    return said[0]
+
+
+def of(event: str, change: Callable[[Line], object]) -> Callable[[list[Line]], list[Line]]:
+    """Change the first line of an event."""
+
+    def changed(lines: list[Line]) -> list[Line]:
+        copies: list[Line] = json.loads(json.dumps(lines))
+        change(next(line for line in copies if line["event"] == event))
+        return copies
+
+    return changed
+
+
+def without(event: str) -> Callable[[list[Line]], list[Line]]:
+    """Remove the first line of an event."""
+
+    def changed(lines: list[Line]) -> list[Line]:
+        at = next(at for at, line in enumerate(lines) if line["event"] == event)
+        return [*lines[:at], *lines[at + 1 :]]
+
+    return changed
+
+
+def twice(event: str) -> Callable[[list[Line]], list[Line]]:
+    """Repeat the first line of an event."""
+
+    def changed(lines: list[Line]) -> list[Line]:
+        at = next(at for at, line in enumerate(lines) if line["event"] == event)
+        return [*lines[: at + 1], *lines[at:]]
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (of("session", lambda line: line.pop("event")), ":1: event: None: there is none of this name"),
+        (of("session", lambda line: line.update(event=["x"])), ":1: event: ['x']: there is none of this name"),
+        (of("visit", lambda line: line.pop("at")), ":2: at: Field required"),
+        (of("visit", lambda line: line.update(cell=7)), ":2: cell: 7: Input should be a valid string"),
+        (of("repetition", lambda line: line.update(repetition=0)), "repetition: 0: Input should be greater than"),
+        (of("repetition", lambda line: line.update(abilities=["fly"])), "abilities.0: 'fly': Input should be"),
+        (of("repetition", lambda line: line.update(highest_rate="fast")), "highest_rate: 'fast': Input should be"),
+        (of("repetition", lambda line: line.update(parameters=[])), "parameters: []: Input should be"),
+        (of("trial", lambda line: line["bounds"].pop("lower")), "bounds.lower: Field required"),
+        (of("answer", lambda line: line.update(raised=["HostError", ""])), "raised.0: 'HostError': Input should be"),
+        (of("answer", lambda line: line.update(call="fly")), "call: 'fly': Input should be"),
+        (of("answer", lambda line: line.update(evidence=[1])), "evidence.0: 1: Input should be a valid dictionary"),
+        (of("repetition-ended", lambda line: line.update(seconds=-1)), "seconds: -1: Input should be greater than"),
+        (of("repetition-ended", lambda line: line["measured"].pop("metric")), "measured.metric: Field required"),
+        (of("repetition-ended", lambda line: line["measured"].update(unit=[])), "measured.unit: []: Input should be"),
+        (without("repetition"), "answer of repetition 1 of linux-ipv4"),
+        (without("repetition-ended"), "repetition of repetition 2 of linux-ipv4"),
+        (twice("repetition-ended"), "repetition-ended of repetition 1 of linux-ipv4"),
+    ],
+)
+def test_a_damaged_line_is_refused_by_status_and_by_resume(
+    change: Callable[[list[Line]], list[Line]], words: str, journal: list[Line], tmp_path: Path
+) -> None:
+    assert words in refusal(begun(tmp_path), change(journal))
+
+
+def test_a_broken_line_names_what_is_broken(journal: list[Line], tmp_path: Path) -> None:
+    broken = {"schema": journal[0]["schema"], "event": "broken", "at": 1.0, "cause": "x", "device": "linux-ipv4"}
+    path = begun(tmp_path)
+    assert "scope: 'host': there is none" in refusal(path, [*journal, {**broken, "scope": "host"}])
+    assert "measurement: Field required" in refusal(path, [*journal, {**broken, "scope": "measurement", "cell": "c"}])
+
+
+def test_an_answer_that_is_none_has_its_repetition_begun_again(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    last = next(line for line in reversed(lines) if line["event"] == "answer")
+    last["answer"] = {"verdict": "PASS"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert [line["event"] for line in entries(tmp_path / "out")].count("repetition-redone") == 1
+    (folder,) = (tmp_path / "out" / "results").iterdir()
+    assert len(read_summary(folder).repetitions) == 3
