@@ -112,6 +112,20 @@ def test_a_plain_trial_pays_for_nothing_more() -> None:
     assert not request.stateless
 
 
+@pytest.mark.parametrize("step", [-86_400.0, 86_400.0])
+def test_the_duration_of_a_trial_does_not_follow_the_clock_of_dates(
+    step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock is set in the middle of the trial."""
+    engine, recorder = FakeEngine(), Recorder()
+    dates = iter(1e9 + number * step for number in range(100))
+    monkeypatch.setattr("time.time", lambda: next(dates))
+    subject = measurer(engine, recorder=recorder)
+    subject.measure(PLAN)
+    assert [0 <= trial["seconds"] < 60 for trial in recorder.trials] == [True]
+    assert recorder.trials[0]["began"] == 1e9
+
+
 def test_a_step_is_a_share_of_both_rates_and_counted_in_the_trials_length() -> None:
     engine = FakeEngine()
     subject = measurer(engine)

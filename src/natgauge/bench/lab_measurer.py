@@ -96,6 +96,29 @@ class SliceRounds(Protocol):
         """Perform one round through this measurer's device, and record it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    """The start of a trial. The clock of dates may be set while the trial runs, the monotonic one may not.
+
+    Attributes:
+        at: seconds since 1970.
+        monotonic: seconds of the monotonic clock.
+    """
+
+    at: float
+    monotonic: float
+
+    @classmethod
+    def now(cls) -> _Begin:
+        """A trial begins."""
+        return cls(time.time(), time.monotonic())
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.monotonic
+
+
 Runner = Callable[[TrialRequest, Callable[[Progress], None], float], TrialResult]
 
 
@@ -208,7 +231,7 @@ class LabMeasurer(Measurer):
         self.asking.begin()
         request = self.request(plan)
         raised = self._outlived(request)
-        began = time.time()
+        began = _Begin.now()
         trial = self._tried(request, plan)
         outcome = self._with_failures(trial.outcome)
         outcome = replace(outcome, raised_timeout=self.raised_timeout, remarks=(*raised, *outcome.remarks))
@@ -218,10 +241,10 @@ class LabMeasurer(Measurer):
         self._count_silence(outcome, trial.device_error)
         return outcome
 
-    def _record(self, plan: TrialPlan, outcome: TrialOutcome, raw: RawTrial | None, began: float) -> None:
-        """Store a trial that began at this time, seconds since 1970, and has just ended."""
-        placement, seconds = self.place.placement, time.time() - began
-        self.recorder.add_trial(record_of(plan, outcome, raw, placement=placement, began=began, seconds=seconds))
+    def _record(self, plan: TrialPlan, outcome: TrialOutcome, raw: RawTrial | None, began: _Begin) -> None:
+        """Store a trial that has just ended."""
+        placement, seconds = self.place.placement, began.seconds
+        self.recorder.add_trial(record_of(plan, outcome, raw, placement=placement, began=began.at, seconds=seconds))
 
     @property
     def may_be_cut(self) -> bool:
@@ -245,7 +268,7 @@ class LabMeasurer(Measurer):
         self.number += 1
         periods: list[Period] = []
         length, first_ns = plan.phase2.seconds, 0
-        began = time.time()
+        began = _Begin.now()
 
         def seconds_of(result: TrialResult) -> float:
             nonlocal first_ns
@@ -257,11 +280,11 @@ class LabMeasurer(Measurer):
             outcome = self._with_failures(self._judged(_established(raw), plan))
             outcome = replace(outcome, table_count=raw.count_after, raised_timeout=self.raised_timeout)
             self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
-            now = time.time()
-            record = record_of(plan, outcome, raw, placement=self.place.placement, began=began, seconds=now - began)
+            placement, seconds = self.place.placement, began.seconds
+            record = record_of(plan, outcome, raw, placement=placement, began=began.at, seconds=seconds)
             # The request is the same for all periods.
             self.recorder.add_trial(record if not periods else {**record, "request": None})
-            began = now
+            began = _Begin.now()
             self.asking.begin()
             periods.append(Period(outcome, seconds_of(raw.result), raw.free_octets))
             if not heard(periods[-1]):
@@ -530,7 +553,7 @@ class LabMeasurer(Measurer):
         """
         plan = forwarding.probe(self.traffic.connections)
         for tried in range(1, forwarding.HANDFULS + 1):
-            request, began = self.request(plan), time.time()
+            request, began = self.request(plan), _Begin.now()
             # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is
             # dropped.
             self.own_drops, self.own_link_losses = {}, {}
