@@ -25,7 +25,7 @@ def killed(victim: Victim) -> Callable[[Tally], None]:
 
     def make(tally: Tally) -> None:
         with victim.around(tally.folder) as around:
-            whole = undisturbed(tally, victim, around)
+            whole = min(undisturbed(tally, victim, around), victim.latest)
             ended = 0
             while tally.goes_on:
                 ended += not _kill(tally, victim, around, whole)

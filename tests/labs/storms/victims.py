@@ -30,7 +30,7 @@ from natgauge.labs.vm.qemu import PROGRAM
 from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, ROUND_SCHEMA, TRIAL_SCHEMA, read_lines
 
 #: No undisturbed run takes longer, seconds.
-END_SECONDS: Final = 240.0
+END_SECONDS: Final = 600.0
 #: Files to which natgauge appends a line for each trial, round or event that has ended.
 APPENDED: Final[Mapping[str, str]] = {
     "trials.jsonl": TRIAL_SCHEMA,
@@ -107,6 +107,7 @@ class Victim:
         around: makes what surrounds the runs.
         plan: text of `plan.toml` in the run's folder; empty = none.
         missing: returns why it cannot run here; empty = it can.
+        latest: no kill comes later in a run, seconds; an emulated guest may take minutes for each trial.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Victim:
     around: Callable[[Path], AbstractContextManager[Around]] = nowhere
     plan: str = ""
     missing: Callable[[], str] = nothing_missing
+    latest: float = 60.0
 
     def is_right(self, status: int, last: str) -> bool:
         """Whether an undisturbed run may end so: on a busy host no load may pass within the time that it has."""
@@ -155,6 +157,7 @@ VM: Final = Victim(
     "vm",
     ("measure", "connection-rate", "--dut=nftables-nat44", *_QUICK, "--lab=vm", "--lab-name=vm", "--most-seconds=3"),
     missing=no_guest,
+    latest=20.0,
 )
 VICTIMS: Final = (MEASURE, COMPARE, RUN, AUDIT, SSH, VM)
 
