@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -57,6 +58,7 @@ def _ended(tally: Tally, victim: Victim, status: int, last: str, allowed: set[in
     """Count how a run ended, and look whether it said why."""
     if victim.is_right(status, last):
         return "not affected"
+    tally.said[re.sub(r"\S*\d\S*", "N", last)] += 1
     if status not in allowed:
         tally.blame(iter([f"{victim.name} ended with {status}: {last}"]))
     elif status > 0 and not last.startswith("natgauge: "):

@@ -59,6 +59,7 @@ class Tally:
         until: moment of the monotonic clock after which no disturbance begins.
         count: number of disturbances so far.
         seen: number of disturbances by what was disturbed, or how it ended.
+        said: last lines of disturbed runs without their digits, and how often each was said.
         notes: further figures, one sentence each.
         faults: what must not be, one sentence each.
     """
@@ -69,6 +70,7 @@ class Tally:
     until: float = float("inf")
     count: int = 0
     seen: Counter[str] = field(default_factory=Counter)
+    said: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
@@ -91,6 +93,7 @@ class Tally:
         yield f"{storm.name}: {self.count:,} {storm.unit} in {seconds:.0f} s; must hold: {storm.holds}"
         for what, number in self.seen.most_common():
             yield f"  {number:>7,}  {what}"
+        yield from (f"  {number:>7,}  said: {line}" for line, number in self.said.most_common())
         yield from (f"  {note}" for note in self.notes)
         yield from (f"! {fault}" for fault in self.faults[:_SHOWN])
         if len(self.faults) > _SHOWN:
