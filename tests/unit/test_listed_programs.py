@@ -285,4 +285,4 @@ def test_every_test_that_is_skipped_for_a_missing_program_looks_for_it_with_abse
     looks = re.compile(r"which\([^\n]*\) is None")
     found = {path.name for path in (ROOT / "tests").rglob("*.py") if looks.search(path.read_text())}
     # The programs of guests have a purpose of their own in the list, which `make test` does not install.
-    assert found == {"test_lab_vm.py", "test_ports_in_guest.py"}
+    assert found == {"test_lab_vm.py", "test_ports_in_guest.py", "victims.py"}

@@ -201,7 +201,6 @@ _CLOCK: Final = Path(__file__).with_name("dates.c")
 def _clock_steps(tally: Tally) -> None:
     """The host's own clock stays: what is started reads a date that is moved (`dates.c`)."""
     around = Around()
-    wholes = {victim.name: undisturbed(tally, victim, around) for victim in _VICTIMS}
     moved, offset = tally.folder / "dates.so", tally.folder / "offset"
     subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", moved, _CLOCK], check=True)
 
@@ -218,7 +217,7 @@ def _clock_steps(tally: Tally) -> None:
         with begun(tally, victim, around, environment=environment) as run:
             while run.process.poll() is None and time.monotonic() < began + _LATEST:
                 with suppress(subprocess.TimeoutExpired):
-                    run.process.wait(tally.chance.uniform(0.1, wholes[victim.name] / 2))
+                    run.process.wait(tally.chance.uniform(0.05, 1.0))
                 step = tally.chance.choice(_STEPS)
                 step_to(step)
                 if run.process.poll() is None:
@@ -352,7 +351,7 @@ FAULTS: Final = (
     _storm("kill-part", _ALL, "SIGKILL of one process that it has started, at a random moment", "kills", (100, 6),
            make=_part_killed),
     _storm("clock-steps", _ALL, "the clock of dates steps by 0.3 s to a year, back or forward, several times in a run",
-           "steps", (300, 20), make=_clock_steps,
+           "steps", (1000, 60), make=_clock_steps,
            holds=f"the result is there, and each trial has a possible duration; {_ENDS}"),
     _storm("link-flaps", "trials over a forwarding namespace",
            "the link of the tester's own port goes down for 5 to 200 ms", "flaps", (100, 10),

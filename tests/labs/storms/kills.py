@@ -14,6 +14,8 @@ from tests.labs.storms.victims import VICTIMS, Around, Victim, begun, cleaned, e
 
 #: Share of the kills after which `natgauge lab clean` cleans up; after the others the next run of the lab does.
 _CLEANED: Final = 0.5
+#: No kill comes later in a run, seconds.
+_LATEST: Final = 60.0
 _HOLDS: Final = (
     "no process, namespace, register, lock, BPF program or interface is left after `natgauge lab clean` or the next "
     "run; no ended trial is lost; `natgauge report` reads the results"
@@ -25,7 +27,7 @@ def killed(victim: Victim) -> Callable[[Tally], None]:
 
     def make(tally: Tally) -> None:
         with victim.around(tally.folder) as around:
-            whole = min(undisturbed(tally, victim, around), victim.latest)
+            whole = victim.latest or min(undisturbed(tally, victim, around), _LATEST)
             ended = 0
             while tally.goes_on:
                 ended += not _kill(tally, victim, around, whole)
