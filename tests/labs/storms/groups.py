@@ -67,8 +67,16 @@ class Group:
     def __exit__(self, *_error: object) -> None:
         """End what is left in it, and remove it."""
         self.end()
+        deadline = time.monotonic() + _SECONDS
         for folder in self._folders:
-            folder.rmdir()
+            # A process that was killed counts until the kernel has freed its memory, a guest's for example.
+            while folder.exists():
+                try:
+                    folder.rmdir()
+                except OSError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.02)
 
     def start(
         self,
