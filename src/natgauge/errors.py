@@ -7,6 +7,7 @@ A message is one line: what, where, which value, which rule, what to do. All cha
 from __future__ import annotations
 
 import difflib
+import errno
 import re
 import traceback
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+#: Errors of a disk without room, or without room for this user.
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 #: Characters of an unexpected exception's own words that are repeated in the line.
 _MOST_WORDS: Final = 200
 #: No message repeats more of a value than this many characters; paths and lists of names are shorter.
@@ -142,13 +145,18 @@ def in_a_line(error: Exception | str) -> str:
     return " ".join(str(error).split())[:_MOST_WORDS]
 
 
-def fault(error: Exception, places: Iterable[Path]) -> FaultError:
+def fault(error: Exception, places: Iterable[Path]) -> NatgaugeError:
     """Return a one-line error for an unexpected exception; write its traceback to the first writable place.
+
+    A full disk is no fault of natgauge, wherever it shows: its error is a `HostError` without a traceback.
 
     Args:
         error: the unexpected exception.
         places: files that may hold the traceback, the best one first.
     """
+    if isinstance(error, OSError) and error.errno in _FULL:
+        where = error.filename or "standard output or a temporary file"
+        return HostError(f"{where}: cannot be written: {error.strerror}; make room, then try again")
     line = f"a fault of natgauge, not of your question: {type(error).__name__}: {in_a_line(error)}; "
     text = "".join(traceback.format_exception(error))
     for place in places:

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import errno
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from natgauge.cli import run
+from natgauge.errors import HostError
+from natgauge.records.store import Store
 
 MEASURE = ["measure", "throughput", "--dut", "nftables-nat44"]
 RATE = ["measure", "connection-rate", "--dut", "nftables-nat44"]
@@ -285,3 +290,21 @@ def test_a_kernel_that_is_too_old_is_named_with_the_least_one(
     assert "6.1.0-56-amd64" in shown
     assert "6.6" in shown
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_on_a_full_disk_ends_in_one_line_that_blames_the_disk(tmp_path: Path) -> None:
+    program = "import sys; from natgauge.cli import run; sys.exit(run(['lab', 'status']))"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program], check=False, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    line = "natgauge: standard output or a temporary file: cannot be written: No space left on device; make room, then"
+    assert (done.returncode, done.stderr) == (3, f"{line} try again\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_during_a_measurement_is_no_fault_of_natgauge(tmp_path: Path) -> None:
+    store = Store.create(tmp_path, "throughput", "nat")
+    line = r"^results/x: cannot be written: no room; make room, then try again$"
+    with pytest.raises(HostError, match=line), store.evidence():
+        raise OSError(errno.ENOSPC, "no room", "results/x")

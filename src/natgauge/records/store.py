@@ -180,6 +180,7 @@ class Store:
 
         Raises:
             FaultError: any exception that is not an expected error.
+            HostError: the disk is full.
         """
         try:
             yield
