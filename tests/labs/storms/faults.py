@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -105,7 +105,11 @@ def _full_disk(tally: Tally) -> None:
     while tally.goes_on:
         victim = tally.chance.choice(_VICTIMS)
         octets = tally.chance.randrange(_PAGE, sizes[victim.name] + _PAGE)
-        with _disk(tally.folder / "disk", octets) as disk, begun(tally, victim, around, results=disk) as run:
+        with ExitStack() as made:
+            disk = made.enter_context(_disk(tally.folder / "disk", octets))
+            # Half of the runs have their temporary files there, too.
+            temporary = {"TMPDIR": str(disk)} if tally.chance.random() < 0.5 else {}
+            run = made.enter_context(begun(tally, victim, around, results=disk, environment=temporary))
             status = run.process.wait(_LATEST)
             last = run.end()
             tally.saw(f"{victim.name}: {_ended(tally, victim, status, last, {2, 3})}")
