@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from tests.labs import kills
 from tests.labs.storms import groups
+from tests.labs.storms.remains import settings_left, values_of
 from tests.labs.storms.storm import Storm, Tally
 from tests.labs.storms.victims import VICTIMS, Around, Victim, begun, cleaned, examined, undisturbed
 
@@ -18,7 +19,7 @@ _CLEANED: Final = 0.5
 _LATEST: Final = 60.0
 _HOLDS: Final = (
     "no process, namespace, register, lock, BPF program or interface is left after `natgauge lab clean` or the next "
-    "run; no ended trial is lost; `natgauge report` reads the results"
+    "run; settings of the host are as before; no ended trial is lost; `natgauge report` reads the results"
 )
 
 
@@ -26,25 +27,30 @@ def killed(victim: Victim) -> Callable[[Tally], None]:
     """Return a storm over one command: each run is killed at a moment that is evenly spread over a run's duration."""
 
     def make(tally: Tally) -> None:
+        before = values_of(victim.changes)
         with victim.around(tally.folder) as around:
             whole = victim.latest or min(undisturbed(tally, victim, around), _LATEST)
             ended = 0
             while tally.goes_on:
-                ended += not _kill(tally, victim, around, whole)
-            cleaned(tally, around)
+                ended += not _kill(tally, victim, around, whole, before)
+                if tally.chance.random() < _CLEANED or not tally.goes_on:
+                    cleaned(tally, around)
+                    tally.blame(settings_left(before))
             if ended:
                 tally.notes.append(f"{ended} runs ended before their moment, and are not counted")
 
     return make
 
 
-def _kill(tally: Tally, victim: Victim, around: Around, whole: float) -> bool:
+def _kill(tally: Tally, victim: Victim, around: Around, whole: float, before: Mapping[str, str]) -> bool:
     """Start a run and kill it; return whether it was killed, and had not ended before."""
     with begun(tally, victim, around) as run:
         try:
             status = run.process.wait(tally.chance.uniform(0.0, whole))
         except subprocess.TimeoutExpired:
             doing = run.look()
+            # Whether there is something to restore shows whether the storm proves anything.
+            doing += ", the host's settings changed" if any(settings_left(before)) else ""
             run.process.kill()
             run.process.wait()
             tally.saw(doing)
@@ -53,8 +59,6 @@ def _kill(tally: Tally, victim: Victim, around: Around, whole: float) -> bool:
                 tally.blame(iter([f"not killed, it ended with {status}: {run.end()}"]))
             return False
         examined(tally, run)
-    if tally.chance.random() < _CLEANED:
-        cleaned(tally, around)
     return True
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -20,18 +20,18 @@ from natgauge.labs.common import locks, namespaces
 #: Time in which the processes of a killed run have to end by themselves, seconds. An engine ends as soon as its parent
 #: has; a worker of Dask's looks for its own once in a while.
 PATIENCE_SECONDS: Final = 20.0
-#: Settings of the host that labs change.
-SETTINGS: Final = (
-    Path("/proc/sys/net/netfilter/nf_conntrack_max"),
-    Path("/sys/module/nf_conntrack/parameters/hashsize"),
-    Path("/proc/sys/net/ipv4/neigh/default/gc_thresh3"),
-    Path("/proc/sys/net/ipv6/neigh/default/gc_thresh3"),
-)
 
 
-def settings() -> dict[str, str]:
-    """The settings of the host that labs change."""
-    return {str(path): path.read_text().strip() for path in SETTINGS if path.exists()}
+def values_of(settings: Iterable[str]) -> dict[str, str]:
+    """The values of these settings of the host."""
+    return {path: Path(path).read_text().strip() for path in settings}
+
+
+def settings_left(before: Mapping[str, str]) -> Iterator[str]:
+    """Settings of the host that are not as they were before."""
+    for path, value in values_of(before).items():
+        if value != before[path]:
+            yield f"{path} is {value}, and was {before[path]}"
 
 
 def _within(seconds: float, gone: Callable[[], bool]) -> bool:

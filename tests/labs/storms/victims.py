@@ -107,6 +107,7 @@ class Victim:
         around: makes what surrounds the runs.
         plan: text of `plan.toml` in the run's folder; empty = none.
         missing: returns why it cannot run here; empty = it can.
+        changes: settings of the host that a run changes while it lasts; all natgauges of the host share them.
         latest: no kill comes later in a run, seconds; None = a run that nothing disturbs says how long it takes.
     """
 
@@ -116,6 +117,7 @@ class Victim:
     around: Callable[[Path], AbstractContextManager[Around]] = nowhere
     plan: str = ""
     missing: Callable[[], str] = nothing_missing
+    changes: tuple[str, ...] = ()
     latest: float | None = None
 
     def is_right(self, status: int, last: str) -> bool:
@@ -160,7 +162,19 @@ VM: Final = Victim(
     # An emulated guest boots for half a minute or longer, and answers after minutes.
     latest=40.0,
 )
-VICTIMS: Final = (MEASURE, COMPARE, RUN, AUDIT, SSH, VM)
+#: The device must know 2,000 neighbours.
+NEIGHBOURS: Final = Victim(
+    "neighbours",
+    ("measure", "throughput", "--dut=linux-ipv6", *MEASURE.arguments[3:], "--source-addresses=2001:2::2-2001:2::7d1"),
+    changes=tuple(f"/proc/sys/net/ipv6/neigh/default/gc_thresh{number}" for number in (1, 2, 3)),
+)
+#: Its table must have room for more connections than the kernel's default.
+TABLE: Final = Victim(
+    "table",
+    (*MEASURE.arguments, "--table-size=300000", "--hash-size=131072"),
+    changes=("/proc/sys/net/netfilter/nf_conntrack_max", "/sys/module/nf_conntrack/parameters/hashsize"),
+)
+VICTIMS: Final = (MEASURE, COMPARE, RUN, AUDIT, SSH, VM, NEIGHBOURS, TABLE)
 
 
 @dataclass(slots=True)
