@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import tomllib
 from collections.abc import Iterable
@@ -29,17 +30,31 @@ def playable(recipe: Recipe) -> bool:
     return "here" in places(recipe) and all(shutil.which(one, path=search_path()) for one in programs)
 
 
-def record(name: str, place: Place, version: Iterable[str], file: Path = RUNS) -> None:
-    """Write down that this gateway crossed its test now; nothing happens unless $NATGAUGE_RECORD_RUNS is set."""
+def record(name: str, place: Place, version: Iterable[str], file: Path = RUNS, *, distribution: str = "") -> None:
+    """Write down that this gateway crossed its test now; nothing happens unless $NATGAUGE_RECORD_RUNS is set.
+
+    Args:
+        name: the gateway's.
+        place: where it ran.
+        version: of the kernel and of the gateway's programs; without a kernel, that of this machine is added here.
+        file: the record.
+        distribution: of the gateway's machine; empty = this machine's here, elsewhere unknown.
+    """
     if VARIABLE not in os.environ:
         return
     told = tomllib.loads(file.read_text()) if file.is_file() else {}
     today = datetime.now(UTC).date().isoformat()
-    told.setdefault(name, {})[place] = {"date": today, "version": list(dict.fromkeys(version))}
+    versions = list(dict.fromkeys(version))
+    if place == "here":
+        distribution = distribution or platform.freedesktop_os_release()["PRETTY_NAME"]
+        if not any(line.startswith("Linux ") for line in versions):
+            versions.insert(0, f"Linux {platform.release()}")
+    run = {"date": today, "version": versions, **({"distribution": distribution} if distribution else {})}
+    told.setdefault(name, {})[place] = run
     text = _HEAD
     for gateway in sorted(told):
         for where, run in sorted(told[gateway].items()):
-            version_text = json.dumps(run["version"], ensure_ascii=False)
-            text += f'\n[{gateway}.{where}]\ndate = "{run["date"]}"\nversion = {version_text}\n'
+            text += f"\n[{gateway}.{where}]\n"
+            text += "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in run.items())
     file.parent.mkdir(exist_ok=True)
     file.write_text(text)

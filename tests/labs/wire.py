@@ -32,10 +32,12 @@ class Tap:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def send(self, datagrams: Iterable[Datagram]) -> None:
-        """Send them all."""
+    def send(self, datagrams: Iterable[Datagram], pause: float = 0.0) -> None:
+        """Send them all, with `pause` seconds after each."""
         for datagram in datagrams:
             self._socket.send(datagram.frame(self.mac.hex(), self._gateway))
+            if pause:
+                time.sleep(pause)
 
     def receive(self, count: int, seconds: float = 20.0) -> list[Datagram]:
         """Return as soon as `count` UDP datagrams came to this port, or what came in `seconds`; checksums are right.

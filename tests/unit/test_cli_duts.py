@@ -10,7 +10,7 @@ import pytest
 
 from natgauge.cli import run
 from natgauge.duts.recipe import available, load
-from natgauge.duts.support import last_run
+from natgauge.duts.support import last_run, runs_of
 from natgauge.duts.toml_layers import BUILT_IN
 
 
@@ -86,3 +86,37 @@ def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(text)["duts"]
     assert [one["name"] for one in found] == list(available())
     assert {"name", "title", "kind", "places", "last_run", "origin"} <= set(found[0])
+
+
+def test_the_table_of_runs_has_every_run_and_names_the_gateways_never_run(capsys: pytest.CaptureFixture[str]) -> None:
+    heading, *lines = printed(capsys, "runs")
+    assert heading.split() == ["name", "translates", "where", "date", "system", "software"]
+    cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
+    expected = []
+    for name in available():
+        recipe = load(name)
+        found = runs_of(recipe)
+        expected += [
+            [
+                *(name, recipe.kind, each.place, each.date, each.system or "not recorded"),
+                "; ".join(each.software) or "the kernel alone",
+            ]
+            for each in found
+        ] or [[name, recipe.kind, "never", "-", "-", "-"]]
+    assert cells == expected
+    assert ["freebsd-pf", "nat44", "never", "-", "-", "-"] in cells
+    kernel = [row for row in cells if row[0] == "linux-ipv4"]
+    assert all(row[4].startswith("Linux ") and row[5] == "the kernel alone" for row in kernel)
+
+
+def test_the_table_of_runs_as_markdown_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = printed(capsys, "runs", "--format", "markdown")
+    assert shown[:2] == ["| name | translates | where | date | system | software |", "| --- " * 6 + "|"]
+    assert any(line.startswith(f"| tayga-nat64 | nat64: {load('tayga-nat64').title} | here | ") for line in shown)
+    assert {line.count(" | ") for line in shown[2:]} == {5}
+    (text,) = printed(capsys, "runs", "--json")
+    found = {one["name"]: one for one in json.loads(text)["runs"]}
+    assert list(found) == list(available())
+    assert found["freebsd-pf"]["runs"] == []
+    (tayga,) = found["tayga-nat64"]["runs"]
+    assert tayga == last_run(load("tayga-nat64")).as_dict() | {"version": list(tayga["version"])}  # type: ignore[union-attr]

@@ -170,6 +170,16 @@ def test_a_prefix_that_cannot_be_is_refused(prefix: str, says: str) -> None:
         Bench(ask("pdv", "jool-nat64", {"nat64_prefix": prefix}).cell)
 
 
+def test_a_gateway_that_knows_one_prefix_only_gets_it_and_refuses_others() -> None:
+    bench = Bench(ask("connection-rate", "ebpf-nat64", {}).cell)
+    assert str(bench.traffic.destination_addresses) == "64:ff9b::c613:2"
+    assert bench.lab.devices[0].environment["NG_NAT64_PREFIX"] == "64:ff9b::/96"
+    assert Bench(ask("connection-rate", "ebpf-nat64", {"nat64_prefix": "64:ff9b::/96"}).cell).lab.parameters()
+    says = "NAT64 prefix: ebpf-nat64 knows only 64:ff9b::/96, not 2001:db8::/96; leave it out"
+    with pytest.raises(UsageError, match=says):
+        Bench(ask("connection-rate", "ebpf-nat64", {"nat64_prefix": "2001:db8::/96"}).cell)
+
+
 def test_a_stateless_translator_on_a_wire_maps_the_source_addresses_to_those_that_are_named() -> None:
     sources, mapped = "2001:db8::10-2001:db8::12", "192.0.2.33-192.0.2.35"
     siit = {**WIRE, "source_addresses": sources}

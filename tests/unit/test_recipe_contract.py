@@ -43,7 +43,10 @@ VARIABLES = {
 
 
 #: Parts of snippets that print the number of connections, and a knob's value.
-COUNTING = ("nf_conntrack_count", "JSTAT_SESSIONS", "current entries", "created", "dump /nat", "/ 168", "ct-get-nconns")
+COUNTING = (
+    "nf_conntrack_count", "JSTAT_SESSIONS", "current entries", "created", "dump /nat", "/ 168", "ct-get-nconns",
+    "map dump id",
+)  # fmt: skip
 READING = (
     "jool global display", "pfctl -s", "sysctl -n net.pf", "udp_age", "show nat44 summary", "show nat timeouts",
     "echo 1", 'cat "$NG_WORK/nat.sessions', "ct-get-maxconns", "list-zone-tp",

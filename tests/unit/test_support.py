@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.labs import last_runs
 
 from natgauge.cli import duts
 from natgauge.duts.recipe import available, load
-from natgauge.duts.support import RUNS, Run, last_run, places, run_in_words
+from natgauge.duts.support import RUNS, Run, last_run, places, run_in_words, runs_of
 from natgauge.host import kernel
 
 NOT_LINUX = {"openbsd-pf-nat44", "openbsd-pf-nat64", "freebsd-pf", "freebsd-ipfw-nat64"}
@@ -79,7 +80,13 @@ def test_the_latest_run_of_all_places_is_told(tmp_path: Path, monkeypatch: pytes
     assert day
     later = tmp_path / "again.toml"
     later.write_text(file.read_text())
-    assert last_run(recipe, later) == Run(day[0], "here", ("Linux 6", 'a "b"'))
+    found = last_run(recipe, later)
+    distribution = platform.freedesktop_os_release()["PRETTY_NAME"]
+    assert found == Run(day[0], "here", ("Linux 6", 'a "b"'), distribution)
+    assert (found.system, found.software) == (f"Linux 6, {distribution}", ('a "b"',))
+    assert [each.place for each in runs_of(recipe, later)] == ["here", "guest"]
+    last_runs.record("linux-ipv4", "here", ["vpp 1"], unnamed := tmp_path / "unnamed.toml")
+    assert runs_of(recipe, unnamed)[0].system == f"Linux {platform.release()}, {distribution}"
     assert run_in_words(last_run(recipe, later)) == f'last run by us {day[0]} here: Linux 6, a "b"'
 
 

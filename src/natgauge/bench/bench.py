@@ -162,9 +162,13 @@ class Bench:
             traffic = replace(traffic, subscribers=None)  # their router is the device's only neighbour there
         hosts = hosts_of(traffic, (self.recipe.initiator_family, self.recipe.responder_family))
         kind = kinds.get(self.cell.lab.lab)
-        prefix = self.cell.lab.nat64_prefix
         need = need_of(self.recipe, hosts=hosts, background=self.cell.background)
-        need = replace(need, nat64_prefix=None if prefix is None else parse_prefix(prefix))
+        if (chosen := self.cell.lab.nat64_prefix) is not None:
+            prefix = parse_prefix(chosen)
+            if need.nat64_prefix not in (None, prefix):
+                known = f"{self.recipe.name} knows only {need.nat64_prefix}"
+                raise UsageError(f"NAT64 prefix: {known}, not {prefix}; leave it out")
+            need = replace(need, nat64_prefix=prefix)
         return kind.plan(self.cell.lab.lab_name, self.cell.kind_options or kind.options(), need)
 
     # Before anything is touched
@@ -518,6 +522,7 @@ def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabN
         own_processes=recipe.own_processes,
         hosts=hosts,
         background=background,
+        nat64_prefix=None if recipe.nat64_prefix is None else parse_prefix(recipe.nat64_prefix),
     )
 
 

@@ -15,6 +15,7 @@ from natgauge.cli.names import GATEWAY
 #: Width of the wrapped lines of -v.
 _COLUMNS: Final = 100
 _HEADINGS: Final = ("name", "kind", "runs", "last run by us", "title")
+_RUNS_HEADINGS: Final = ("name", "translates", "where", "date", "system", "software")
 
 if TYPE_CHECKING:
     from natgauge.duts.recipe import Recipe
@@ -106,6 +107,54 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
     return TextWrapper(
         _COLUMNS, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
     ).wrap(text)
+
+
+@command.command("runs")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown"]),
+    default="text",
+    help="Format of the table: text, or markdown for a page.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def runs(form: str, *, as_json: bool) -> None:
+    """Print our last run of each gateway at each place: date, system and versions; and the gateways never run."""
+    from natgauge.duts.recipe import available, is_own, load
+    from natgauge.duts.support import runs_of
+    from natgauge.tables import aligned
+
+    recipes = [load(path) for paths in available().values() for path in paths if is_own(path)]
+    if as_json:
+        import json
+
+        keys = {"name", "title", "kind", "initiator_family", "responder_family"}
+        listed = [
+            {**recipe.model_dump(mode="json", include=keys), "runs": [run.as_dict() for run in runs_of(recipe)]}
+            for recipe in recipes
+        ]
+        click.echo(json.dumps({"runs": listed}))
+        return
+    rows = [_RUNS_HEADINGS, *(row for recipe in recipes for row in _runs_rows(recipe, whole=form == "markdown"))]
+    if form == "text":
+        click.echo("\n".join(aligned(rows)))
+        return
+    from natgauge.reports import markdown
+
+    click.echo("\n".join([markdown.row(rows[0]), "| --- " * len(rows[0]) + "|", *map(markdown.row, rows[1:])]))
+
+
+def _runs_rows(recipe: Recipe, *, whole: bool) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each recorded run of a gateway; with `whole` its title stands for its kind."""
+    from natgauge.duts.support import runs_of
+
+    translates = f"{recipe.kind}: {recipe.title}" if whole else recipe.kind
+    recorded = runs_of(recipe)
+    if not recorded:
+        yield recipe.name, translates, "never", "-", "-", "-"
+    for run in recorded:
+        software = "; ".join(run.software) or "the kernel alone"
+        yield recipe.name, translates, run.place, run.date, run.system or "not recorded", software
 
 
 @command.command("show")

@@ -222,6 +222,11 @@ class Recipe(RecipeTable):
         return any(cores is not None and cores.scope == "device" for cores in knobs)
 
     @property
+    def nat64_prefix(self) -> str | None:
+        """The only NAT64 prefix that its devices know; None = they take any."""
+        return next((known for played in self.of_devices(1) if (known := played.limits.nat64_prefix)), None)
+
+    @property
     def length(self) -> int:
         """Number of its devices: more than one where it is a chain."""
         return len(self.chain) or 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from natgauge.duts.recipe import Recipe, is_own
-from natgauge.duts.recipe_model import OWN_PACKAGE
+from natgauge.duts.recipe_model import OWN_PACKAGE, System
 from natgauge.duts.toml_layers import BUILT_IN
 from natgauge.host import kernel, programs
 from natgauge.labs.vm.image import PACKAGES
@@ -23,6 +23,8 @@ PLACES: Final[tuple[Place, ...]] = get_args(Place)
 _SAID: Final[Mapping[Place, str]] = {"here": "here", "guest": "in a guest", "ssh": "over SSH"}
 #: Only the lab tests write this file (`make record-runs`).
 RUNS: Final = BUILT_IN / "runs" / "last.toml"
+#: How the version of a kernel begins, among the versions of programs (`uname -sr`).
+_SYSTEMS: Final = tuple(f"{system} " for system in get_args(System))
 #: Packages that are in every Debian guest.
 _ALWAYS: Final = frozenset({"util-linux", "coreutils"})
 
@@ -35,15 +37,28 @@ class Run:
         date: year-month-day.
         place: where.
         version: the versions that the gateway's programs reported.
+        distribution: distribution of the gateway's machine; empty = not recorded.
     """
 
     date: str
     place: Place
     version: tuple[str, ...]
+    distribution: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON."""
         return asdict(self)
+
+    @property
+    def system(self) -> str:
+        """Kernel and distribution of the gateway's machine, as far as they were recorded."""
+        kernels = (line for line in self.version if line.startswith(_SYSTEMS))
+        return ", ".join(part for part in (next(kernels, ""), self.distribution) if part)
+
+    @property
+    def software(self) -> tuple[str, ...]:
+        """Versions of the gateway's programs; empty = the kernel alone forwards."""
+        return tuple(line for line in self.version if not line.startswith(_SYSTEMS))
 
 
 def places(recipe: Recipe, has: Callable[[str], bool] = kernel.has) -> tuple[Place, ...]:
@@ -101,16 +116,21 @@ def lacking_in_guest(recipe: Recipe) -> list[str]:
     return [*dict.fromkeys(lacks)]
 
 
-def last_run(recipe: Recipe, file: Path = RUNS) -> Run | None:
-    """Our last run of natgauge's own recipe of this name; None = never."""
+def runs_of(recipe: Recipe, file: Path = RUNS) -> tuple[Run, ...]:
+    """Return our last run at each place of natgauge's own recipe of this name; empty = never."""
     if not is_own(recipe.origin):
-        return None
-    runs = [
-        Run(run["date"], place, tuple(run["version"]))
+        return ()
+    recorded = _recorded_runs(file).get(recipe.name, {})
+    return tuple(
+        Run(run["date"], place, tuple(run["version"]), run.get("distribution", ""))
         for place in PLACES
-        if (run := _recorded_runs(file).get(recipe.name, {}).get(place))
-    ]
-    return max(runs, key=lambda run: run.date, default=None)
+        if (run := recorded.get(place))
+    )
+
+
+def last_run(recipe: Recipe, file: Path = RUNS) -> Run | None:
+    """Return our last run of natgauge's own recipe of this name; None = never."""
+    return max(runs_of(recipe, file), key=lambda run: run.date, default=None)
 
 
 def run_in_words(run: Run | None) -> str:
