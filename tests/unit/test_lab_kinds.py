@@ -180,6 +180,12 @@ def test_a_gateway_that_knows_one_prefix_only_gets_it_and_refuses_others() -> No
         Bench(ask("connection-rate", "ebpf-nat64", {"nat64_prefix": "2001:db8::/96"}).cell)
 
 
+def test_a_gateway_with_xdp_programs_gets_no_cards_made_of_such() -> None:
+    assert Bench(ask("connection-rate", "ebpf-nat64", {}).cell).lab.placement == "shared"
+    with pytest.raises(UsageError, match="placement isolated: the device has XDP programs of its own.*shared"):
+        Bench(ask("connection-rate", "ebpf-nat64", {"placement": "isolated"}).cell)
+
+
 def test_a_stateless_translator_on_a_wire_maps_the_source_addresses_to_those_that_are_named() -> None:
     sources, mapped = "2001:db8::10-2001:db8::12", "192.0.2.33-192.0.2.35"
     siit = {**WIRE, "source_addresses": sources}

@@ -49,7 +49,7 @@ COUNTING = (
 )  # fmt: skip
 READING = (
     "jool global display", "pfctl -s", "sysctl -n net.pf", "udp_age", "show nat44 summary", "show nat timeouts",
-    "echo 1", 'cat "$NG_WORK/nat.sessions', "ct-get-maxconns", "list-zone-tp",
+    "echo 1", "echo 30", 'cat "$NG_WORK/nat.sessions', "ct-get-maxconns", "list-zone-tp",
 )  # fmt: skip
 
 

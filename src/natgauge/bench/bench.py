@@ -523,6 +523,7 @@ def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabN
         hosts=hosts,
         background=background,
         nat64_prefix=None if recipe.nat64_prefix is None else parse_prefix(recipe.nat64_prefix),
+        own_xdp=any(played.limits.own_xdp for played in recipe.of_devices(1)),
     )
 
 

@@ -101,6 +101,7 @@ class GatewayLimits(RecipeTable):
         octets_per_bucket: memory of one bucket of the hash table; None = unknown or no hash table.
         count_lag: seconds for which the gateway may still count connections that it has forgotten.
         nat64_prefix: the only NAT64 prefix, of 96 bits, that the gateway knows; None = it takes any.
+        own_xdp: whether the gateway has XDP programs at its interfaces, so that no other program can be there.
     """
 
     source_addresses: Number | None = None
@@ -110,6 +111,7 @@ class GatewayLimits(RecipeTable):
     octets_per_bucket: Number | None = None
     count_lag: Annotated[int, Field(ge=0, le=600)] = 0
     nat64_prefix: Annotated[str, Field(pattern=r"^[0-9a-f:]+/96$")] | None = None
+    own_xdp: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -294,6 +294,7 @@ class LabNeeds:
         hosts: addresses the tester uses on both sides together, >= 1.
         background: whether the device routes native IPv6, too.
         nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052), 96 bits long; None = the lab's.
+        own_xdp: whether a device has XDP programs at its interfaces, so that the lab must have none there.
     """
 
     families: tuple[Family, Family]
@@ -302,6 +303,7 @@ class LabNeeds:
     hosts: int = 1
     background: bool = False
     nat64_prefix: IPv6Network | None = None
+    own_xdp: bool = False
 
 
 class Lab(Protocol):

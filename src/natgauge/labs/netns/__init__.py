@@ -98,7 +98,8 @@ def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
     """A lab to be made, or the kept one of this name, with which the options must agree.
 
     Raises:
-        UsageError: a name, placement, core or ring is wrong, or the kept lab is another one than asked for.
+        UsageError: a name, placement, core or ring is wrong, the placement has XDP programs where a device has its own,
+            or the kept lab is another one than asked for.
         HostError: a kept lab's register is damaged.
     """
     # What may be chosen is known without what makes namespaces.
@@ -108,9 +109,11 @@ def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
     if kept is not None:
         _refuse_other(kept, options, need)
         kept.hosts = max(kept.hosts, need.hosts)
+        _refuse_xdp_twice(kept.placement, need)
         return kept
     cores_of = _cores_by_device(options, need)
     senders, devices = choose_cores(options, need)
+    _refuse_xdp_twice(_placement(options, need), need)
     return NetnsLab(
         name,
         initiator_family=need.families[0],
@@ -127,6 +130,15 @@ def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
         idle_core=True,
         nat64_prefix=None if need.nat64_prefix is None else str(need.nat64_prefix),
     )
+
+
+def _refuse_xdp_twice(placement: str, need: LabNeeds) -> None:
+    """Refuse the placement whose XDP programs act as the devices' network cards, where a device has its own."""
+    if need.own_xdp and placement == "isolated":
+        raise UsageError(
+            "placement isolated: the device has XDP programs of its own at its interfaces, and this placement puts "
+            "others there; use --placement shared, or --lab vm"
+        )
 
 
 def _placement(options: NetnsOptions, need: LabNeeds) -> Literal["shared", "isolated"]:
