@@ -182,7 +182,7 @@ def test_a_gateway_that_knows_one_prefix_only_gets_it_and_refuses_others() -> No
 
 def test_a_gateway_with_xdp_programs_gets_no_cards_made_of_such() -> None:
     assert Bench(ask("connection-rate", "ebpf-nat64", {}).cell).lab.placement == "shared"
-    with pytest.raises(UsageError, match="placement isolated: the device has XDP programs of its own.*shared"):
+    with pytest.raises(UsageError, match=r"placement isolated: the device has XDP programs of its own.*shared"):
         Bench(ask("connection-rate", "ebpf-nat64", {"placement": "isolated"}).cell)
 
 
