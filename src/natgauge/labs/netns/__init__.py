@@ -137,7 +137,7 @@ def _refuse_xdp_twice(placement: str, need: LabNeeds) -> None:
     if need.own_xdp and placement == "isolated":
         raise UsageError(
             "placement isolated: the device has XDP programs of its own at its interfaces, and this placement puts "
-            "others there; use --placement shared, or --lab vm"
+            "others there; use --placement shared"
         )
 
 
