@@ -142,12 +142,15 @@ def _refuse_xdp_twice(placement: str, need: LabNeeds) -> None:
 
 
 def _placement(options: NetnsOptions, need: LabNeeds) -> Literal["shared", "isolated"]:
-    """A process in user space does not run in the sender's context: on its core the two would push each other aside."""
+    """A process in user space does not run in the sender's context: on its core the two would push each other aside.
+
+    XDP programs of the device are where placement `isolated` has its own.
+    """
     if options.placement is not None:
         return options.placement
     if options.cores_each is not None or isinstance(options.cores, Mapping):
         return "isolated"
-    return "isolated" if need.own_processes and len(usable_cpus()) > 1 else "shared"
+    return "isolated" if need.own_processes and not need.own_xdp and len(usable_cpus()) > 1 else "shared"
 
 
 def _cores_by_device(options: NetnsOptions, need: LabNeeds) -> Mapping[str, tuple[int, ...]] | None:
