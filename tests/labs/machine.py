@@ -13,6 +13,7 @@ import lzma
 import os
 import re
 import shlex
+import stat
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +27,8 @@ from tests.labs.program import command_line
 from natgauge.errors import BrokenError
 from natgauge.labs.common.namespaces import end_processes, inside
 from natgauge.labs.common.shell import last_words
-from natgauge.labs.vm.qemu import PROGRAM, _entry
+from natgauge.labs.vm.archive import ArchivedFile, archive
+from natgauge.labs.vm.qemu import PROGRAM
 
 HERE = Path(__file__).parent
 #: The kernel's package is unpacked here once.
@@ -88,14 +90,19 @@ def initrd(kernel: Kernel) -> bytes:
     """A file system with busybox and a few modules, which mounts the host's."""
     modules = kernel.with_dependencies(FIRST)
     programs = ["/bin/busybox", *re.findall(r"(/\S+) \(", _ldd("/bin/busybox"))]
-    entries = [_entry(name, 0o040755, b"") for name in _folders([*programs, *(f"/{one}/x" for one in _PLACES)])]
-    entries += [_entry(path.lstrip("/"), 0o100755, Path(path).read_bytes()) for path in programs]
-    entries += [_entry(f"modules/{path.name}", 0o100644, _module(path)) for path in modules]
+    folders = _folders([*programs, *(f"/{one}/x" for one in _PLACES)])
+    entries = [ArchivedFile(name, stat.S_IFDIR | 0o755) for name in folders]
+    entries += [_program(path.lstrip("/"), Path(path)) for path in programs]
+    entries += [ArchivedFile(f"modules/{path.name}", stat.S_IFREG | 0o644, _module(path)) for path in modules]
     order = "".join(f"{path.name}\n" for path in modules)
-    entries.append(_entry("modules/order", 0o100644, order.encode()))
-    entries.append(_entry("init", 0o100755, (HERE / "machine_init.sh").read_bytes()))
-    entries.append(_entry("work.sh", 0o100755, (HERE / "machine_work.sh").read_bytes()))
-    return gzip.compress(b"".join([*entries, _entry("TRAILER!!!", 0, b"")]), 1)
+    entries.append(ArchivedFile("modules/order", stat.S_IFREG | 0o644, order.encode()))
+    entries.append(_program("init", HERE / "machine_init.sh"))
+    entries.append(_program("work.sh", HERE / "machine_work.sh"))
+    return gzip.compress(archive(entries), 1)
+
+
+def _program(name: str, file: Path) -> ArchivedFile:
+    return ArchivedFile(name, stat.S_IFREG | 0o755, file.read_bytes())
 
 
 _PLACES = ("proc", "dev", "root", "modules", "bin")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs import vm
 from natgauge.labs.contract import LabNeeds
-from natgauge.labs.vm import image, qemu
+from natgauge.labs.vm import image, qemu, user_files
+from natgauge.labs.vm.archive import ArchivedFile, archive
 from natgauge.labs.vm.image import Image
 from natgauge.labs.vm.lab import mask_of
 from natgauge.labs.vm.qemu import Accelerator, Guest, Shape
@@ -58,7 +60,7 @@ def test_the_processors_of_a_guest_are_written_as_the_kernel_reads_them(cores: i
 
 
 def test_the_archive_is_of_the_newc_format() -> None:
-    found = qemu._archive({"host": b"12345"})
+    found = archive([ArchivedFile("natgauge/host", 0o100600, b"12345")])
     assert len(found) % 4 == 0
     at = found.index(b"natgauge/host\0") - 110
     assert found[at : at + 6] == b"070701"
@@ -66,6 +68,76 @@ def test_the_archive_is_of_the_newc_format() -> None:
     assert int(found[at + 54 : at + 62], 16) == 5
     assert b"12345" in found
     assert b"TRAILER!!!" in found
+
+
+def own_build(folder: Path) -> Path:
+    """A folder with a program, a link to it, and a kernel module."""
+    for name, content in (("usr/local/bin/mine", "x"), ("lib/modules/6.1/mine.ko.xz", "y")):
+        file = folder / name
+        file.parent.mkdir(parents=True)
+        file.write_text(content)
+    (folder / "usr/local/bin/mine").chmod(0o755)
+    (folder / "usr/local/bin/alias").symlink_to("mine")
+    return folder
+
+
+def test_files_of_the_user_keep_their_places_and_never_replace_a_link_of_the_guest(tmp_path: Path) -> None:
+    folder = own_build(tmp_path)
+    (folder / "sbin").symlink_to("usr/sbin")
+    files = user_files.read(str(folder), 100)
+    # /lib is a link to /usr/lib in a guest.
+    assert [(entry.name, oct(entry.mode), entry.content) for entry in files.entries] == [
+        ("usr/lib", "0o40755", b""),
+        ("usr/lib/modules", "0o40755", b""),
+        ("usr/lib/modules/6.1", "0o40755", b""),
+        ("usr/lib/modules/6.1/mine.ko.xz", "0o100644", b"y"),
+        ("usr", "0o40755", b""),
+        ("usr/local", "0o40755", b""),
+        ("usr/local/bin", "0o40755", b""),
+        ("usr/local/bin/alias", "0o120777", b"mine"),
+        ("usr/local/bin/mine", "0o100755", b"x"),
+    ]
+    assert files.has_modules
+    (folder / "usr/local/bin/mine").chmod(0o700)
+    assert user_files.read(str(folder), 100).digest != files.digest
+
+
+def test_a_guest_gets_keys_and_the_users_files_and_lists_modules_only_where_there_are_some(
+    guest: Guest, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    for name in ("host", "authorized"):
+        (keys / name).write_text(name)
+    assert [entry.name for entry in guest._added(keys)] == ["natgauge", "natgauge/host", "natgauge/authorized"]
+    guest.files = user_files.read(str(own_build(tmp_path / "own")), 100)
+    names = [entry.name for entry in guest._added(keys)]
+    assert names[3] == "natgauge/modules"
+    assert names[-1] == "usr/local/bin/mine"
+
+
+def test_files_that_a_guest_cannot_have_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="guest files: /nowhere is no folder; name one that has the guest's folders"):
+        user_files.read("/nowhere", 100)
+    with pytest.raises(UsageError, match="is empty; put the files into it, or leave the option out"):
+        user_files.read(str(tmp_path), 100)
+    (tmp_path / "large").write_bytes(bytes(3 << 20))
+    with pytest.raises(UsageError, match=r"contains 3 MiB, .* at most 2 MiB are allowed, .* raise --guest-memory"):
+        user_files.read(str(tmp_path), 2 << 20)
+    (tmp_path / "large").unlink()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="pipe is neither a file, nor a folder, nor a symbolic link; remove it"):
+        user_files.read(str(tmp_path), 100)
+    (tmp_path / "pipe").rename(tmp_path / "tmp")
+    with pytest.raises(UsageError, match=r"the guest has its own /tmp; put the file into another folder"):
+        user_files.read(str(tmp_path), 100)
+
+
+def test_results_name_the_content_of_the_users_files_by_its_digest(tmp_path: Path) -> None:
+    folder = own_build(tmp_path)
+    lab = vm.plan("x", vm.VmOptions(guest_files=str(folder), guest_accelerator="tcg"), NEED)
+    assert lab.parameters()["guest_files"] == user_files.read(str(folder), 100).digest
+    assert "guest_files" not in vm.plan("x", vm.VmOptions(guest_accelerator="tcg"), NEED).parameters()
 
 
 @pytest.mark.parametrize(

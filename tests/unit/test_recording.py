@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -158,6 +159,7 @@ LAB_OPTIONS: dict[str, dict[str, Any]] = {
         "allow_addresses": True,
         "device_timeout": 30,
     },
+    "vm": {"guest_files": str(Path(__file__).parents[2] / "examples")},
     "ssh": {
         "ssh_host": "root@192.0.2.1",
         "device_inside": "a",

@@ -115,6 +115,7 @@ class MeasureKeywords(TypedDict, total=False):
     guest_cores: int | None
     guest_memory: int | None
     guest_accelerator: Literal["kvm", "tcg"] | None
+    guest_files: str | None
     initiator_gateway: str | None
     responder_gateway: str | None
     pool: str | None
@@ -181,6 +182,7 @@ class CompareKeywords(TypedDict, total=False):
     guest_cores: int | None
     guest_memory: int | None
     guest_accelerator: Literal["kvm", "tcg"] | None
+    guest_files: str | None
     initiator_gateway: str | None
     responder_gateway: str | None
     pool: str | None
@@ -240,6 +242,7 @@ class AuditKeywords(TypedDict, total=False):
     guest_cores: int | None
     guest_memory: int | None
     guest_accelerator: Literal["kvm", "tcg"] | None
+    guest_files: str | None
     initiator_gateway: str | None
     responder_gateway: str | None
     pool: str | None

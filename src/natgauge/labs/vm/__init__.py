@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from natgauge.inputs.input import described
+from natgauge.inputs.types import Text
 from natgauge.labs.common.port_options import SenderOptions
 from natgauge.labs.contract import Kind, LabNeeds
 from natgauge.labs.ssh import undo
@@ -23,6 +24,7 @@ class VmOptions(SenderOptions):
         guest_cores: number of processors, 1 to 64.
         guest_memory: memory in MiB, 384 to 1048576.
         guest_accelerator: "kvm" or emulation of its processors; None = KVM where it works, else emulation.
+        guest_files: folder with programs and modules of the user's own build, which the guest gets; None = none.
     """
 
     guest_cores: int = field(
@@ -39,13 +41,22 @@ class VmOptions(SenderOptions):
             default="kvm if available",
         ),
     )
+    guest_files: str | None = field(
+        default=None,
+        metadata=described(
+            "Folder whose content is put into the guest: programs and kernel modules of your own build",
+            type=Text("FOLDER"),
+            # The folder is stored as a digest of its content.
+            label="files added to the guest",
+        ),
+    )
 
 
 def plan(name: str, options: VmOptions, need: LabNeeds) -> GuestLab:
     """A guest; it is booted when the lab is entered.
 
     Raises:
-        UsageError: a figure or core is wrong.
+        UsageError: a figure or core is wrong, or the guest cannot have these files.
     """
     # What may be chosen is known without what boots guests.
     from natgauge.labs.vm.lab import GuestLab  # noqa: PLC0415
@@ -57,6 +68,7 @@ def plan(name: str, options: VmOptions, need: LabNeeds) -> GuestLab:
         shape=Shape(options.guest_cores, options.guest_memory),
         accelerator=options.guest_accelerator,
         sender_cpus=options.sender_cores,
+        files=options.guest_files,
     )
 
 

@@ -11,6 +11,8 @@ mount -t tmpfs -o mode=755 tmpfs /run
 mount -t tmpfs tmpfs /tmp
 mkdir -p /run/netns /run/sshd
 exec </dev/null >/dev/console 2>&1
+# The user's own modules (--guest-files) are in no list yet.
+if [ -e /natgauge/modules ]; then depmod; fi
 for module in crc32c_generic virtio_pci virtio_rng virtio_net tun; do modprobe $module; done
 ip link set lo up
 ip link set eth2 up

@@ -16,8 +16,9 @@ from natgauge.labs.contract import LabNeeds
 from natgauge.labs.ssh.lab import RemoteLab
 from natgauge.labs.ssh.openssh import SshHost
 from natgauge.labs.ssh.segment import ChosenMachine
-from natgauge.labs.vm import image
+from natgauge.labs.vm import image, user_files
 from natgauge.labs.vm.qemu import Accelerator, Guest, Shape
+from natgauge.labs.vm.user_files import UserFiles
 
 _TAPS: Final = ("ng0i", "ng0r")
 #: The guest's interfaces at the other ends of the taps.
@@ -29,7 +30,7 @@ class GuestLab(RemoteLab):
 
     kind: ClassVar[str] = "vm"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each part of a guest by its name
         self,
         name: str,
         need: LabNeeds,
@@ -37,6 +38,7 @@ class GuestLab(RemoteLab):
         shape: Shape,
         accelerator: Accelerator | None = None,
         sender_cpus: Sequence[int] | None = None,
+        files: str | None = None,
     ) -> None:
         """Plan the lab; nothing is made before the `with` block.
 
@@ -46,9 +48,10 @@ class GuestLab(RemoteLab):
             shape: processors and memory of the guest.
             accelerator: "kvm" or emulation; None = KVM where it works, else emulation.
             sender_cpus: cores of the tester's senders; default: the first usable one.
+            files: folder whose content the guest gets in addition; None = nothing.
 
         Raises:
-            UsageError: a name, core or figure is wrong.
+            UsageError: a name, core or figure is wrong, or the guest cannot have these files.
         """
         self._tester = f"{namespaces.PREFIX}{name}-tester"
         folder = directory_of(name)
@@ -61,6 +64,8 @@ class GuestLab(RemoteLab):
         )
         self.initiator, self.responder = (replace(port, tap=True) for port in (self.initiator, self.responder))
         self._shape = shape.checked()
+        # The guest keeps its files in memory.
+        self._files = UserFiles() if files is None else user_files.read(files, (shape.memory << 20) // 2)
         self._wanted = accelerator
         self._accelerator: Accelerator = accelerator or "tcg"
         self._guest: Guest | None = None
@@ -70,7 +75,8 @@ class GuestLab(RemoteLab):
     def parameters(self) -> Mapping[str, Any]:
         """Return the guest's options, in addition to those of the `ssh` lab."""
         guest = {"guest_memory": self._shape.memory, "guest_accelerator": self._accelerator}
-        return {**super().parameters(), **guest}
+        files = {"guest_files": self._files.digest} if self._files.entries else {}
+        return {**super().parameters(), **guest, **files}
 
     def _prepare(self, register: Register) -> None:
         """Boot the guest.
@@ -86,7 +92,7 @@ class GuestLab(RemoteLab):
         register.record("namespace", name=self._tester)
         namespaces.create(self._tester)
         namespaces.inside(self._tester, lambda: prepare_namespace(forwards=False))
-        self._guest = guest = Guest(base_image, self._shape, self._tester, register.directory, _TAPS)
+        self._guest = guest = Guest(base_image, self._shape, self._tester, register.directory, _TAPS, self._files)
         guest.prepare()
         self._accelerator = guest.boot(self._wanted)
         self.emulated = self._accelerator == "tcg"

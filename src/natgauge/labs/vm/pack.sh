@@ -8,7 +8,7 @@ kernel=$(cd /lib/modules && printf '%s\n' * | sort -V | tail -n 1)
 
 # Commands whose own programs are wanted; all others are busybox's.
 programs='dash ip tc ss nft conntrack iptables ip6tables iptables-nft ip6tables-nft iptables-legacy ip6tables-legacy
-iptables-save ip6tables-save jool jool_siit tayga sshd ethtool modprobe lsmod date taskset dpkg-query'
+iptables-save ip6tables-save jool jool_siit tayga sshd ethtool modprobe depmod lsmod date taskset dpkg-query'
 # Roots of the modules' dependencies. crc32c is wanted by name, not by symbol, so no dependency tells of it.
 modules='crc32c_generic crc32c_intel virtio_pci virtio_net virtio_rng veth tun dummy ip6_tunnel ipip sit jool jool_siit
 nf_conntrack nf_conntrack_netlink nf_tables nft_chain_nat nft_nat nft_masq nft_ct nft_compat nft_numgen nft_hash nft_limit

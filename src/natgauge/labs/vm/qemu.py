@@ -9,10 +9,11 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import stat
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
@@ -21,7 +22,9 @@ from natgauge.host.machine import memory_octets
 from natgauge.labs.common.locks import RUN
 from natgauge.labs.common.namespaces import end_processes, inside
 from natgauge.labs.common.shell import last_words
+from natgauge.labs.vm.archive import ArchivedFile, archive
 from natgauge.labs.vm.image import Image
+from natgauge.labs.vm.user_files import UserFiles
 
 Accelerator = Literal["kvm", "tcg"]
 
@@ -89,6 +92,7 @@ class Guest:
         netns: the tester's namespace, in which it runs.
         folder: folder of its keys and its output.
         taps: the tester's ports, connected to the guest's eth0 and eth1.
+        files: the user's files, which the guest gets in addition to the image.
         process: process of QEMU, once started.
     """
 
@@ -97,6 +101,7 @@ class Guest:
     netns: str
     folder: Path
     taps: tuple[str, str]
+    files: UserFiles = field(default_factory=UserFiles)
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -116,9 +121,8 @@ class Guest:
             _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(keys / name)])
         (keys / "authorized").write_text((keys / "user.pub").read_text())
         (keys / "known").write_text(f"[127.0.0.1]:{SSH_PORT} {(keys / 'host.pub').read_text()}")
-        archive = _archive({name: (keys / name).read_bytes() for name in ("host", "authorized")})
-        # The kernel unpacks archives one after the other (Documentation/driver-api/early-userspace/buffer-format.rst).
-        (self.folder / "initrd").write_bytes(self.image.initrd.read_bytes() + gzip.compress(archive))
+        added = archive(self._added(keys))
+        (self.folder / "initrd").write_bytes(self.image.initrd.read_bytes() + gzip.compress(added, 1))
         self.config.write_text(
             f"Host guest\n    HostName 127.0.0.1\n    Port {SSH_PORT}\n    User root\n    IdentityFile {keys}/user\n"
             "    IdentitiesOnly yes\n    IdentityAgent none\n    GlobalKnownHostsFile none\n"
@@ -129,6 +133,15 @@ class Guest:
             several = " multi_queue" if self.shape.cores > 1 else ""
             script = f"ip tuntap add {tap} mode tap{several}; ip link set {tap} txqueuelen 4096 up"
             _run(["ip", "netns", "exec", self.netns, "/bin/sh", "-euc", script])
+
+    def _added(self, keys: Path) -> list[ArchivedFile]:
+        """Return what is added to the image: keys, readable by root alone, and the user's files."""
+        own = {name: (keys / name).read_bytes() for name in ("host", "authorized")}
+        if self.files.has_modules:
+            # The guest then lists its modules and their dependencies at boot (init.sh).
+            own["modules"] = b""
+        entries = [ArchivedFile(f"natgauge/{name}", stat.S_IFREG | 0o600, content) for name, content in own.items()]
+        return [ArchivedFile("natgauge", stat.S_IFDIR | 0o700), *entries, *self.files.entries]
 
     def boot(self, accelerator: Accelerator | None) -> Accelerator:
         """Start the guest and wait until it can be reached.
@@ -266,17 +279,3 @@ def _run(command: list[str]) -> None:
         raise HostError(f"{command[0]}: is not installed here") from None
     if ended.returncode:
         raise HostError(f"guest: {' '.join(command)}: {ended.stderr.strip() or ended.returncode}")
-
-
-def _archive(files: dict[str, bytes]) -> bytes:
-    """A cpio archive with these files in the folder /natgauge, readable by root alone."""
-    entries = [_entry("natgauge", 0o040700, b"")]
-    entries += [_entry(f"natgauge/{name}", 0o100600, content) for name, content in files.items()]
-    return b"".join([*entries, _entry("TRAILER!!!", 0, b"")])
-
-
-def _entry(name: str, mode: int, content: bytes) -> bytes:
-    """Return a file in the "newc" format: thirteen fields of eight hex digits; name and content padded to four."""
-    fields = [0, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0]
-    head = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
-    return head + b"\0" * (-len(head) % 4) + content + b"\0" * (-len(content) % 4)

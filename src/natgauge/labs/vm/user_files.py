@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs and kernel modules of the user's own build, which a guest gets in addition to Debian's packages."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from natgauge.errors import UsageError
+from natgauge.labs.vm.archive import ArchivedFile
+
+#: In a guest these are links to the folder of the same name in /usr.
+_LINKED: Final = frozenset({"bin", "sbin", "lib", "lib64"})
+#: File systems that the guest mounts at boot, and natgauge's own files: nothing of the user's would be seen there.
+_HIDDEN: Final = frozenset({"dev", "natgauge", "proc", "run", "sys", "tmp"})
+_FOLDER_MODE: Final = stat.S_IFDIR | 0o755
+
+
+@dataclass(frozen=True, slots=True)
+class UserFiles:
+    """Files for a guest.
+
+    Attributes:
+        entries: entries of an archive, each folder before what is in it.
+        digest: first 16 hex digits of the SHA-256 of names, permissions and contents.
+        has_modules: whether a file is a kernel module.
+    """
+
+    entries: tuple[ArchivedFile, ...] = ()
+    digest: str = ""
+    has_modules: bool = False
+
+
+def read(folder: str, most_octets: int) -> UserFiles:
+    """Read a folder whose content has the places of the guest's file system, such as usr/local/bin/PROGRAM.
+
+    Args:
+        folder: path of the folder.
+        most_octets: largest sum of the sizes of its files.
+
+    Raises:
+        UsageError: the folder or a file cannot be read, a file is none that a guest can have, or all files together
+            are too large.
+    """
+    place = Path(folder).expanduser()
+    if not place.is_dir():
+        raise UsageError(
+            f"guest files: {folder} is no folder; name one that has the guest's folders, such as usr/local/bin"
+        )
+    paths = [path for path in _walked(place) if not _is_guests_own(place, path)]
+    if not paths:
+        raise UsageError(f"guest files: {folder} is empty; put the files into it, or leave the option out")
+    size = sum(found.st_size for found in (path.lstat() for path in paths) if stat.S_ISREG(found.st_mode))
+    if size > most_octets:
+        raise UsageError(
+            f"guest files: {folder} contains {size >> 20} MiB, and the guest keeps its files in memory; at most "
+            f"{most_octets >> 20} MiB are allowed, half of its memory: remove files, or raise --guest-memory"
+        )
+    entries = tuple(_entry(place, path) for path in paths)
+    digest = hashlib.sha256(b"".join(entry.packed() for entry in entries)).hexdigest()[:16]
+    # Modules may be compressed: NAME.ko.xz.
+    return UserFiles(entries, digest, any(".ko" in path.suffixes for path in paths))
+
+
+def _walked(place: Path) -> Iterator[Path]:
+    """Yield all paths in a folder, sorted, each folder before what is in it; links are not followed."""
+    for entry in sorted(os.scandir(place), key=lambda one: one.name):
+        yield Path(entry.path)
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walked(Path(entry.path))
+
+
+def _is_guests_own(place: Path, path: Path) -> bool:
+    """Whether it is a link such as lib to usr/lib, which the guest has anyway."""
+    return path.parent == place and path.name in _LINKED and path.is_symlink()
+
+
+def _entry(place: Path, path: Path) -> ArchivedFile:
+    parts = path.relative_to(place).parts
+    if parts[0] in _HIDDEN:
+        raise UsageError(f"guest files: {path}: the guest has its own /{parts[0]}; put the file into another folder")
+    # A folder in place of the guest's link would replace the link.
+    name = "/".join(("usr", *parts) if parts[0] in _LINKED else parts)
+    mode = path.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        return ArchivedFile(name, _FOLDER_MODE)
+    if stat.S_ISLNK(mode):
+        return ArchivedFile(name, mode, os.fsencode(path.readlink()))
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"guest files: {path} is neither a file, nor a folder, nor a symbolic link; remove it")
+    try:
+        return ArchivedFile(name, mode, path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"guest files: {path}: {error.strerror}; make it readable") from None
