@@ -24,6 +24,7 @@ from natgauge.host.settings import LocalSetting
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult
+from natgauge.words import TcpState, Transport
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src" / "natgauge" / "duts" / "recipes"
@@ -145,8 +146,17 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: Memory) -> 
 
 def scripts(recipe: Recipe) -> list[tuple[str, str]]:
     of_verbs = [(verb, piece) for verb in VERBS for piece in recipe.verbs.pieces(verb)]
-    knobs = recipe.knobs.named().items()
-    return of_verbs + [(name, text) for name, knob in knobs for text in (knob.read, knob.write) if text]
+    of_knobs = [
+        (name, text)
+        for name, knob in recipe.knobs.named().items()
+        for text in (
+            knob.read,
+            knob.write,
+            *(part for one in knob.snippets_of.values() for part in (one.read, one.write)),
+        )
+        if text
+    ]
+    return of_verbs + of_knobs
 
 
 #: Each gateway as it is played: a chain's devices one by one.
@@ -433,6 +443,33 @@ def test_a_time_out_outlives_a_long_trial_unless_the_user_chose_it() -> None:
         assert gateway.outlive(500) is None
 
 
+@pytest.mark.parametrize(
+    ("transport", "state", "setting", "least"),
+    [
+        ("udp", "established", "udp-timeout", 120),
+        ("icmp", "established", "icmp-timeout", 1),
+        ("tcp", "established", "tcp-est-timeout", 7200),
+        ("tcp", "half-open", "tcp-trans-timeout", 240),
+        ("tcp", "fin", "tcp-trans-timeout", 240),
+        ("tcp", "rst", "tcp-trans-timeout", 240),
+    ],
+)
+def test_a_knob_of_snippets_is_that_of_the_test_frames_and_of_the_state(
+    transport: Transport, state: TcpState, setting: str, least: int
+) -> None:
+    device = FakeDevice()
+    gateway = Gateway(load("jool-nat64").carrying(transport), device)
+    with gateway:
+        gateway.prepare(replace(PLAN, state=state, phase1_seconds=5, after_seconds=5))
+        gateway.start()
+    knob = gateway.recipe.knobs.in_state(state).udp_timeout
+    assert knob is not None
+    assert knob.minimum == least
+    updates = [(text, given["NG_VALUE"]) for text, given in device.asked if "global update" in text]
+    # Twice the trial and 30 s, or the least that the gateway accepts.
+    assert [(f" {setting} " in text, value) for text, value in updates] == [(True, str(max(least, 50)))]
+
+
 def test_all_time_outs_include_those_of_udp_unless_they_were_chosen() -> None:
     assert DeviceOptions(timeouts=10).named() == {"timeouts": 10, "udp_timeout": 10}
     assert DeviceOptions(timeouts=10, udp_timeout=60).named() == {"timeouts": 10, "udp_timeout": 60}
@@ -557,6 +594,10 @@ def broken(old: str, new: str) -> Callable[[str], str]:
             'knobs.table_size: scope "machine" takes only paths below /proc/sys/',
         ),
         (lambda text: text + "\n[limits]\npool_ports = [9, 8]\n", "limits: pool_ports is reversed"),
+        (
+            lambda text: text + '\n[knobs.udp_timeout.snippets_of.tcp]\nread = "true"\n',
+            "knobs.udp_timeout: snippets_of needs read, and paths_of needs paths",
+        ),
         (
             lambda text: text + '\n[emptyings.restart]\nrun = ["true"]\n',
             "emptyings: restart is a way of every gateway; choose another name",

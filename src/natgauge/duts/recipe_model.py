@@ -27,6 +27,9 @@ BASE_PACKAGE: Final = "base"
 #: What a device's machine runs, as `uname -s` calls it.
 System = Literal["Linux", "OpenBSD", "FreeBSD"]
 
+#: Test frames, and states of TCP connections, that have a time-out of their own.
+Frames = Literal["icmp", "tcp", "tcp-half-open", "tcp-fin", "tcp-rst"]
+
 _ROOTS: Final = ("/proc/sys/", "/sys/")
 
 Paths = tuple[Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")], ...]
@@ -122,6 +125,20 @@ class GatewayLimits(RecipeTable):
         return self
 
 
+class KnobSnippets(RecipeTable):
+    """Snippets of a knob for test frames, or TCP connections in a state, that have a setting of their own.
+
+    Attributes:
+        read: prints the value.
+        write: sets it to $NG_VALUE; None = it cannot be set.
+        minimum: smallest accepted value.
+    """
+
+    read: Snippet
+    write: Snippet | None = None
+    minimum: Number = 1
+
+
 class Knob(RecipeTable):
     """One setting of a gateway.
 
@@ -130,7 +147,8 @@ class Knob(RecipeTable):
             afterwards; "lab" is decided when the lab is made.
         paths: files that hold the value, each as one decimal number; all are written, the smallest value counts.
         paths_of: files in place of `paths` for other test frames than UDP, and for TCP connections in other states than
-            established. A knob without them is none of theirs.
+            established. A knob without them, and without `snippets_of`, is none of theirs.
+        snippets_of: snippets in place of `read` and `write`, by the same keys.
         read: snippet that prints the value, instead of `paths`.
         write: snippet that sets it to $NG_VALUE.
         module: kernel module whose loading makes `paths` appear.
@@ -141,7 +159,8 @@ class Knob(RecipeTable):
 
     scope: Literal["device", "machine", "lab"]
     paths: Paths = ()
-    paths_of: dict[Literal["icmp", "tcp", "tcp-half-open", "tcp-fin", "tcp-rst"], Paths] = Field(default_factory=dict)
+    paths_of: dict[Frames, Paths] = Field(default_factory=dict)
+    snippets_of: dict[Frames, KnobSnippets] = Field(default_factory=dict)
     read: Snippet | None = None
     write: Snippet | None = None
     module: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")] | None = None
@@ -159,14 +178,17 @@ class Knob(RecipeTable):
             raise ValueError(f'scope "machine" takes only paths below {" and ".join(_ROOTS)}')
         if self.scope == "device" and bool(self.paths) == bool(self.read):
             raise ValueError('scope "device" needs either paths or read')
+        if (self.snippets_of and not self.read) or (self.paths_of and not self.paths):
+            raise ValueError("snippets_of needs read, and paths_of needs paths")
         if self.scope == "lab" and (self.paths or self.read or self.write):
             raise ValueError('scope "lab" takes no paths, read or write')
         return self
 
     def of(self, frames: str) -> Self | None:
-        """Return the same knob for other test frames, a key of `paths_of`; None = it is none of theirs."""
-        found = [paths for name, paths in self.paths_of.items() if name == frames]
-        return self.model_copy(update={"paths": found[0]}) if found else None
+        """Return the same knob for other test frames or a state, one of `Frames`; None = it is none of theirs."""
+        by_name: dict[str, dict[str, object]] = {name: {"paths": paths} for name, paths in self.paths_of.items()}
+        by_name |= {name: snippets.model_dump() for name, snippets in self.snippets_of.items()}
+        return self.model_copy(update=by_name[frames]) if frames in by_name else None
 
     @property
     def settable(self) -> bool:
@@ -193,7 +215,7 @@ class Knobs(RecipeTable):
     cores: Knob | None = None
 
     def of(self, frames: str) -> Self:
-        """Return the same knobs with the time-out of other test frames, a key of `Knob.paths_of`."""
+        """Return the same knobs with the time-out of other test frames or of a state, one of `Frames`."""
         timeout = None if self.udp_timeout is None else self.udp_timeout.of(frames)
         return self.model_copy(update={"udp_timeout": timeout})
 
