@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from threading import Timer
 from typing import Any
@@ -94,6 +95,25 @@ def test_a_misconfigured_port_is_not_usable_and_the_command_that_mends_it_is_nam
     assert list(obstacles(port)) == [word]
     assert obstacles(port)[word].startswith(mend)
     assert probed("left")[0] == 0
+
+
+@pytest.mark.usefixtures("_ports")
+def test_a_port_that_another_program_uses_is_not_usable_until_its_xdp_program_is_detached() -> None:
+    attach = """
+import socket
+from pyroute2 import IPRoute
+from natgauge.labs.wire import xdp
+with IPRoute() as routes:
+    xdp._attach(routes, socket.if_nametoindex("left"), xdp._load())
+"""
+    ip("netns", "exec", NAMESPACE, sys.executable, "-c", attach)
+    try:
+        status, ports = probed("left", "right")
+    finally:
+        ip("-n", NAMESPACE, "link", "set", "left", "xdp", "off")
+    assert (status, [port["usable"] for port in ports]) == (3, [False, True])
+    assert obstacles(ports[0]) == {"XDP": "ip link set left xdp off"}
+    assert probed("left", "right")[0] == 0
 
 
 @pytest.mark.usefixtures("_ports")

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from tests.labs.machine import Card, Machine, hubbed, network, tapped
 
-from natgauge.labs.common.namespaces import PREFIX
 from natgauge.labs.vm.qemu import PROGRAM
 from natgauge.labs.wire.drivers import driver_facts
 
@@ -66,7 +65,8 @@ RULES
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Machine]]:
     """The tester's machine and the gateway's."""
     folder = tmp_path_factory.mktemp("machines")
-    with network(f"{PREFIX}ports-{os.getpid()}", CABLES, QUEUES) as netns, ExitStack() as stack:
+    # Not named like a lab: `natgauge lab clean` of another user of this host deletes unregistered namespaces of labs.
+    with network(f"tests-ports-{os.getpid()}", CABLES, QUEUES) as netns, ExitStack() as stack:
         tester = Machine("tester", netns, folder / "tester", PORTS)
         gateway = Machine(
             "gateway", netns, folder / "gateway", (tapped("in", "g0", QUEUES), tapped("out", "g1", QUEUES))

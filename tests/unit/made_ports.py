@@ -22,6 +22,7 @@ def port_state(name: str = "eth1", **changed: Any) -> PortState:
         "has_default_route": False,
         "addresses": (),
         "bond": None,
+        "program": None,
         "features": FULL,
         "media": Media(),
         "transmit_queues": 4,

@@ -147,7 +147,9 @@ def _of_attaching(state: PortState) -> list[PortFinding]:
     try:
         with _locked(state):
             reason = xdp.refusal(state.name)
-    except (NatgaugeError, OSError) as error:
+    except NatgaugeError as error:
+        return [PortFinding("XDP", "obstacle", f"cannot be tried: {error}")]
+    except OSError as error:
         reason = str(error)
     if reason is None:
         return []

@@ -63,6 +63,7 @@ class PortState:
         has_default_route: whether the machine's default route leaves through it.
         addresses: its IP addresses.
         bond: the bond or bridge that it belongs to; None = none.
+        program: kernel's number of the XDP program that is attached to it; None = none is.
         features: XDP features of its driver; None = the kernel does not report them.
         media: driver, speed and medium.
         transmit_queues: number of its transmit queues; None = not known.
@@ -77,6 +78,7 @@ class PortState:
     has_default_route: bool
     addresses: tuple[str, ...]
     bond: str | None
+    program: int | None
     features: xdp.Features | None
     media: Media
     transmit_queues: int | None
@@ -112,6 +114,7 @@ def read_port(interface: str) -> PortState:
             has_default_route=index in _default_route_interfaces(routes),
             addresses=tuple(str(one.get_attr("IFA_ADDRESS")) for one in routes.get_addr(index=index)),
             bond=above,
+            program=_program_of(link),
             features=xdp.features(index),
             media=media_of(interface),
             transmit_queues=queues,
@@ -151,6 +154,10 @@ def findings(
     if port.bond is not None:
         what = f"belongs to {port.bond}, which takes its frames"
         yield PortFinding("bond", "obstacle", what, f"ip link set {name} nomaster", is_choice=True)
+    if port.program is not None:
+        # natgauge attaches its own programs for a trial only.
+        what = f"has an XDP program of another process (number {port.program}); end that process, or detach its program"
+        yield PortFinding("XDP", "obstacle", what, f"ip link set {name} xdp off")
     yield from _of_driver(port)
     yield from _of_sizes(port, frame_sizes)
     yield from _of_queues(port, sender_cpus)
@@ -222,6 +229,13 @@ def _of_queues(port: PortState, sender_cpus: Sequence[int]) -> Iterator[PortFind
         yield PortFinding("queues", "obstacle", what, f"ethtool -L {port.name} combined {max(sender_cpus) + 1}")
     else:
         yield PortFinding("queues", "ok", f"{queues} to send")
+
+
+def _program_of(link: Any) -> int | None:
+    """Return the number of the XDP program that a link's description contains; None = none is attached."""
+    described = link.get_attr("IFLA_XDP")
+    number = described and described.get_attr("IFLA_XDP_PROG_ID")
+    return None if number is None else int(number)
 
 
 def _transmit_queues(interface: str) -> tuple[int | None, int | None]:
