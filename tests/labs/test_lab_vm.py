@@ -46,6 +46,8 @@ QUICK: dict[str, Any] = {
     # Of an emulated guest it is asked whether it works, not how fast: it may be late.
     "most_seconds": 20.0, "frame_timeout_seconds": 0.5,
 }  # fmt: skip
+#: Folder with Jool's branch mapt, built by its user: see docs/labs.md.
+FILES = os.environ.get("NATGAUGE_TEST_GUEST_FILES")
 USED_UP = "give more --most-seconds (0 = no end)"
 
 
@@ -128,11 +130,16 @@ def test_a_gateway_in_a_guest_is_audited(tmp_path: Path) -> None:
         "ds-lite",
         "lw4o6-tunnels",
         "map-e-tunnels",
+        pytest.param(
+            "map-t-jool",
+            marks=pytest.mark.skipif(FILES is None, reason="needs the user's own build in $NATGAUGE_TEST_GUEST_FILES"),
+        ),
     ],
 )
 def test_a_gateway_in_a_guest_is_measured_and_its_result_stamped(gateway: str, tmp_path: Path) -> None:
+    own_build: dict[str, Any] = {"guest_files": FILES} if gateway == "map-t-jool" else {}
     try:
-        answer = natgauge.measure("connection-rate", gateway, results=tmp_path, **QUICK)
+        answer = natgauge.measure("connection-rate", gateway, results=tmp_path, **QUICK, **own_build)
     except BrokenError as error:
         assert str(error).rstrip().endswith(USED_UP), error  # noqa: PT017 - a busy machine may need longer
         folder, version = next(tmp_path.glob("*connection-rate*")), None
@@ -152,6 +159,31 @@ def test_a_gateway_in_a_guest_is_measured_and_its_result_stamped(gateway: str, t
     assert left() == []
     if version:
         record(gateway, "guest", version)
+
+
+@pytest.mark.parametrize("gateway", ["jool-nat64", "464xlat-jool"])
+def test_jool_lists_every_connection_by_tcp_as_open_and_none_after_its_transaction(gateway: str) -> None:
+    asked = {"lab": "vm", "lab_name": "vmtest", "connections": 1000, "transport": "tcp", "seed": 3}
+    with Bench(ask("transaction-rate", gateway, asked).cell) as bench:
+        measurer = bench.ready(bench.plan("transaction-rate", {}), Memory()).measurer
+        # Both FINs of each connection have passed: Jool's transitory time-out.
+        assert measurer.lingering_seconds == 240
+        opened = passing(measurer, TrialPlan(1000, 500.0, frame_timeout_seconds=1.0))
+        assert (opened.table_count, opened.established) == (1000, 1000)
+        closed = passing(measurer, TrialPlan(1000, 100.0, frame_timeout_seconds=1.0, request_octets=0, close="fin"))
+        assert (closed.table_count, closed.established) == (1000, 0)
+    assert left() == []
+
+
+def test_a_guest_has_the_users_files(tmp_path: Path) -> None:
+    program = tmp_path / "usr/local/bin/mine"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho it runs\n")
+    program.chmod(0o755)
+    options = vm.VmOptions(guest_memory=512, guest_files=str(tmp_path))
+    with kinds.get("vm").plan("vmtest", options, LabNeeds(families=("ipv4", "ipv4"))) as lab:
+        assert lab.devices[0].run("mine").stdout.strip() == "it runs"
+    assert left() == []
 
 
 def test_nothing_is_left_of_a_guest_after_a_kill(tmp_path: Path) -> None:

@@ -48,6 +48,14 @@ PORTS: tuple[Card, ...] = (
     tapped("in", "t0", QUEUES),
     tapped("out", "t1", QUEUES),
 )
+#: Leaves an XDP program attached, as another program would.
+ATTACH = """
+import socket
+from pyroute2 import IPRoute
+from natgauge.labs.wire import xdp
+with IPRoute() as routes:
+    xdp._attach(routes, socket.if_nametoindex("mq0"), xdp._load())
+"""
 GATEWAYS = (tapped("in", "g0", QUEUES), tapped("out", "g1", QUEUES))
 GATEWAY = """
 ip addr add 10.0.0.1/16 dev in
@@ -123,6 +131,10 @@ def test_cabled_ports_carry_the_tester_both_ways(tester: Machine, ports: tuple[s
         # With a program attached, this card would end the machine with a panic.
         ("ethtool -L mq0 combined 4", "ethtool -L mq0 combined 2", "mq0", "queues", "has 4 queues for 2 cores, of 4",
          "ethtool -L mq0 combined 2"),
+        ("ip link add bond0 type bond; ip link set mq0 down; ip link set mq0 master bond0; ip link set bond0 up",
+         "ip link del bond0; ip link set mq0 up", "mq0", "bond", "belongs to bond0", "ip link set mq0 nomaster"),
+        (f"python -c '{ATTACH}'", "ip link set mq0 xdp off", "mq0", "XDP", "has an XDP program of another process",
+         "ip link set mq0 xdp off"),
         ("ip tuntap add tap0 mode tap; ip link set tap0 up", "ip link del tap0", "tap0", "link", "no carrier", None),
     ],
 )  # fmt: skip
