@@ -443,6 +443,13 @@ def test_a_time_out_outlives_a_long_trial_unless_the_user_chose_it() -> None:
         assert gateway.outlive(500) is None
 
 
+@pytest.mark.parametrize("name", [path.stem for path in FILES])
+def test_a_gateway_carries_every_transport_that_it_names_on_all_its_devices(name: str) -> None:
+    """ds-lite named ICMP, and its tunnel ends did not."""
+    recipe = load(name)
+    assert [recipe.carrying(transport).name for transport in recipe.transports] == [name] * len(recipe.transports)
+
+
 @pytest.mark.parametrize(
     ("transport", "state", "setting", "least"),
     [
