@@ -34,7 +34,7 @@ SSH_PORT: Final = 22022
 READY: Final = "natgauge-guest-ready"
 #: A guest with KVM is up in two seconds; one that is not by then never will be (seen where KVM is nested and broken).
 _KVM_SECONDS: Final = 12.0
-#: Ten seconds on an idle core. A host that runs other programs on all cores may need minutes; a guest that ends is seen.
+#: Ten seconds on an idle core, minutes on a host that runs other programs on all cores. A guest that ends is noticed.
 _TCG_SECONDS: Final = 300.0
 _KVM: Final = Path("/dev/kvm")
 #: Memory that this host keeps for itself.
