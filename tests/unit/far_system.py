@@ -30,7 +30,7 @@ _TOOLS = (
     "timeout", "tr", "wc",
 )  # fmt: skip
 _STAND_INS = {
-    "Linux": ("vpp", "vppctl", "vpp_get_stats", "ip", "ethtool"),
+    "Linux": ("vpp", "vppctl", "vpp_get_stats", "ip", "ethtool", "taskset"),
     "OpenBSD": ("ifconfig", "pfctl", "route", "sysctl", "uname", "id", "vmstat"),
     "FreeBSD": (
         "ifconfig", "pfctl", "route", "sysctl", "uname", "id", "vmstat", "ipfw", "kldload", "kldstat",

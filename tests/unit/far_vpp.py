@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 HERE = Path(sys.argv[0]).parent
 #: From its start to the first answer; the real one takes 2.4 to 3.5 s.
 READY_SECONDS = 0.4
+_RINGS = r"cksum-gso-disable rx-size 2048 tx-size 2048( num-rx-queues \d+ num-tx-queues \d+)?"
 _PLAIN = (
-    r"create host-interface v2 name \w+ hw-addr [0-9a-f:]{17} cksum-gso-disable rx-size 2048 tx-size 2048",
+    rf"create host-interface v2 name \w+ hw-addr [0-9a-f:]{{17}} {_RINGS}",
     r"set interface state host-\w+ up",
     r"set interface ip address host-\w+ [0-9a-f.:]+/\d+",
 )
@@ -49,15 +50,42 @@ def keep(file: Path, state: dict[str, Any]) -> None:
     other.rename(file)
 
 
+def placed(text: str) -> dict[str, Any]:
+    """The main thread's core, the workers' cores if they are named, and the number of workers; as vlib/threads.c."""
+    words = dict(re.findall(r"(main-core|workers|corelist-workers) (\S+)", text))
+    cores = [int(core) for core in words.get("corelist-workers", "").split(",") if core]
+    if int(words["main-core"]) in cores or (cores and "workers" in words):
+        die(f"vlib_thread_init: cpu {cores[0]} is not available to be used for the 'workers' thread")
+    return {"main": int(words["main-core"]), "cores": cores, "workers": int(words.get("workers", len(cores)))}
+
+
+def name_threads(workers: int) -> None:
+    """Start so many threads that do nothing, and name them and this one as VPP does."""
+    # The process alone needs them, not its tools.
+    import ctypes  # noqa: PLC0415
+    import threading  # noqa: PLC0415
+
+    def named(name: str) -> None:
+        ctypes.CDLL(None).prctl(15, name.encode(), 0, 0, 0)  # PR_SET_NAME
+
+    def work(number: int) -> None:
+        named(f"vpp_wk_{number}")
+        while True:
+            time.sleep(60)
+
+    for number in range(workers):
+        threading.Thread(target=work, args=(number,), daemon=True).start()
+    named("vpp_main")
+
+
 def vpp(arguments: list[str]) -> NoReturn:
     """Run until it is asked to end."""
     if len(arguments) != 2 or arguments[0] != "-c":
         die("vpp: unknown input")
     text = Path(arguments[1]).read_text()
-    told = dict(
-        re.findall(r"^\s+(cli-listen|exec|socket-name|main-heap-size|main-core|prefix) (\S+)$", text, re.MULTILINE)
-    )
-    if len(told) != 6 or "nodaemon" not in text or "plugin default { disable }" not in text:
+    told = dict(re.findall(r"^\s+(cli-listen|exec|socket-name|main-heap-size|prefix) (\S+)$", text, re.MULTILINE))
+    threads = placed(text)
+    if len(told) != 5 or "nodaemon" not in text or "plugin default { disable }" not in text:
         die(f"vpp: config: {told}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     say("vpp[1]: dpdk not loaded")
@@ -70,7 +98,9 @@ def vpp(arguments: list[str]) -> NoReturn:
         "plugins": plugins,
         "heap": int(told["main-heap-size"][:-1]),
         "sessions": 0,
+        **threads,
     }
+    name_threads(threads["workers"])
     for line in Path(told["exec"]).read_text().splitlines():
         said = obey(state, line)
         if said:
@@ -99,7 +129,8 @@ def obey(state: dict[str, Any], line: str) -> str:  # noqa: C901, PLR0911, PLR09
         return ""
     match line.split():
         case ["nat44", "plugin", "enable", "sessions", number] if "nat" in state["plugins"]:
-            state |= {"limit": int(number), "udp": 300, "nat": "nat44"}
+            state |= {"limit": int(number), "nat": "nat44"}
+            state["timeouts"] = {"udp": 300, "tcp-established": 7440, "tcp-transitory": 240, "icmp": 60}
         case ["nat44", "add", "address", address]:
             state["pool"] = address
         case ["set", "interface", "nat44", "in", inside, "out", outside] if state.get("pool"):
@@ -109,14 +140,18 @@ def obey(state: dict[str, Any], line: str) -> str:  # noqa: C901, PLR0911, PLR09
             return "\n ".join([f"{which.upper()} interfaces:", *shown])
         case ["show", "nat44", "summary"]:
             return (
-                f"max translations per thread: {state['limit']} fib 0\ntotal timed out sessions: 0\ntotal sessions: 0"
+                f"max translations per thread: {state['limit']} fib 0"
+                f"\ntotal sessions: {state['sessions']} (timed out: 0)"
+                f"\ntcp sessions:\n    total: {state['sessions']} (timed out: 0)"
+                f"\n        established: {state.get('open', 0)} (timed out: 0)"
+                "\n        transitory: 0 (timed out: 0)\nudp sessions:\n    total: 0 (timed out: 0)"
             )
         case ["set", "nat44", "session", "limit", number]:
             state |= {"limit": int(number), "sessions": 0}
         case ["show", "nat", "timeouts"]:
-            return f"udp timeout: {state['udp']}sec\ntcp-established timeout: 7440sec\nicmp timeout: 60sec"
-        case ["set", "nat", "timeout", "udp", number]:
-            state["udp"] = int(number)
+            return "\n".join(f"{name} timeout: {seconds}sec" for name, seconds in state["timeouts"].items())
+        case ["set", "nat", "timeout", *pairs] if set(pairs[::2]) <= set(state["timeouts"]):
+            state["timeouts"] |= dict(zip(pairs[::2], map(int, pairs[1::2]), strict=True))
         case ["clear", "nat44", "ed", "sessions"]:
             state["sessions"] = 0
         case ["nat64", "plugin", "enable", "bib-buckets", bib, "bib-memory", _, "st-buckets", st, "st-memory", _] if (
@@ -138,6 +173,7 @@ def obey(state: dict[str, Any], line: str) -> str:  # noqa: C901, PLR0911, PLR09
         case ["show", "errors"]:
             return (
                 "   Count  Node  Reason  Severity\n    39999 nat44-ed-in2out-slowpath  maximum sessions exceeded  error"
+                "\n       17 nat44-in2out-worker-handoff  congestion drop  error"
             )
         case _:
             return f"unknown input `{line}'"
@@ -172,9 +208,24 @@ def vpp_get_stats(arguments: list[str]) -> None:
         case ["socket-name", file, "dump", "/nat44-ed/total-sessions" | "/nat64/total-sessions" as name]:
             state = _alive(Path(Path(file).read_text()), "vpp_get_stats")
             if state["nat"] in name:
-                say(f"[0 @ 0]: {state['sessions']} packets {name}")
+                # A counter of each thread; the main thread has none of the sessions if there are workers.
+                workers = state["workers"]
+                for thread in range(workers + 1):
+                    worked = thread > 0 or not workers
+                    share = (state["sessions"] + max(0, thread - 1)) // max(1, workers) if worked else 0
+                    say(f"[{thread} @ 0]: {share} packets {name}")
         case _:
             die("usage: vpp_get_stats [socket-name <name>] [ls|dump|poll] <patterns> ...")
+
+
+def taskset(arguments: list[str]) -> None:
+    """Write down the core of a thread, which must be there."""
+    match arguments:
+        case ["-p", "-c", core, thread] if Path(f"/proc/{thread}/comm").exists():
+            with (HERE / "pinned").open("a") as file:
+                file.write(f"{Path(f'/proc/{thread}/comm').read_text().strip()} {core}\n")
+        case _:
+            die(f"taskset: {arguments}: nobody taught me that")
 
 
 def ip(arguments: list[str]) -> None:
@@ -204,4 +255,4 @@ def ip(arguments: list[str]) -> None:
 def main() -> None:
     name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
     if name != "ethtool":
-        {"vpp": vpp, "vppctl": vppctl, "vpp_get_stats": vpp_get_stats, "ip": ip}[name](arguments)
+        {"vpp": vpp, "vppctl": vppctl, "vpp_get_stats": vpp_get_stats, "ip": ip, "taskset": taskset}[name](arguments)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from natgauge.inputs.question import DeviceOptions
 
 PLAN = DeviceDemand(connections=100_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
 NAMES = ("vpp-nat44-ed", "vpp-nat64")
+ON_ONE_CORE = {**ADDRESSES, "NG_CPUS": "2"}
 MINE = """
 name = "mine"
 title = "A process of mine"
@@ -57,7 +60,7 @@ def shell(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def device(shell: str, tmp_path: Path) -> FarDevice:
-    return far_device(tmp_path, "Linux", shell, **ADDRESSES)
+    return far_device(tmp_path, "Linux", shell, **ON_ONE_CORE)
 
 
 @pytest.fixture
@@ -112,12 +115,12 @@ def test_a_whole_life_of_vpp(name: str, device: FarDevice) -> None:
         gateway.empty()
         assert gateway.count() == 0
         assert gateway.version()[0].startswith("vpp v26.10")
-        assert gateway.faults() == {"sessions_exceeded": 39999}
+        assert gateway.faults() == {"sessions_exceeded": 39999, "handoff_congestion": 17}
         settings = gateway.settings()
         assert settings.knobs["table_size"] >= 106_250
         assert settings.knobs["cores"] == 1
         if name == "vpp-nat44-ed":
-            assert (settings.knobs["udp_timeout"], settings.found["udp_timeout"]) == (230, 300)
+            assert (settings.knobs["udp_timeout"], settings.found["udp_timeout"]) == (300, 300), "never lowered"
         first = told["pid"]
         gateway.restart_under_load()
         assert gone(first)
@@ -130,8 +133,107 @@ def test_a_whole_life_of_vpp(name: str, device: FarDevice) -> None:
     }
 
 
+def with_workers(name: str, workers: str) -> Recipe:
+    recipe = load(name)
+    return recipe.model_copy(update={"environment": {**recipe.environment, "VPP_WORKERS": workers}})
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "wanted", "named", "moved"),
+    [
+        ("vpp-nat44-ed", "2", "", [], []),
+        ("vpp-nat64", "2,4", "", [4], []),
+        ("vpp-nat44-ed", "2-5", "", [3, 4, 5], []),
+        ("vpp-nat44-ed", "2-5", "0", [], []),
+        ("vpp-nat44-ed", "2,4", "1", [], ["2"]),
+        ("vpp-nat64", "2,4", "3", [], ["2", "4", "2"]),
+    ],
+)
+def test_vpp_has_a_worker_on_each_core_but_the_first_or_as_many_as_wanted(  # noqa: PLR0917 - a table
+    name: str, cores: str, wanted: str, named: list[int], moved: list[str], tmp_path: Path
+) -> None:
+    device = far_device(tmp_path, "Linux", **{**ADDRESSES, "NG_CPUS": cores})
+    workers = len(named or moved)
+    with Gateway(with_workers(name, wanted), device) as gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        told = vpp(device)
+        assert (told["main"], told["workers"], told["cores"]) == (2, workers, named)
+        file = device.folder / "bin" / "pinned"
+        moves = dict(line.split() for line in file.read_text().splitlines()) if file.exists() else {}
+        assert moves == {f"vpp_wk_{number}": core for number, core in enumerate(moved)}
+        assert gateway.version()[1:] == ((f"{workers} workers",) if workers else ())
+        queues = f" num-rx-queues {workers} num-tx-queues {workers}" if workers > 1 else ""
+        assert told["interfaces"][0].endswith(f"tx-size 2048{queues}")
+        connect(device, 4321)
+        assert gateway.count() == 4321, "the sum of all threads"
+        gateway.empty()
+        assert gateway.count() == 0
+    assert list(device.work.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("cores", "addresses", "share"),
+    [("2,4", 1, 1), ("0-2", 3, 2 / 3), ("0-3", 4, 1 / 2), ("0-4", 4000, 1 / 4)],
+)
+def test_the_limit_of_vpps_table_is_that_of_all_workers_together(
+    cores: str, addresses: int, share: float, tmp_path: Path
+) -> None:
+    """VPP's own limit is that of each worker, and addresses go to workers in turn."""
+    device = far_device(tmp_path, "Linux", **{**ADDRESSES, "NG_CPUS": cores})
+    plan = replace(PLAN, source_addresses=addresses)
+    with Gateway(load("vpp-nat44-ed"), device) as gateway:
+        gateway.prepare(plan)
+        gateway.start()
+        assert vpp(device)["limit"] == math.ceil(106_250 * share)
+        assert 106_250 <= gateway.settings().knobs["table_size"] <= 106_250 + addresses
+    with Gateway(load("vpp-nat44-ed"), device, DeviceOptions(table_size=120_000)) as gateway:
+        gateway.prepare(plan)
+        gateway.start()
+        assert vpp(device)["limit"] == 120_000 * share
+        assert gateway.settings().knobs["table_size"] == 120_000
+
+
+def test_vpps_workers_need_an_inside_address_each(tmp_path: Path) -> None:
+    device = far_device(tmp_path, "Linux", **{**ADDRESSES, "NG_CPUS": "0-4"})
+    gateway = Gateway(load("vpp-nat64"), device)
+    gateway.prepare(replace(PLAN, source_addresses=3))
+    with pytest.raises(
+        BrokenError, match=r"source addresses: 3, but VPP gives each .* 4 workers; use at least 4 source addresses, or"
+    ):
+        gateway.start()
+    gateway.stop()
+    assert list(device.work.iterdir()) == []
+
+
+def test_vpps_time_outs_of_other_frames_are_their_own(tmp_path: Path) -> None:
+    device = far_device(tmp_path, "Linux", **ON_ONE_CORE)
+    recipe = load("vpp-nat44-ed")
+    assert "tcp" in recipe.transports
+    with Gateway(recipe.carrying("tcp"), device) as gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        assert gateway.lingering() == {"fin": 240, "rst": 240}
+        assert gateway.settings().knobs["udp_timeout"] == 7440, "never lowered"
+        far_vpp.keep(device.work / "cli.sock", {**vpp(device), "sessions": 30, "open": 21})
+        assert (gateway.count(), gateway.count_established()) == (30, 21)
+        gateway.fit(replace(PLAN, phase1_seconds=500, state="fin"))
+        told = {"udp": 300, "tcp-established": 7440, "tcp-transitory": 1130, "icmp": 60}
+        assert vpp(device)["timeouts"] == told
+        assert gateway.settings().knobs["udp_timeout"] == 1130
+    with Gateway(recipe.carrying("icmp"), device) as gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        assert vpp(device)["timeouts"]["icmp"] == 230
+        assert gateway.settings().found["udp_timeout"] == 60
+    with Gateway(recipe, device, DeviceOptions(timeouts=10)) as gateway:
+        gateway.prepare(replace(PLAN, phase1_seconds=1, after_seconds=1, as_found=True))
+        gateway.start()
+        assert set(vpp(device)["timeouts"].values()) == {10}
+
+
 def test_a_vpp_whose_memory_does_not_suffice_collapses_and_comes_back(tmp_path: Path) -> None:
-    device = far_device(tmp_path, "Linux", FAR_CORE="1", **ADDRESSES)
+    device = far_device(tmp_path, "Linux", FAR_CORE="1", **ON_ONE_CORE)
     with Gateway(load("vpp-nat44-ed"), device) as gateway:
         gateway.prepare(PLAN)
         gateway.start()
@@ -234,14 +336,14 @@ def test_an_end_is_told_in_words(told: str, words: str | None) -> None:
 
 
 def test_a_missing_vpp_is_refused_with_what_mends_it(tmp_path: Path) -> None:
-    device = far_device(tmp_path, "Linux", **ADDRESSES)
+    device = far_device(tmp_path, "Linux", **ON_ONE_CORE)
     (tmp_path / "bin" / "vppctl").unlink()
     with pytest.raises(HostError, match=r'"vppctl" is missing on device dut; install VPP \(fd.io\), which Debian'):
         Gateway(load("vpp-nat64"), device).prepare(PLAN)
 
 
 def test_a_table_size_that_was_asked_for_is_rounded_to_buckets_and_told(tmp_path: Path) -> None:
-    device = far_device(tmp_path, "Linux", **ADDRESSES)
+    device = far_device(tmp_path, "Linux", **ON_ONE_CORE)
     with Gateway(load("vpp-nat64"), device, DeviceOptions(table_size=100_003)) as gateway:
         gateway.prepare(PLAN)
         gateway.start()
@@ -249,7 +351,7 @@ def test_a_table_size_that_was_asked_for_is_rounded_to_buckets_and_told(tmp_path
 
 
 def test_a_knob_that_prints_nothing_is_told_by_name(tmp_path: Path) -> None:
-    device = far_device(tmp_path, "Linux", **ADDRESSES)
+    device = far_device(tmp_path, "Linux", **ON_ONE_CORE)
     recipe = load("vpp-nat44-ed")
     silent = recipe.knobs.table_size
     assert silent

@@ -51,6 +51,7 @@ COUNTING = (
 READING = (
     "jool global display", "pfctl -s", "sysctl -n net.pf", "udp_age", "show nat44 summary", "show nat timeouts",
     "echo 1", "echo 30", 'cat "$NG_WORK/nat.sessions', "ct-get-maxconns", "list-zone-tp",
+    "Cpus_allowed_list",
 )  # fmt: skip
 
 

@@ -41,6 +41,7 @@ class DeviceKnobs:
         self._run = run
         self._number = number
         self._before: dict[str, int] = {}
+        self._first: dict[str, int] = {}
         self._knobs: dict[str, Knob] = {}
         self.take(recipe.knobs)
 
@@ -60,20 +61,23 @@ class DeviceKnobs:
 
         Args:
             values: value by knob; other knobs keep their values.
-            wished: values that the user chose. A file with more than a value that the user did not choose keeps it.
+            wished: values that the user chose. A knob with more than a value that the user did not choose keeps it.
             previous: receives the previous value of each knob, unless it has one already.
         """
         for name, knob in self._knobs.items():
             if name not in values:
                 continue
             # A second start finds our own value.
-            previous.setdefault(name, self._value(name, knob))
+            value = self._value(name, knob)
+            previous.setdefault(name, value)
             for path in knob.paths:
                 before = self._before.setdefault(path, self._file(path))
                 # A larger value that is there already is kept, unless the user chose the value.
                 self._put(f'echo "$NG_VALUE" > {path}', values[name] if name in wished else max(values[name], before))
             if knob.write:
-                self._put(knob.write, values[name])
+                # Other test frames have another time-out under the same name, with a snippet of its own.
+                first = self._first.setdefault(knob.write, value)
+                self._put(knob.write, values[name] if name in wished else max(values[name], first))
 
     def restore(self) -> None:
         """Put back the files. A namespace loses its settings when it is deleted, but another device does not."""
