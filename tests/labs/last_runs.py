@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from natgauge.duts.recipe import Recipe
+from natgauge.duts.recipe import Recipe, load
 from natgauge.duts.support import RUNS, Place, places
 from natgauge.host.programs import search_path
 
@@ -28,6 +28,11 @@ def playable(recipe: Recipe) -> bool:
     """Whether this machine can play it; what a package has is installed before the tests run."""
     programs = [one for need in recipe.needs if need.package is None for one in need.programs]
     return "here" in places(recipe) and all(shutil.which(one, path=search_path()) for one in programs)
+
+
+def playable_of(*names: str) -> list[str]:
+    """Return those of the gateways that this machine can play; a user builds some of them."""
+    return [name for name in names if playable(load(name))]
 
 
 def record(name: str, place: Place, version: Iterable[str], file: Path = RUNS, *, distribution: str = "") -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from tests.labs.last_runs import playable_of
 from tests.labs.program import own
 from tests.labs.trying import passing
 
@@ -23,6 +24,7 @@ FRAMES = 1_000
 ONCE = TrialPlan(N, 5_000.0, Phase2Plan(0.0, 5_000.0, 0.1, reading_order="once"))
 BOTH = TrialPlan(N, 5_000.0, Phase2Plan(5_000.0, 5_000.0, FRAMES / 5_000.0))
 SOAK = [pytest.param(name, marks=pytest.mark.soak) for name in ("iptables-nat44", "linux-ipv4", "linux-ipv6")]
+BUILT = playable_of("vpp-nat44-ed", "vpp-nat64")
 
 
 @contextmanager
@@ -36,7 +38,7 @@ def echoing(dut: str) -> Iterator[tuple[Bench, LabMeasurer]]:
         yield bench, bench.ready(planned, Memory()).measurer
 
 
-@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", *SOAK])
+@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", *SOAK, *BUILT])
 def test_every_request_and_reply_passes_and_each_identifier_is_a_connection(dut: str) -> None:
     with echoing(dut) as (bench, measurer):
         validated, both = passing(measurer, ONCE), passing(measurer, BOTH)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.labs.hosts import captured
+from tests.labs.last_runs import playable_of
 from tests.labs.program import own
 from tests.labs.trying import decided, passing
 
@@ -66,9 +67,10 @@ SOAK = [
         "linux-ipv6", "tayga-siit", "tayga-iptables-nat64", "464xlat-tayga", "map-e", "map-t", "lw4o6",
     )
 ]  # fmt: skip
+BUILT = playable_of("vpp-nat44-ed", "vpp-nat64")
 
 
-@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", "linux-ipv4", *SOAK])
+@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", "linux-ipv4", *SOAK, *BUILT])
 def test_every_handshake_and_segment_passes_and_each_connection_is_established(dut: str) -> None:
     with opening(dut) as (bench, measurer):
         stateless = not bench.recipe.stateful
@@ -79,7 +81,9 @@ def test_every_handshake_and_segment_passes_and_each_connection_is_established(d
         if not stateless:
             assert outcome.phase1.messages == handshake(N)
             assert (outcome.phase1.received, outcome.stored) == (N, N)
-            assert (outcome.table_count, outcome.established) == (N, N)
+            # VPP's NAT64 does not show the state of a connection.
+            listed = N if bench.recipe.verbs.count_established else None
+            assert (outcome.table_count, outcome.established) == (N, listed)
         for direction, counts in outcome.phase2.items():
             assert counts.offered == (N if plan is ONCE else FRAMES), direction
             assert counts.messages == (Arrivals("segment", counts.offered),)
