@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.mutants import mutants
 from tests.unit.test_measurer import FakeLab, Recorder, measurer
-from tests.unit.test_mutated_files import mutants
 
 from natgauge.analysis.hops import CounterFacts, HopLoss, facts_of, hops_of
 from natgauge.cli import run
