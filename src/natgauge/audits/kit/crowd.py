@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -19,12 +19,16 @@ _FIRST_PORT: Final = 1024
 MANY: Final = 15 / 16
 #: Flows that are open before the crowd, and flows that another host opens next to it.
 OLDER: Final = 4
+#: The older flows are used this often, and after more idle seconds they may have expired.
+_USED_EVERY_SECONDS, _MOST_IDLE_SECONDS = 4.0, 8.0
 
 Wish = tuple[Endpoint, Endpoint]
 
 
-def open_all(examiner: Examiner, wishes: Sequence[Wish]) -> tuple[dict[Wish, Endpoint], list[Wish]]:
-    """Open UDP flows, many at once, until the gateway refuses one.
+def open_all(
+    examiner: Examiner, wishes: Sequence[Wish], between: Callable[[Examiner], None] = lambda _: None
+) -> tuple[dict[Wish, Endpoint], list[Wish]]:
+    """Open UDP flows, many at once, until the gateway refuses one; `between` is called before each batch.
 
     Returns:
         The outside endpoint of each flow, and the flows of the last batch that were not opened by three tries.
@@ -32,6 +36,7 @@ def open_all(examiner: Examiner, wishes: Sequence[Wish]) -> tuple[dict[Wish, End
     opened: dict[Wish, Endpoint] = {}
     refused: list[Wish] = []
     for start in range(0, len(wishes), _BATCH):
+        between(examiner)
         refused = list(wishes[start : start + _BATCH])
         for _ in range(TRIES):
             opened.update(_try(examiner, refused))
@@ -73,6 +78,7 @@ class Crowd:
         mapped: outside endpoints of the flows, by inside endpoint.
         refused: inside endpoints whose flows were not opened.
         kept: how many of the older flows, which were open before the crowd, passed each time.
+        idle: longest time for which the older flows were not used, s.
         is_fair: whether another inside host still opened a flow.
         errors: types and codes of the ICMP errors that refused hosts received.
         leaked: whether a refused frame went out without translation.
@@ -87,10 +93,23 @@ class Crowd:
         self.remote, self.since = examiner.remote(), examiner.mark
         self.mapped: dict[Endpoint, Endpoint] = {}
         self.refused: list[Endpoint] = []
-        self.kept = OLDER
+        self.kept, self.idle, self._used = OLDER, 0.0, examiner.network.now()
         self.is_fair, self.leaked = True, False
         self.errors: set[tuple[int, int]] = set()
         self._older = [examiner.flow("udp") for _ in range(OLDER)]
+
+    @property
+    def lost(self) -> bool:
+        """Whether older flows did not pass.
+
+        Raises:
+            NotSeenError: they may have expired, because this host was too slow to use them.
+        """
+        if self.kept < OLDER and self.idle > _MOST_IDLE_SECONDS:
+            raise NotSeenError(
+                f"this host did not use the flows from before for {self.idle:.0f} s, so they may have expired"
+            )
+        return self.kept < OLDER
 
     @property
     def words(self) -> str:
@@ -103,10 +122,22 @@ class Crowd:
         host = examiner.hosts("initiator")[-1]
         ports = range(_FIRST_PORT + len(self.mapped), _FIRST_PORT + int(share * examiner.mappings))
         if not self.refused:
-            opened, refused = open_all(examiner, [(Endpoint(host, port), self.remote) for port in ports])
+            opened, refused = open_all(examiner, [(Endpoint(host, port), self.remote) for port in ports], self._use)
             self.mapped.update({inside: mapped for (inside, _), mapped in opened.items()})
             self.refused = [inside for inside, _ in refused]
+        self._use(examiner, at_once=True)
+
+    def _use(self, examiner: Examiner, *, at_once: bool = False) -> None:
+        """Use the older flows now and then, so that they do not expire while a slow host opens others."""
+        idle = examiner.network.now() - self._used
+        if idle < _USED_EVERY_SECONDS and not at_once:
+            return
+        self.idle = max(self.idle, idle)
+        # What enters shows that a mapping is there; what leaves refreshes it.
         self.kept = min(self.kept, sum(examiner.passes(flow, up=False) for flow in self._older))
+        for flow in self._older:
+            examiner.passes(flow, up=True)
+        self._used = examiner.network.now()
 
 
 def exhausted(examiner: Examiner) -> Crowd:
@@ -127,7 +158,7 @@ def exhausted(examiner: Examiner) -> Crowd:
         # One more of each host for the evidence.
         with suppress(NotSeenError):
             examiner.open(inside, crowd.remote, "udp")
-    if not crowd.refused and crowd.kept == OLDER:
+    if not crowd.refused and not crowd.lost:
         raise NotSeenError(f"{len(crowd.mapped)} flows of one host to one remote endpoint were open, none was refused")
     outside = examiner.network.arrived(crowd.since, "responder")
     crowd.leaked = any(frame.packet.source in examiner.hosts("initiator") for frame in outside)
