@@ -57,7 +57,7 @@ def _examine_attack(examiner: Examiner) -> Finding:
 @requires("no two hosts have one IP identification outside", (7857, "10", "SHOULD", "udp"))
 def _examine_identification(examiner: Examiner) -> Finding:
     """Let two inside hosts send to one outside host with one identification, while both packets may be under way."""
-    remote, seen = examiner.remote(), list[Packet]()
+    remote, seen = examiner.written(examiner.remote()), list[Packet]()
     if remote.address.version != 4:
         raise NotApplicableError("the inside uses IPv6, whose packets have no identification")
     for index in range(2):
