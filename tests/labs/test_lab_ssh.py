@@ -34,6 +34,7 @@ from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.common.links import MTU
 from natgauge.labs.contract import Lab, LabNeeds
 from natgauge.labs.ssh import remote
+from natgauge.labs.ssh.openssh import Connection, SshHost
 from natgauge.measurer import TrialPlan
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.events import Event
@@ -342,6 +343,21 @@ def test_nothing_is_left_after_a_kill_at_any_moment(kills: int, far: FarMachine,
         time.sleep(0.1)
         found = subprocess.run(["pgrep", "-f", str(far.folder / "config")], check=False, capture_output=True, text=True)
     assert found.stdout == ""
+
+
+def test_the_connection_of_a_killed_run_ends_before_another_is_made(far: FarMachine, tmp_path: Path) -> None:
+    """Its end would cost the run that shares it a command."""
+    host, control = SshHost("far", str(far.folder / "config"), far.name), tmp_path / "ssh"
+    left, made = Connection(host, control), Connection(host, control)
+    left.open()
+    assert left._process is not None
+    try:
+        made.open()
+        assert left._process.wait(5.0) != 0
+        assert made.run("echo here", 10.0).stdout == "here\n"
+    finally:
+        made.close()
+        left.close()
 
 
 def refused(far: FarMachine, tmp_path: Path, **others: Any) -> NatgaugeError:

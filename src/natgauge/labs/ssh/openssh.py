@@ -138,11 +138,15 @@ class Connection:
         """Connect, unless there is a connection.
 
         Raises:
+            BrokenError: a connection that a killed run left does not end.
             HostError: the machine cannot be reached, or refuses the login, or `ssh` is missing here.
         """
         if self._process is not None and self._process.poll() is None:
             return
         self.close()
+        # The connection of a run that was killed ends by itself a little later. Until then `ssh` would share it, and
+        # lose what runs over it when it ends.
+        end_orphans(self._control)
         with tempfile.TemporaryFile() as errors:
             shares = ("-M", f"-oControlPath={self._control}")
             self._process = process = _start(

@@ -19,7 +19,7 @@ from typing import Final
 from natgauge.errors import BrokenError, HostError
 from natgauge.labs.common.shell import title
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.ssh.openssh import Connection, SshHost, explained, run_once
+from natgauge.labs.ssh.openssh import LOST, Connection, SshHost, explained, run_once
 
 #: The machine's folder with the files of the lab; the lock is next to it. Empty after a reboot, as what was made is.
 DIRECTORY: Final = "/var/run/natgauge-device"
@@ -99,6 +99,8 @@ class Remote:
                 f"ssh host {self.host}: is used by natgauge on {tester} (lab {lab.partition(':')[0]}); wait until that "
                 f'has ended, or run "natgauge lab clean" there when it was killed'
             )
+        if result.status == LOST:
+            raise HostError(f"{explained(self.host, result.stderr)}; the connection was lost")
         if result.status:
             raise HostError(f"ssh host {self.host}: {DIRECTORY} cannot be made ({result.said}); log in as root there")
 
