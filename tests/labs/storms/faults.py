@@ -27,6 +27,7 @@ from tests.labs.storms.victims import (
     RUN,
     SSH,
     Around,
+    Run,
     Victim,
     begun,
     cleaned,
@@ -47,7 +48,7 @@ from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
 _VICTIMS: Final = (MEASURE, COMPARE, RUN, AUDIT)
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 #: A run that is disturbed ends after this time at the latest, seconds.
-_LATEST: Final = 240.0
+_LATEST: Final = 400.0
 _ENDS: Final = (
     "it ends in one line with exit status 2, 3 or 4, or is not affected; nothing is left; no ended trial is lost; "
     "`natgauge report` reads the results"
@@ -64,6 +65,16 @@ def _ended(tally: Tally, victim: Victim, status: int, last: str, allowed: set[in
     elif status > 0 and not last.startswith("natgauge: "):
         tally.blame(iter([f"{victim.name} ended with {status}, and its last line is {last!r}"]))
     return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
+
+
+def _wait_for(tally: Tally, run: Run) -> int:
+    """Return the exit status of a run; one that does not end is asked what it does (PYTHONFAULTHANDLER), and ends."""
+    with suppress(subprocess.TimeoutExpired):
+        return run.process.wait(_LATEST)
+    run.process.send_signal(signal.SIGABRT)
+    status = run.process.wait()
+    tally.blame(iter([f"{run.victim.name} did not end within {_LATEST:.0f} s: {run.said[-2000:]}"]))
+    return status
 
 
 # --- a full disk ------------------------------------------------------------------------------------------------------
@@ -110,7 +121,7 @@ def _full_disk(tally: Tally) -> None:
             # Half of the runs have their temporary files there, too.
             temporary = {"TMPDIR": str(disk)} if tally.chance.random() < 0.5 else {}
             run = made.enter_context(begun(tally, victim, around, results=disk, environment=temporary))
-            status = run.process.wait(_LATEST)
+            status = _wait_for(tally, run)
             last = run.end()
             tally.saw(f"{victim.name}: {_ended(tally, victim, status, last, {2, 3})}")
             if not victim.is_right(status, last) and "No space left on device" not in last:
@@ -154,7 +165,7 @@ def _memory_ends(tally: Tally) -> None:
         victim = tally.chance.choice(_VICTIMS)
         octets = int(most[victim.name] * tally.chance.uniform(0.3, 1.05))
         with begun(tally, victim, around, octets=octets) as run:
-            status = run.process.wait(_LATEST)
+            status = _wait_for(tally, run)
             killed = " (the kernel killed a process of it)" if run.group.out_of_memory() else ""
             how = _ended(tally, victim, status, run.end(), {2, 3, 4, -signal.SIGKILL})
             tally.saw(f"{victim.name}: {how}{killed}")
@@ -182,7 +193,7 @@ def _part_killed(tally: Tally) -> None:
                     name = program_of(chosen)
                     with suppress(ProcessLookupError):
                         os.kill(chosen, signal.SIGKILL)
-                        status = run.process.wait(_LATEST)
+                        status = _wait_for(tally, run)
                         how = _ended(tally, victim, status, run.end(), {3, 4})
                         tally.saw(
                             f"{name.rstrip('0123456789.') or 'a shell that had just begun'} of {victim.name}: {how}"

@@ -33,9 +33,8 @@ def killed(victim: Victim) -> Callable[[Tally], None]:
             ended = 0
             while tally.goes_on:
                 ended += not _kill(tally, victim, around, whole, before)
-                if tally.chance.random() < _CLEANED or not tally.goes_on:
-                    cleaned(tally, around)
-                    tally.blame(settings_left(before))
+            cleaned(tally, around)
+            tally.blame(settings_left(before))
             if ended:
                 tally.notes.append(f"{ended} runs ended before their moment, and are not counted")
 
@@ -58,6 +57,9 @@ def _kill(tally: Tally, victim: Victim, around: Around, whole: float, before: Ma
             if not victim.is_right(status, run.end()):
                 tally.blame(iter([f"not killed, it ended with {status}: {run.end()}"]))
             return False
+        if victim.stays or tally.chance.random() < _CLEANED:
+            cleaned(tally, around)
+            tally.blame(settings_left(before))
         examined(tally, run)
     return True
 

@@ -108,6 +108,7 @@ class Victim:
         plan: text of `plan.toml` in the run's folder; empty = none.
         missing: returns why it cannot run here; empty = it can.
         changes: settings of the host that a run changes while it lasts; all natgauges of the host share them.
+        stays: whether the device is a process that stays until the lab is cleaned.
         latest: no kill comes later in a run, seconds; None = a run that nothing disturbs says how long it takes.
     """
 
@@ -118,6 +119,7 @@ class Victim:
     plan: str = ""
     missing: Callable[[], str] = nothing_missing
     changes: tuple[str, ...] = ()
+    stays: bool = False
     latest: float | None = None
 
     def is_right(self, status: int, last: str) -> bool:
@@ -161,6 +163,7 @@ VM: Final = Victim(
     missing=no_guest,
     # An emulated guest boots for half a minute or longer, and answers after minutes.
     latest=40.0,
+    stays=True,
 )
 #: The device must know 2,000 neighbours.
 NEIGHBOURS: Final = Victim(
