@@ -42,7 +42,7 @@ PLAN: Final = small_plan("kills", NAME, ["nftables-nat44", "linux-ipv4"], 2_000)
 #: Longest time from the beginning of a session, or from the last kill of a worker, to the next kill, seconds.
 LATEST_SECONDS: Final = 4.0
 #: Nobody waits longer for the end of a session that is killed no more.
-END_SECONDS: Final = 150.0
+END_SECONDS: Final = 600.0
 #: Exit status of a session whose workers did not come up.
 _NOT_UP: Final = 3
 #: What a worker of Dask's looks like: a program of its own that Python's multiprocessing starts.

@@ -15,6 +15,9 @@ from tests.labs.storms.victims import VICTIMS, Around, Victim, begun, cleaned, e
 
 #: Share of the kills after which `natgauge lab clean` cleans up; after the others the next run of the lab does.
 _CLEANED: Final = 0.5
+#: Seconds from the beginning of a session, or from one kill of a worker to the next, at most: on a busy host natgauge
+#: begins after some seconds.
+_SESSION: Final = 15.0
 #: No kill comes later in a run, seconds.
 _LATEST: Final = 60.0
 _HOLDS: Final = (
@@ -68,7 +71,7 @@ def _campaigns(workers: int) -> Callable[[Tally], None]:
     """Return a storm over a campaign that is resumed until it has ended; with workers, these are killed."""
 
     def make(tally: Tally) -> None:
-        killed = kills.Killed(tally.chance, tally.most, tally.until, workers=workers)
+        killed = kills.Killed(tally.chance, tally.most, tally.until, workers=workers, latest=_SESSION)
         killed.run(tally.folder)
         for what, number in killed.caught.items():
             tally.saw(what, number)
