@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from tests.labs.nat44 import with_rules
 
-pytestmark = [pytest.mark.soak, pytest.mark.alone]
+#: On a busy machine a comparison takes minutes; a bisection has five or nine of them.
+pytestmark = [pytest.mark.soak, pytest.mark.alone, pytest.mark.timeout(3600)]
 
 BISECT = Path(__file__).resolve().parents[2] / "examples" / "bisect"
 #: The planted changes cost 60 % and more; nothing else costs anything.
-OPTIONS = ("--quantities", "up", "--connections", "1000", "--fail-above", "20%")
+OPTIONS = ("--quantities", "up", "--connections", "1000", "--fail-above", "20%", "--most-seconds", "300")
 
 
 def _run(*command: str | Path, folder: Path, **environment: str) -> str:
