@@ -222,7 +222,7 @@ class Machine:
         texts = [path.read_text(errors="replace") for path in (self.folder / "console", self.folder / "qemu")]
         return "; ".join(last_words(text) for text in texts if text)
 
-    def run(self, script: str, seconds: float = 120.0) -> Done:
+    def run(self, script: str, seconds: float = 300.0) -> Done:
         """Run a shell script in the machine."""
         job = self._exchange / str(next(self._jobs))
         passed = [f"export {name}={shlex.quote(os.environ[name])}" for name in PASSED_ON if name in os.environ]
@@ -238,7 +238,7 @@ class Machine:
         out, err = (job.with_suffix(f".{one}").read_text(errors="replace") for one in ("out", "err"))
         return Done(int(status.read_text()), out, err)
 
-    def sh(self, script: str, seconds: float = 120.0) -> str:
+    def sh(self, script: str, seconds: float = 300.0) -> str:
         """Run a shell script that must succeed; what it printed."""
         done = self.run(script, seconds)
         assert done.status == 0, f"{self.name}: {script}: {done.status}: {done.err}{done.out}"

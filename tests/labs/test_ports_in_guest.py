@@ -182,6 +182,8 @@ def test_a_gateway_on_another_machine_is_measured(machines: tuple[Machine, Machi
     )
     assert done.status == 0, done.err
     answer = json.loads(done.out)
+    # For the page of results (pytest -rA).
+    print(f"{connections} connections: {answer['median']} {answer['unit']}, trials {answer['trials']}")  # noqa: T201 - see above
     assert answer["median"] > 0
     place = answer["parameters"]["place"]
     assert place["port_drivers"] == ["virtio_net", "virtio_net"]
