@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -49,12 +50,14 @@ PORTS: tuple[Card, ...] = (
     tapped("out", "t1", QUEUES),
 )
 #: Leaves an XDP program attached, as another program would.
-ATTACH = """
+ATTACH = f"""
+{sys.executable} - <<'PROGRAM'
 import socket
 from pyroute2 import IPRoute
 from natgauge.labs.wire import xdp
 with IPRoute() as routes:
     xdp._attach(routes, socket.if_nametoindex("mq0"), xdp._load())
+PROGRAM
 """
 GATEWAYS = (tapped("in", "g0", QUEUES), tapped("out", "g1", QUEUES))
 GATEWAY = """
@@ -133,7 +136,7 @@ def test_cabled_ports_carry_the_tester_both_ways(tester: Machine, ports: tuple[s
          "ethtool -L mq0 combined 2"),
         ("ip link add bond0 type bond; ip link set mq0 down; ip link set mq0 master bond0; ip link set bond0 up",
          "ip link del bond0; ip link set mq0 up", "mq0", "bond", "belongs to bond0", "ip link set mq0 nomaster"),
-        (f"python -c '{ATTACH}'", "ip link set mq0 xdp off", "mq0", "XDP", "has an XDP program of another process",
+        (ATTACH, "ip link set mq0 xdp off", "mq0", "XDP", "has an XDP program of another process",
          "ip link set mq0 xdp off"),
         ("ip tuntap add tap0 mode tap; ip link set tap0 up", "ip link del tap0", "tap0", "link", "no carrier", None),
     ],
@@ -157,8 +160,8 @@ def test_the_table_of_drivers_has_the_largest_mtu_that_a_driver_accepts(tester: 
     for port in ("mq0", "vmx0"):
         largest = driver_facts(DRIVERS[port]).most_mtu  # type: ignore[union-attr] # it is in the table
         for mtu, refused in ((largest, False), (largest + 1, True)):  # type: ignore[operator] # likewise
-            asked = f"from natgauge.labs.wire import xdp; print(xdp.refusal('{port}'))"
-            reason = tester.sh(f'ip link set {port} mtu {mtu}; python -c "{asked}"; ip link set {port} mtu 1500')
+            asked = f"{sys.executable} -c \"from natgauge.labs.wire import xdp; print(xdp.refusal('{port}'))\""
+            reason = tester.sh(f"ip link set {port} mtu {mtu}; {asked}; ip link set {port} mtu 1500")
             assert (reason.strip() != "None") == refused, reason
 
 
@@ -177,8 +180,8 @@ def test_a_gateway_on_another_machine_is_measured(machines: tuple[Machine, Machi
         *("--responder-port", "out", "--responder-gateway", "198.19.0.1", "--pool", "198.19.0.1"),
         *("--connections", str(connections), "--device-timeout", "180", "--connection-rate", "2000"),
         *("--profile", "quick", "--repeat", "1", "--error", "50%", "--no-confirm", "--trial-seconds", "0.5"),
-        *("--frame-timeout", "1", "--most-seconds", "60", "--results", f"results-{connections}"),
-        seconds=400,
+        *("--frame-timeout", "1", "--most-seconds", "150", "--results", f"results-{connections}"),
+        seconds=600,
     )
     assert done.status == 0, done.err
     answer = json.loads(done.out)
