@@ -49,6 +49,13 @@ def test_an_ordinary_port_has_no_obstacle() -> None:
         ({"has_default_route": True}, "default route", "would cut the machine off", None),
         ({"addresses": ("192.0.2.1",)}, "addresses", "carries IP address 192.0.2.1", "ip addr flush dev eth1"),
         ({"bond": "bond0"}, "bond", "belongs to bond0", "ip link set eth1 nomaster"),
+        (
+            # Of four queues, two are the program's.
+            {"program": 7, "transmit_queues": 4, "most_queues": 4, "media": driver("virtio_net")},
+            "XDP",
+            r"has an XDP program of another process \(number 7\)",
+            "ip link set eth1 xdp off",
+        ),
         ({"features": xdp.Features(0), "media": driver("e1000e")}, "XDP", r"has no XDP \(e1000e\)", None),
         ({"features": FULL, "media": driver("nfp")}, "XDP", r"takes no redirected frames \(nfp\)", None),
         ({"mtu": 9000, "media": driver("ixgbe")}, "MTU", "XDP programs up to 3050 only", "ip link set eth1 mtu 1500"),

@@ -160,7 +160,9 @@ def findings(
         yield PortFinding("XDP", "obstacle", what, f"ip link set {name} xdp off")
     yield from _of_driver(port)
     yield from _of_sizes(port, frame_sizes)
-    yield from _of_queues(port, sender_cpus)
+    if port.program is None:
+        # With a program attached, the number of virtio-net's queues includes those of the program.
+        yield from _of_queues(port, sender_cpus)
 
 
 def refuse(port: PortState, found: Sequence[PortFinding]) -> None:
