@@ -195,7 +195,10 @@ def test_tcp_frames_have_a_longer_header_and_each_four_tuple_is_opened_once() ->
 @pytest.mark.parametrize(
     ("metric", "dut", "choices", "words"),
     [
-        ("throughput", "ds-lite", {"transport": "tcp"}, "the recipe of ds-lite is for udp and icmp only"),
+        (
+            "throughput", "kube-proxy-nftables-nat44", {"transport": "tcp"},
+            "the recipe of kube-proxy-nftables-nat44 is for udp and icmp only",
+        ),
         ("resolution-rate", "nftables-nat44", {}, "transport: icmp, but resolution-rate sends DNS queries by UDP"),
         ("throughput", "vpp-nat64", {}, "the recipe of vpp-nat64 is for udp only"),
         (

@@ -98,7 +98,9 @@ def test_what_is_written_down_is_of_gateways_that_are_there_and_of_linux() -> No
         elif run is not None:
             assert re.fullmatch(r"\d{4}-\d\d-\d\d", run.date)
             assert run.version
-            assert run.place in {"here", *places(load(path))}
+            # Neither this machine nor a guest has the user's own build by itself (--guest-files).
+            own_build = {"guest"} if name == "map-t-jool" else set()
+            assert run.place in {"here", *places(load(path)), *own_build}
 
 
 def test_the_list_stays_readable_and_says_what_was_never_run() -> None:
