@@ -290,7 +290,11 @@ class SimulatedNat:
                 self._answer_syn(packet, segment)
                 return
             packet = self._renumbered(side, packet, segment)
-        if self.behaviour.ends_connections and isinstance(segment, TcpSegment) and self._acknowledges(packet, segment):
+        if (
+            self.behaviour.ends_connections
+            and isinstance(segment, TcpSegment)
+            and self._acknowledges(side, packet, segment)
+        ):
             return
         if side == "initiator":
             self._up(packet, cut)
@@ -301,9 +305,9 @@ class SimulatedNat:
         flags = SYN | ACK if self.behaviour.answers_syn == "SYN-ACK" else RST | ACK
         self._emit("initiator", _answer(packet, TcpSegment(flags, 1, syn.sequence + 1)))
 
-    def _acknowledges(self, packet: Packet, segment: TcpSegment) -> bool:
-        """Send the third segment of a handshake for the inside host; whether a segment is the host's own one."""
-        if segment.flags == SYN | ACK:
+    def _acknowledges(self, side: Side, packet: Packet, segment: TcpSegment) -> bool:
+        """Acknowledge the outside's SYN and FIN for the inside host; whether a segment is the host's own ACK of them."""
+        if side == "responder" and segment.flags in (SYN | ACK, FIN | ACK):
             number = segment.sequence + 1
             self._emit("responder", _answer(packet, TcpSegment(ACK, segment.acknowledgement, number)))
             self._acknowledged.add(number)
