@@ -306,7 +306,7 @@ class SimulatedNat:
         self._emit("initiator", _answer(packet, TcpSegment(flags, 1, syn.sequence + 1)))
 
     def _acknowledges(self, side: Side, packet: Packet, segment: TcpSegment) -> bool:
-        """Acknowledge the outside's SYN and FIN for the inside host; whether a segment is the host's own ACK of them."""
+        """Acknowledge the outside's SYN and FIN for the inside host; whether a segment is the host's own ACK."""
         if side == "responder" and segment.flags in (SYN | ACK, FIN | ACK):
             number = segment.sequence + 1
             self._emit("responder", _answer(packet, TcpSegment(ACK, segment.acknowledgement, number)))
