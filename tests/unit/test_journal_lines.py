@@ -101,6 +101,7 @@ def twice(event: str) -> Callable[[list[Line]], list[Line]]:
         (of("answer", lambda line: line.update(raised=["HostError", ""])), "raised.0: 'HostError': Input should be"),
         (of("answer", lambda line: line.update(call="fly")), "call: 'fly': Input should be"),
         (of("answer", lambda line: line.update(evidence=[1])), "evidence.0: 1: Input should be a valid dictionary"),
+        (of("answer", lambda line: line.pop("evidence")), "evidence: Field required"),
         (of("repetition-ended", lambda line: line.update(seconds=-1)), "seconds: -1: Input should be greater than"),
         (of("repetition-ended", lambda line: line["measured"].pop("metric")), "measured.metric: Field required"),
         (of("repetition-ended", lambda line: line["measured"].update(unit=[])), "measured.unit: []: Input should be"),
@@ -132,3 +133,22 @@ def test_an_answer_that_is_none_has_its_repetition_begun_again(tmp_path: Path) -
     assert [line["event"] for line in entries(tmp_path / "out")].count("repetition-redone") == 1
     (folder,) = (tmp_path / "out" / "results").iterdir()
     assert len(read_summary(folder).repetitions) == 3
+
+
+def test_repetitions_that_are_no_result_are_refused_when_the_result_is_written(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    ended = next(line for line in lines if line["event"] == "repetition-ended")
+    ended["measured"]["measurements"][0]["limited_by"] = "luck"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UsageError, match=r"are no result: .*limited_by: 'luck': .*; the journal is damaged"):
+        campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+
+
+def test_any_octets_in_a_last_line_that_was_cut_off_are_left_out(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    before = list(entries(tmp_path / "out"))
+    with path.open("ab") as file:
+        file.write(b'{"schema":"\xff\xfe')
+    assert list(entries(tmp_path / "out")) == before
+    assert status(tmp_path / "out").measurements[0].done == 1

@@ -80,7 +80,7 @@ class _Answer(_OfRepetition):
     answer: Any
     seconds: _Seconds
     raised: Annotated[tuple[Literal["BrokenError", "UsageError"], str], Field(strict=False)] | None
-    evidence: list[dict[str, Any]] = []
+    evidence: list[dict[str, Any]]
 
 
 class _RepetitionEnded(_OfRepetition):

@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.journal import EVIDENCE, AppendLine, entries
+from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.campaigns.replay import RecordedCall, ReplayError, ReplayingMeasurer
 from natgauge.campaigns.state import RecordedRepetition
 from natgauge.duts.recipe import as_played, digest
@@ -27,6 +30,7 @@ from natgauge.procedures.kit.repetitions import counted, join
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import Parameters, joined
+from natgauge.records.record import first_fault
 from natgauge.records.store import CAMPAIGN_RESULTS, Memory, Store, plain, result_name
 
 _MAKING: Final = ".making"
@@ -162,7 +166,7 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
         The folder, below the campaign's.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: it cannot be written, or the journal was edited so that the repetitions are no result.
     """
     own = result_name(point.name, measurement.name)
     name = f"{CAMPAIGN_RESULTS}/{own}"
@@ -189,6 +193,10 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
         keep(measured, run, store, folder / name)
         shutil.rmtree(folder / name, ignore_errors=True)
         making.rename(folder / name)
+    except ValidationError as error:
+        raise UsageError(
+            f"campaign: the repetitions of {own} in the journal are no result: {first_fault(error)}; {REMEDY}"
+        ) from None
     except OSError as error:
         raise UsageError(f"results: cannot write {folder / name}: {error.strerror}") from error
     return name

@@ -284,8 +284,7 @@ def read_lines(path: Path, schema: str) -> Iterator[dict[str, Any]]:
     Raises:
         UsageError: the file is missing, a line is not JSON, or of another schema.
     """
-    lines = _read(path).split("\n")
-    for number, line in enumerate(lines[:-1], start=1):
+    for number, line in enumerate(_read(path, whole_lines=True).split("\n")[:-1], start=1):
         yield _read_object(line, schema, f"{path}:{number}")
 
 
@@ -312,9 +311,11 @@ def read_record(path: Path, kind: type[RecordT]) -> RecordT:
     return kind.from_document(read_document(path, kind.schema_version), str(path))
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, *, whole_lines: bool = False) -> str:
+    """Read a file; with `whole_lines` without a last line that was cut off, which may hold any octets."""
     try:
-        return path.read_text(encoding="utf-8")
+        octets = path.read_bytes()
+        return octets[: octets.rfind(b"\n") + 1 if whole_lines else None].decode()
     except OSError as error:
         raise UsageError(f"results: cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError:
