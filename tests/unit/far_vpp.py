@@ -166,6 +166,8 @@ def obey(state: dict[str, Any], line: str) -> str:  # noqa: C901, PLR0911, PLR09
             state["pool"] = address
         case ["set", "interface", "nat64", "in" | "out" as side, interface] if state.get("pool"):
             state.setdefault("nat_interfaces", []).append(f"{interface} {side}")
+        case ["set", "interface", "mtu", "packet", mtu, interface] if interface.startswith("host-"):
+            state["mtu"] = int(mtu)
         case ["exec", file]:
             return "\n".join(filter(None, (obey(state, one) for one in Path(file).read_text().splitlines())))
         case ["show", "version"]:

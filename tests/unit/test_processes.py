@@ -206,6 +206,20 @@ def test_vpps_workers_need_an_inside_address_each(tmp_path: Path) -> None:
     assert list(device.work.iterdir()) == []
 
 
+def test_vpp_has_an_mtu_of_its_own_which_an_audit_sets(tmp_path: Path) -> None:
+    """VPP does not look at the kernel's interface, so an audit that narrowed that one saw no ICMP error."""
+    device = far_device(tmp_path, "Linux", **ON_ONE_CORE)
+    recipe = load("vpp-nat44-ed")
+    (snippet,) = recipe.verbs.outside_mtu
+    with Gateway(recipe, device) as gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        assert device.run(snippet, environment={"NG_VALUE": "1300"}).status == 0
+        assert vpp(device)["mtu"] == 1300
+        refused = device.run(snippet.replace("host-", ""), environment={"NG_VALUE": "1300"})
+        assert (refused.status, "unknown input" in refused.said) == (1, True)
+
+
 def test_vpps_time_outs_of_other_frames_are_their_own(tmp_path: Path) -> None:
     device = far_device(tmp_path, "Linux", **ON_ONE_CORE)
     recipe = load("vpp-nat44-ed")

@@ -29,7 +29,7 @@ from natgauge.duts.recipe import Recipe, as_played, digest
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.inputs.keywords import AuditKeywords
-from natgauge.labs.contract import Addresses, Device, Link, Port
+from natgauge.labs.contract import Addresses, Link, Port
 from natgauge.records.audit import AuditRecord
 from natgauge.records.store import RESULTS, Store
 from natgauge.words import Side
@@ -38,6 +38,8 @@ from natgauge.words import Side
 FAILED: Final = 12
 #: Addresses of the tester on each side where natgauge made the links' addresses.
 _HOSTS: Final = 3
+#: Sets the MTU of a device's outside link, where the kernel forwards.
+_KERNEL_MTU: Final = 'ip link set dev "$NG_OUTSIDE" mtu "$NG_VALUE"'
 #: Mappings for which the gateway must have room; some requirements open as many as there is room for.
 _MAPPINGS: Final = 8192
 
@@ -99,7 +101,7 @@ def audit(
             examiner = Examiner(
                 Network(sockets, sides),
                 prefix=None if prefix is None else prefix.network_address,
-                narrow=_narrowing(bench.lab.devices),
+                narrow=_narrowing(bench),
                 mappings=options.mappings,
                 configured={} if device is None else device.files,
             )
@@ -180,17 +182,19 @@ def _keep(store: Store, name: str, frames: Sequence[CapturedFrame]) -> str | Non
     return store.write_frames(f"{name}.pcapng", pcapng(frames)) if frames else None
 
 
-def _narrowing(devices: Sequence[Device]) -> Callable[[int], AbstractContextManager[None]] | None:
+def _narrowing(bench: Bench) -> Callable[[int], AbstractContextManager[None]] | None:
     """Return what gives the outside interface of the last device another MTU for a while; None = not possible.
 
     It raises `BrokenError` if the device refuses.
     """
+    devices = bench.lab.devices
     if not devices or devices[-1].machine.system != "Linux":
         return None
     device = devices[-1]
+    (snippet,) = bench.recipe.of_devices(1)[-1].verbs.outside_mtu or (_KERNEL_MTU,)
 
     def set_mtu(mtu: str) -> None:
-        answer = device.run('ip link set dev "$NG_OUTSIDE" mtu "$NG_VALUE"', environment={"NG_VALUE": mtu})
+        answer = device.run(snippet, environment={"NG_VALUE": mtu})
         if answer.status:
             raise BrokenError(f"{device.name}: MTU of {device.outside}: {answer.said}")
 

@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from natgauge.words import TcpState
 
 #: The verbs, in the order a gateway's life has them.
-VERBS: Final = ("check", "version", "start", "empty", "count", "count_established", "lingering", "faults", "stop")
+VERBS: Final = (
+    "check", "version", "start", "empty", "count", "count_established", "lingering", "faults", "outside_mtu", "stop",
+)  # fmt: skip
 #: Verbs whose pieces run in the reverse order: what was made last is removed first.
 REVERSED: Final = ("stop",)
 
@@ -255,6 +257,8 @@ class Verbs(RecipeTable):
         lingering: prints lines "fin SECONDS" and "rst SECONDS": how long the gateway keeps a TCP connection that such
             a segment has closed.
         faults: prints lines "name number": frames refused so far, by cause.
+        outside_mtu: sets the MTU of the outside link to $NG_VALUE, for a gateway that does not look at the MTU of the
+            kernel's interface.
         stop: removes everything of the gateway; succeeds also when there is nothing.
     """
 
@@ -267,6 +271,7 @@ class Verbs(RecipeTable):
     count_established: Annotated[Pieces, Field(max_length=1)] = ()
     lingering: Annotated[Pieces, Field(max_length=1)] = ()
     faults: Pieces = ()
+    outside_mtu: Annotated[Pieces, Field(max_length=1)] = ()
 
     def pieces(self, verb: str) -> Pieces:
         """The snippets of a verb in the order they run; empty when the gateway has no such verb."""
