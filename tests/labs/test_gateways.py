@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.labs.datagrams import Datagram
-from tests.labs.last_runs import playable, record
+from tests.labs.last_runs import playable, playable_of, record
 from tests.labs.wire import Tap
 
 from natgauge.bench.traffic import behind_prefix
@@ -24,9 +24,11 @@ from natgauge.duts.gateway import Gateway
 from natgauge.duts.limits import DeviceDemand
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.host.cpus import usable_cpus
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.addresses import INSIDE, MAPPED, NAT64_PREFIX, OUTSIDE
+from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import Addresses, Device
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.words import Address
@@ -45,11 +47,15 @@ HASH_SIZE = Path("/sys/module/nf_conntrack/parameters/hashsize")
 
 @dataclass
 class Bench:
-    """A lab with one device, and the recipe to play there; `before` = what was in the device at first."""
+    """A lab with one device, and the recipe to play there; `before` = what was in the device at first.
+
+    `cpus` = cores that the device's snippets see instead of the lab's.
+    """
 
     recipe: Recipe
     lab: NetnsLab
     before: dict[str, str] = field(default_factory=dict)
+    cpus: str | None = None
 
     @property
     def plan(self) -> DeviceDemand:
@@ -59,7 +65,11 @@ class Bench:
     @property
     def device(self) -> Device:
         """The only one."""
-        return self.lab.devices[0]
+        device = self.lab.devices[0]
+        if self.cpus is None:
+            return device
+        assert isinstance(device, NamespaceDevice)
+        return replace(device, environment={**device.environment, "NG_CPUS": self.cpus})
 
     @property
     def has_vpp(self) -> bool:
@@ -280,6 +290,31 @@ def test_stop_leaves_nothing_and_a_second_start_works(bench: Bench) -> None:
         gateway.stop()
         assert traces(bench.device) == bench.before
     gateway.stop()
+
+
+@pytest.mark.parametrize("workers", ["", "1"])
+@pytest.mark.parametrize("name", playable_of("vpp-nat44-ed", "vpp-nat64"))
+def test_vpps_workers_translate_count_exactly_and_have_the_devices_cores(name: str, workers: str) -> None:
+    """VPP's threads have the first five cores of this machine, or as many as there are."""
+    cores = usable_cpus()[: SOURCES + 1]
+    bench = make_bench(name)
+    bench.cpus = ",".join(map(str, cores))
+    bench.recipe = bench.recipe.model_copy(update={"environment": {**bench.recipe.environment, "VPP_WORKERS": workers}})
+    expected = 1 if workers else len(cores) - 1
+    with bench.lab, bench.gateway() as gateway, Tap(bench.lab.initiator) as one, Tap(bench.lab.responder) as other:
+        gateway.prepare(PLAN)
+        gateway.start()
+        assert gateway.version()[1:] == ((f"{expected} workers",) if expected else ())
+        assert gateway.settings().knobs["cores"] == (1 if workers else len(cores))
+        bench.introduce(one, other)
+        for _ in range(2):
+            one.send(bench.datagrams())
+            seen = other.receive(FLOWS)
+            assert len(seen) == gateway.count() == FLOWS
+            other.send(datagram.reply() for datagram in seen)
+            assert len(one.receive(FLOWS)) == FLOWS
+            gateway.empty()
+            assert gateway.count() == 0
 
 
 def test_the_page_on_gateways_has_an_example_that_works(tmp_path: Path) -> None:
