@@ -191,7 +191,7 @@ def _narrowing(bench: Bench) -> Callable[[int], AbstractContextManager[None]] | 
     if not devices or devices[-1].machine.system != "Linux":
         return None
     device = devices[-1]
-    (snippet,) = bench.recipe.of_devices(1)[-1].verbs.outside_mtu or (_KERNEL_MTU,)
+    snippet = "\n".join(bench.recipe.of_devices(1)[-1].verbs.outside_mtu) or _KERNEL_MTU
 
     def set_mtu(mtu: str) -> None:
         answer = device.run(snippet, environment={"NG_VALUE": mtu})
