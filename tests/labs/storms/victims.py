@@ -148,6 +148,8 @@ COMPARE: Final = Victim(
 RUN: Final = Victim(
     "run",
     ("run", "plan.toml", "--out=results"),
+    # 4: on a busy host a measurement ends without a result, and is broken.
+    ends=frozenset({0, 4}),
     plan=small_plan("storm", "storm", ["nftables-nat44"], 2000, throughput=False) + "most_seconds = 3.0\n",
 )
 AUDIT: Final = Victim("audit", ("audit", "--dut=nftables-nat44", "--wait=0", "--mappings=128"))
