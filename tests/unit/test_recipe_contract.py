@@ -465,7 +465,8 @@ def test_a_gateway_carries_every_transport_that_it_names_on_all_its_devices(name
 def test_a_knob_of_snippets_is_that_of_the_test_frames_and_of_the_state(
     transport: Transport, state: TcpState, setting: str, least: int
 ) -> None:
-    device = FakeDevice()
+    # A longer time-out than needed would be kept.
+    device = FakeDevice(answers={"global display": said("10")})
     gateway = Gateway(load("jool-nat64").carrying(transport), device)
     with gateway:
         gateway.prepare(replace(PLAN, state=state, phase1_seconds=5, after_seconds=5))
