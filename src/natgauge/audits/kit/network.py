@@ -94,6 +94,9 @@ class Network:
     def resolve(self) -> None:
         """Find the gateway's link-layer address on both sides.
 
+        Each IPv6 host solicits the gateway, as a host does before its first packet. VPP's NAT64 learns its neighbours
+        only from solicitations: it drops advertisements to its link-local address.
+
         Raises:
             UnreachableError: the gateway does not answer.
         """
@@ -109,6 +112,9 @@ class Network:
                     f"audit: the gateway does not answer for {there.gateway} at the {side}'s port; look at its "
                     "interface and address on that side"
                 )
+            if there.gateway is not None and there.gateway.version == 6:
+                for host in there.hosts:
+                    self._ask(side, host, there.gateway)
 
     def send(self, side: Side, packet: Packet, note: str = "") -> None:
         """Send a packet to the gateway; `note` says what is special about it."""
