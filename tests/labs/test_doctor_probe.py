@@ -10,7 +10,7 @@ from natgauge.tester.doctor import examine
 from natgauge.tester.probe import send_over_a_cable
 
 #: Jool is a module of its own, which guests have; VPP is in no Debian.
-ELSEWHERE = ("jool", "vpp", "einat", "protomask")
+ELSEWHERE = ("jool", "vpp", "einat", "protomask", "ebpf_nat64", "gvproxy")
 
 
 def test_a_thousand_frames_go_over_a_cable_that_is_gone_afterwards() -> None:

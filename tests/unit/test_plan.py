@@ -200,7 +200,7 @@ def test_tcp_frames_have_a_longer_header_and_each_four_tuple_is_opened_once() ->
             "the recipe of kube-proxy-nftables-nat44 is for udp and icmp only",
         ),
         ("resolution-rate", "nftables-nat44", {}, "transport: icmp, but resolution-rate sends DNS queries by UDP"),
-        ("throughput", "vpp-nat64", {}, "the recipe of vpp-nat64 is for udp only"),
+        ("throughput", "gvproxy-nat44", {}, "the recipe of gvproxy-nat44 is for udp only"),
         (
             "throughput", "tayga-nat64", {"foreground_share": 0.5},
             "transport: icmp, but throughput sends native IPv6 in the background by UDP",

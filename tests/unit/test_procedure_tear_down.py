@@ -162,9 +162,9 @@ def test_each_state_has_a_time_out_of_its_own_or_none() -> None:
         "fin": ["time_wait"],
         "rst": ["close"],
     }
-    says = "udp_timeout: linux-ipv4 has no such knob for TCP connections in the state half-open; leave it out"
+    says = "udp_timeout: vpp-nat64 has no such knob for TCP connections in the state half-open; leave it out"
     with pytest.raises(UsageError, match=says):
-        Bench(ask("expiry", "linux-ipv4", {"transport": "tcp", "udp_timeout": 5}).cell).plan(
+        Bench(ask("expiry", "vpp-nat64", {"transport": "tcp", "udp_timeout": 5}).cell).plan(
             "expiry", {"state": "half-open"}
         )
 

@@ -40,8 +40,8 @@ _SHOWN: Final = 5
 _BEYOND_VALUES: Final = 1.1
 #: Room beyond the farthest ends of ratios, and the least width of what is drawn, as a ratio.
 _BEYOND, _LEAST_SPAN = 0.08, 1.02
-#: Ratios whose largest is more than this factor above the smallest have a logarithmic axis.
-_LINEAR_TIMES: Final = 3.0
+#: Ratios outside of this range have a logarithmic axis, on which half and twice as much are equally far from 1.
+_LINEAR: Final = (0.75, 3.0)
 #: Letters in a line of a name.
 _LETTERS: Final = 20
 #: Name of the tester's limit of a delay.
@@ -450,7 +450,7 @@ def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGro
     ends = [end for each in every for end in (each.low, each.high) if end] + [mark.value for mark in marks]
     room = max((max(ends) / min(ends)) ** _BEYOND, math.sqrt(_LEAST_SPAN))
     domain = (min(ends) / room, max(ends) * room)
-    log = domain[1] > _LINEAR_TIMES * domain[0]
+    log = domain[0] < _LINEAR[0] or domain[1] > _LINEAR[1]
     caption += " The axis is logarithmic." * log
     axis = ChartAxis("cost / cost of the baseline", log=log, form=".4~g", domain=domain, marks=tuple(marks))
     figures = (
