@@ -9,7 +9,7 @@ import textwrap
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from natgauge.analysis.claims import alike, routes, series
 from natgauge.analysis.contrast import better, bounds
@@ -88,18 +88,6 @@ class FigureGroup:
     legend: tuple[tuple[str, str, str], ...] = ()
 
 
-class BarScale(NamedTuple):
-    """Scale that bar charts of a group share, so that a longer bar is a larger value in each of them.
-
-    Attributes:
-        top: end of the axis of values, which begins at 0.
-        letters: longest line of a name.
-    """
-
-    top: float
-    letters: int
-
-
 def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> Looks:
     """Return the looks of all gateways of a page; a device that only forwards is grey.
 
@@ -120,9 +108,8 @@ def _places(duts: Sequence[str]) -> Mapping[str, int]:
         return {dut: at % _COLOURS for at, dut in enumerate(duts)}
     places: dict[str, int] = {}
     for dut in duts:
-        wish = zlib.crc32(dut.encode()) % _COLOURS
-        taken = set(places.values())
-        places[dut] = next(at for step in range(_COLOURS) if (at := (wish + step) % _COLOURS) not in taken)
+        free = [at for at in range(_COLOURS) if at not in places.values()]
+        places[dut] = min(free, key=lambda at: (at - zlib.crc32(dut.encode())) % _COLOURS)
     return places
 
 
@@ -176,7 +163,8 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     panels: dict[str, list[Sequence[Result]]] = {}
     for each in sets:
         panels.setdefault(labels.words(each[0], names), []).append(each)
-    axes = _axes(axis, [result for each in sets for result in each])
+    flat = [result for each in sets for result in each]
+    axes = _axes(axis, flat)
     figures = tuple(
         _lines(title, part, axis, axes, looks)
         for title, every in panels.items()
@@ -185,9 +173,7 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
     log = " The axis of connections is logarithmic." * (axis is SESSIONS)
     band = "; the pale band joins them" * (axis is SESSIONS)
-    hollow = " A hollow mark is a single repetition." * any(
-        len(result.repetitions) == 1 for each in sets for result in each
-    )
+    hollow = " A hollow mark is a single repetition." * any(len(result.repetitions) == 1 for result in flat)
     return FigureGroup(
         f"{results[0].metric} against {_AGAINST[axis]} ({unit_of(results[0])})",
         f"The line goes through the medians. Strokes are the range of the repetitions{band}.{hollow}{ideal}{log}"
@@ -295,7 +281,7 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     parts = [part for each in groups for part in _chunks(each, charts.MOST_ROWS)]
     top = None if _spans(results) else _BEYOND_VALUES * max(value for result in results for value in result.values)
     letters = max(len(line) for part in parts for name in _names(part).values() for line in _wrapped(name).split("|"))
-    scale = BarScale(top, letters) if top else None
+    scale = (top, letters) if top else None
     figures = tuple(_bars(part, names, labels.differing(results), looks, scale=scale) for part in parts)
     caption = "Bars are medians, strokes the range of the repetitions; the best comes first." + _limits(results)[1]
     return FigureGroup(next(iter(_by_title(results))), caption, figures)
@@ -307,18 +293,12 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
     differing: Sequence[str],
     looks: Looks,
     *,
-    scale: BarScale | None = None,
+    scale: tuple[float, int] | None = None,
     every: bool = False,
 ) -> Figure:
     """Bars with what distinguishes them; what they share, and others lack, is the title.
 
-    Args:
-        results: at least one.
-        names: of results, by `id`.
-        differing: names of the parameters that differ between all results of the group.
-        looks: looks of all gateways.
-        scale: scale that charts share; None = chosen for this chart.
-        every: whether each repetition is a point.
+    Charts share a `scale`, the end of the axis and the longest name, so that a longer bar is a larger value in each.
     """
     rows, points = [], []
     own, unlike = _names(results), labels.differing(results)
@@ -332,12 +312,12 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
             for at, value in enumerate(result.values if every else (), start=1)
         ]
     data = tuple((names[id(result)], *_cells(result)) for result in results)
-    domain = (0.0, scale.top) if scale else None
+    domain = (0.0, scale[0]) if scale else None
     axis = ChartAxis("", log=scale is None and _spans(results), domain=domain, marks=_limits(results)[0])
     finding = "; ".join(f"{row[0]}: {row[1]} {unit_of(results[0])}" for row in data) + "."
     shared = labels.words(results[0], [name for name in differing if name not in unlike])
     return Figure(
-        shared, finding, ("result", *_HEAD), data, charts.ranked(rows, axis, points, scale.letters if scale else 0)
+        shared, finding, ("result", *_HEAD), data, charts.ranked(rows, axis, points, scale[1] if scale else 0)
     )
 
 
