@@ -31,6 +31,7 @@ from tests.labs.storms.victims import (
     Victim,
     begun,
     cleaned,
+    ends_rightly,
     examined,
     no_sshd,
     program_of,
@@ -61,9 +62,9 @@ def _ended(tally: Tally, victim: Victim, status: int, last: str, allowed: set[in
         return "not affected"
     tally.said[re.sub(r"\S*\d\S*", "N", last)] += 1
     if status not in allowed:
-        tally.blame(iter([f"{victim.name} ended with {status}: {last}"]))
+        tally.blame([f"{victim.name} ended with {status}: {last}"])
     elif status > 0 and not last.startswith("natgauge: "):
-        tally.blame(iter([f"{victim.name} ended with {status}, and its last line is {last!r}"]))
+        tally.blame([f"{victim.name} ended with {status}, and its last line is {last!r}"])
     return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
 
 
@@ -73,7 +74,7 @@ def _wait_for(tally: Tally, run: Run) -> int:
         return run.process.wait(_LATEST)
     run.process.send_signal(signal.SIGABRT)
     status = run.process.wait()
-    tally.blame(iter([f"{run.victim.name} did not end within {_LATEST:.0f} s: {run.said[-2000:]}"]))
+    tally.blame([f"{run.victim.name} did not end within {_LATEST:.0f} s: {run.said[-2000:]}"])
     return status
 
 
@@ -102,14 +103,7 @@ def _full_disk(tally: Tally) -> None:
     sizes: dict[str, int] = {}
     for victim in _VICTIMS:
         with _disk(tally.folder / "disk", 1 << 28) as disk, begun(tally, victim, around, results=disk) as run:
-            status = run.process.wait(END_SECONDS)
-            tally.blame(
-                iter(
-                    [f"{victim.name} ended with {status}: {run.end()}"]
-                    if not victim.is_right(status, run.end())
-                    else []
-                )
-            )
+            ends_rightly(tally, run)
             sizes[victim.name] = _used(disk)
     tally.notes.append(f"octets that an undisturbed run writes: {sizes}")
     resumed = 0
@@ -125,7 +119,7 @@ def _full_disk(tally: Tally) -> None:
             last = run.end()
             tally.saw(f"{victim.name}: {_ended(tally, victim, status, last, {2, 3})}")
             if not victim.is_right(status, last) and "No space left on device" not in last:
-                tally.blame(iter([f"{victim.name}: does not say that the disk is full: {last}"]))
+                tally.blame([f"{victim.name}: does not say that the disk is full: {last}"])
             examined(tally, run)
             if victim is RUN and status not in victim.ends and (disk / "campaign.json").exists():
                 subprocess.run(["mount", "-o", f"remount,size={1 << 28}", disk], check=True)
@@ -136,11 +130,11 @@ def _full_disk(tally: Tally) -> None:
                     stderr=(run.folder / "err").open("a"),
                 )
                 if (status := again.wait(END_SECONDS)) != 0:
-                    tally.blame(iter([f"with room, --resume ended with {status}: {run.end()}"]))
+                    tally.blame([f"with room, --resume ended with {status}: {run.end()}"])
                 resumed += 1
                 examined(tally, run)
         cleaned(tally, around)
-    tally.notes.append(f"{resumed} campaigns were gone on with after room was made, and ended")
+    tally.notes.append(f"{resumed} campaigns were resumed after room was made, and ended")
 
 
 # --- memory that ends -------------------------------------------------------------------------------------------------
@@ -151,14 +145,7 @@ def _memory_ends(tally: Tally) -> None:
     most: dict[str, int] = {}
     for victim in _VICTIMS:
         with begun(tally, victim, around, octets=1 << 32) as run:
-            status = run.process.wait(END_SECONDS)
-            tally.blame(
-                iter(
-                    [f"{victim.name} ended with {status}: {run.end()}"]
-                    if not victim.is_right(status, run.end())
-                    else []
-                )
-            )
+            ends_rightly(tally, run)
             most[victim.name] = run.group.most_octets()
     tally.notes.append(f"MiB that an undisturbed run takes: { {name: value >> 20 for name, value in most.items()} }")
     while tally.goes_on:
@@ -240,7 +227,7 @@ def _clock_steps(tally: Tally) -> None:
             seconds = time.monotonic() - began
             status = run.process.poll()
             if status is None or not victim.is_right(status, run.end()):
-                tally.blame(iter([f"{victim.name} ended with {status}: {run.end()}"]))
+                tally.blame([f"{victim.name} ended with {status}: {run.end()}"])
             examined(tally, run)
             tally.blame(_impossible(run.folder / "results", seconds))
         cleaned(tally, around)
@@ -286,7 +273,7 @@ def _link_flaps(tally: Tally) -> None:
             lost = sum(each.lost for each in outcome.phase2.values()) + outcome.phase1.lost
             tally.saw(f"{outcome.verdict}, {'frames lost' if lost else 'no frame lost'}")
             if outcome.verdict in {Verdict.FAIL, Verdict.COLLAPSED} or (lost and outcome.verdict is Verdict.PASS):
-                tally.blame(iter([f"{outcome.verdict}, {lost} lost: {outcome.reason}"]))
+                tally.blame([f"{outcome.verdict}, {lost} lost: {outcome.reason}"])
 
 
 def _one_core() -> str:
@@ -322,7 +309,7 @@ def _ssh_hangs(tally: Tally) -> None:
                 took = time.monotonic() - began
                 longest = max(longest, took)
                 if status is None:
-                    tally.blame(iter([f"it did not end within {took:.0f} s after the machine hung"]))
+                    tally.blame([f"it did not end within {took:.0f} s after the machine hung"])
                     status = -1
                 how = _ended(tally, SSH, status, run.end(), {3, 4})
                 tally.saw(f"{'for ever' if for_ever else 'for some seconds'}: {how}")

@@ -99,12 +99,12 @@ def _make(tally: Tally) -> None:
             if outcome.verdict is not Verdict.PASS:
                 reasons.append(outcome.reason)
             if missing:
-                tally.blame(iter([f"{missing} of {offered:,} frames lost: {outcome.verdict}: {outcome.reason}"]))
+                tally.blame([f"{missing} of {offered:,} frames lost: {outcome.verdict}: {outcome.reason}"])
         tally.notes += [f"FAIL without a lost frame: {reason}" for reason in reasons]
     tally.notes.append(f"{lost} frames lost in trials that count; {invalid} trials were INVALID and repeated")
     tally.notes.append(f"{tally.count / (time.monotonic() - began):,.0f} frames/s over the whole time")
     if invalid >= _MOST_INVALID:
-        tally.blame(iter([f"{invalid} trials were INVALID: this host is too busy"]))
+        tally.blame([f"{invalid} trials were INVALID: this host is too busy"])
 
 
 FRAMES: Final = (

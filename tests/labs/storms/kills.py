@@ -58,7 +58,7 @@ def _kill(tally: Tally, victim: Victim, around: Around, whole: float, before: Ma
             tally.saw(doing)
         else:
             if not victim.is_right(status, run.end()):
-                tally.blame(iter([f"not killed, it ended with {status}: {run.end()}"]))
+                tally.blame([f"not killed, it ended with {status}: {run.end()}"])
             return False
         if victim.stays or tally.chance.random() < _CLEANED:
             cleaned(tally, around)
@@ -76,7 +76,7 @@ def _campaigns(workers: int) -> Callable[[Tally], None]:
         for what, number in killed.caught.items():
             tally.saw(what, number)
         tally.notes.append(f"{killed.campaigns} campaigns ended, with {killed.trials} trials, each once")
-        tally.blame(iter(killed.faults))
+        tally.blame(killed.faults)
         cleaned(tally, Around())
 
     return make
@@ -101,26 +101,20 @@ def _storms() -> Iterator[Storm]:
         "each repetition is there once, and each of its trials counts once; the journal keeps every whole line; "
         "nothing is left when the campaign has ended"
     )
-    yield Storm(
-        name="kill-resumed",
-        started="`natgauge run`, resumed until the campaign has ended",
-        disturbed="SIGKILL of the session",
-        holds=of_campaign,
-        unit="kills",
-        full=150,
-        soak=10,
-        make=_campaigns(0),
-    )
-    yield Storm(
-        name="kill-workers",
-        started="`natgauge run --on local:2`, two workers of Dask's",
-        disturbed="SIGKILL of a worker",
-        holds=of_campaign,
-        unit="kills",
-        full=100,
-        soak=10,
-        make=_campaigns(2),
-    )
+    for name, started, killed_part, workers, full in (
+        ("kill-resumed", "`natgauge run`, resumed until the campaign has ended", "the session", 0, 150),
+        ("kill-workers", "`natgauge run --on local:2`, two workers of Dask's", "a worker", 2, 100),
+    ):
+        yield Storm(
+            name=name,
+            started=started,
+            disturbed=f"SIGKILL of {killed_part}",
+            holds=of_campaign,
+            unit="kills",
+            full=full,
+            soak=10,
+            make=_campaigns(workers),
+        )
 
 
 KILLS: Final = tuple(_storms())

@@ -30,9 +30,9 @@ from natgauge.records.store import JOURNAL
 TRIAL: Final = Path(__file__).parents[3] / "trial" / "examples"
 #: Longest line of a refusal, characters.
 LONGEST: Final = 3000
-#: One in so many mutants is checked by a process of its own, too.
+#: One mutant in this number is also checked by a process of its own.
 _ONE_IN: Final = 50
-#: One in so many journals is also gone on with.
+#: The campaign of one journal in this number is also resumed.
 _RESUMED: Final = 5
 #: Share of the mutants whose text is damaged; the others are well-formed documents with odd values.
 _DAMAGED: Final = 0.4
@@ -75,7 +75,7 @@ def _storm(name: str, what: str, full: int, samples: Callable[[Random], Callable
                     # The text is as long as a file; its beginning rarely shows the fault.
                     kept = Path(os.environ.get("NATGAUGE_STORM_MUTANTS", tally.folder)) / f"{name}-{tally.count}"
                     kept.write_bytes(text)
-                    tally.blame(iter([f"{type(error).__name__}: {str(error)[:500]} ({kept})"]))
+                    tally.blame([f"{type(error).__name__}: {str(error)[:500]} ({kept})"])
 
     return Storm(
         name=f"mutate-{name}",
@@ -252,7 +252,7 @@ def _mutate_journals(tally: Tally) -> None:
                 tally.saw("neither read nor refused")
                 kept = Path(os.environ.get("NATGAUGE_STORM_MUTANTS", tally.folder)) / f"journal-{tally.count}"
                 kept.write_bytes(mutant)
-                tally.blame(iter([f"{type(error).__name__}: {str(error)[:500]} ({folder.name}, {kept})"]))
+                tally.blame([f"{type(error).__name__}: {str(error)[:500]} ({folder.name}, {kept})"])
 
 
 MUTATIONS: Final = (

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -84,7 +84,7 @@ class Tally:
         self.count += number
         self.seen[what] += number
 
-    def blame(self, faults: Iterator[str]) -> None:
+    def blame(self, faults: Iterable[str]) -> None:
         """Keep faults, each with the number of the disturbance that showed it."""
         self.faults += [f"{self.count}: {fault}" for fault in faults]
 

@@ -328,17 +328,22 @@ def begun(
     folder.mkdir()
 
 
+def ends_rightly(tally: Tally, run: Run) -> None:
+    """Wait for the end of a run that nothing disturbs; it must end as it should."""
+    status = run.process.wait(END_SECONDS)
+    if not run.victim.is_right(status, run.end()):
+        tally.blame([f"undisturbed, {run.victim.name} ended with {status}: {run.end()}"])
+
+
 def undisturbed(tally: Tally, victim: Victim, around: Around) -> float:
     """Run a command to its end, and return its duration in seconds; it must end as it should, and leave nothing."""
     began = time.monotonic()
     with begun(tally, victim, around) as run:
-        status = run.process.wait(END_SECONDS)
+        ends_rightly(tally, run)
         seconds = time.monotonic() - began
-        if not victim.is_right(status, run.end()):
-            tally.blame(iter([f"undisturbed, it ended with {status}: {run.end()}"]))
         tally.blame(processes_left(run.group))
         tally.blame(labs_left())
-        tally.blame(iter(around.left()))
+        tally.blame(around.left())
     tally.notes.append(f"an undisturbed run took {seconds:.1f} s")
     return seconds
 
@@ -357,6 +362,6 @@ def cleaned(tally: Tally, around: Around) -> None:
     try:
         cleanup.clean()
     except NatgaugeError as error:
-        tally.blame(iter([f"natgauge lab clean: {error}"]))
+        tally.blame([f"natgauge lab clean: {error}"])
     tally.blame(labs_left())
-    tally.blame(iter(around.left()))
+    tally.blame(around.left())
