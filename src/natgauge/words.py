@@ -17,6 +17,12 @@ Side = Literal["initiator", "responder"]
 #: What test frames are: UDP datagrams; ICMP echo requests and replies, whose identifier is the Initiator's port; or TCP
 #: segments, after a handshake in phase 1.
 Transport = Literal["udp", "icmp", "tcp"]
+#: Octets with FCS of the shortest frame over IPv4: Ethernet's minimum, and with TCP 24 more for a header with time
+#: stamps. Frames of the handshake have 78 and 70 octets, whatever the frame size. The IPv6 frame with the same payload
+#: has 20 octets more (RFC 8219 section 5.1.1 explains why 64 is impossible with IPv6), and that of IPv4 in IPv6 40.
+LEAST_OCTETS: Final[Mapping[Transport, int]] = {"udp": 64, "icmp": 64, "tcp": 88}
+#: Octets of an IP header of each family.
+IP_HEADER: Final[Mapping[Family, int]] = {"ipv4": 20, "ipv6": 40}
 
 #: Record type of a DNS query (RFC 1035, RFC 3596).
 Query = Literal["a", "aaaa"]

@@ -5,20 +5,16 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from natgauge.errors import UsageError
 from natgauge.labs.contract import Addresses, Ground, Link
-from natgauge.words import Family
+from natgauge.words import IP_HEADER, Family
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
     from natgauge.duts.port_sets import PortSets
     from natgauge.duts.recipe import Recipe
-
-#: Octets.
-IPV4_HEADER: Final = 20
-IPV6_HEADER: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +72,7 @@ class AddressPlan:
         """
         if family == "ipv4":
             return ipv4
-        return ipv4 + IPV6_HEADER - (0 if self.tunnelled else IPV4_HEADER)
+        return ipv4 + IP_HEADER["ipv6"] - (0 if self.tunnelled else IP_HEADER["ipv4"])
 
 
 def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:

@@ -34,7 +34,7 @@ from natgauge.bench.psid import chosen_sets, refuse_sets
 from natgauge.bench.requests import TrialConstants, refuse_stateless
 from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of
 from natgauge.bench.timeable import reasons_not_timed
-from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, with_pool
+from natgauge.bench.traffic import check_rate, hosts_of, make_plan, with_pool
 from natgauge.duts.chain import Chain
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.emptying import emptying_of
@@ -56,7 +56,7 @@ from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
-from natgauge.words import QUERY_OCTETS, TESTER, Family, Query
+from natgauge.words import LEAST_OCTETS, QUERY_OCTETS, TESTER, Family, Query
 
 #: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.
 ASSUMED_HIGHEST: Final = 4_000_000.0
@@ -511,7 +511,8 @@ class Bench:
         if query is not None:
             return addresses.octets(QUERY_OCTETS["ipv4"], family)
         named = addresses.inside.family if side == "initiator" else addresses.outside.family
-        return self.traffic.frame_size + addresses.octets(LEAST_FRAME, family) - addresses.octets(LEAST_FRAME, named)
+        least = LEAST_OCTETS["udp"]
+        return self.traffic.frame_size + addresses.octets(least, family) - addresses.octets(least, named)
 
 
 def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabNeeds:

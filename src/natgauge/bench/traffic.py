@@ -22,7 +22,7 @@ from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports
 from natgauge.errors import UsageError
 from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
-from natgauge.words import MAXIMUM_CONNECTIONS, QUERY_OCTETS, Family, Order, Query, Side, Transport
+from natgauge.words import LEAST_OCTETS, MAXIMUM_CONNECTIONS, QUERY_OCTETS, Family, Order, Query, Side, Transport
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
@@ -37,12 +37,6 @@ DEFAULT_CONNECTIONS = 100_000
 #: Four tuples of each emulated customer edge on average: with fewer drawn at random, some edges would have none.
 CONNECTIONS_PER_EDGE = 16
 
-#: Octets with FCS over IPv4: Ethernet's minimum. The IPv6 frame with the same payload has 84 (RFC 8219 section 5.1.1
-#: explains why 64 is impossible with IPv6), and that of IPv4 in IPv6 104.
-LEAST_FRAME = 64
-#: The same with TCP, whose header with time stamps is 24 octets longer than that of UDP. Frames of the handshake have
-#: 78 and 70 octets, whatever the frame size.
-LEAST_SEGMENT = 88
 #: Live frames are at most one page with its head and tail room: 3408 octets, plus FCS. A program for multi-buffer
 #: frames changes nothing: BPF_PROG_RUN refuses more octets, and bpf_xdp_adjust_tail has no page to add (Linux 6.18).
 LARGEST_FRAME = 3412
@@ -370,7 +364,7 @@ def frame_size(chosen: int | None, side: Side, around: AddressPlan, transport: T
         UsageError: the size is too small for either side's family, or too large for live frames or the lab's MTU.
     """
     families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
-    shortest = LEAST_SEGMENT if transport == "tcp" else LEAST_FRAME
+    shortest = LEAST_OCTETS[transport]
     least = around.octets(shortest, families[side])
     carried = around.mtu + FRAME_OVERHEAD
     largest = min(LARGEST_FRAME, carried)

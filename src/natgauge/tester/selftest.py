@@ -17,16 +17,10 @@ from natgauge.labs.common.cable import CableLab
 from natgauge.tester.cable import CableFigures, CableTester, FrameKind
 from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import cable_name
-from natgauge.words import QUERY_OCTETS, Family, Transport
+from natgauge.words import FAMILIES, IP_HEADER, LEAST_OCTETS, QUERY_OCTETS, Transport
 
 MAXIMUM_FRAMES: Final = 2**40 - 1
 
-#: Least frame size of each transport and family, octets with FCS. TCP segments have options with time stamps.
-LEAST_SIZES: Final[dict[Transport, dict[Family, int]]] = {
-    "udp": {"ipv4": 64, "ipv6": 84},
-    "icmp": {"ipv4": 64, "ipv6": 84},
-    "tcp": {"ipv4": 88, "ipv6": 108},
-}
 #: Further frame sizes of the full self-test, octets with FCS (RFC 2544 section 9).
 FURTHER_SIZES: Final = (512, 1518)
 
@@ -91,7 +85,8 @@ def run_selftest(
 def _profiles(transport: Transport, *, quick: bool) -> list[FrameKind]:
     plain = [
         FrameKind(family, size, delays, transport=transport)
-        for family, least in LEAST_SIZES[transport].items()
+        for family in FAMILIES
+        for least in (LEAST_OCTETS[transport] + IP_HEADER[family] - IP_HEADER["ipv4"],)
         for size in ((least,) if quick else (least, *FURTHER_SIZES))
         for delays in (False, True)
     ]
