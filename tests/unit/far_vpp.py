@@ -60,7 +60,7 @@ def placed(text: str) -> dict[str, Any]:
 
 
 def name_threads(workers: int) -> None:
-    """Start so many threads that do nothing, and name them and this one as VPP does."""
+    """Start this number of idle threads, and name them and this one as VPP does."""
     # The process alone needs them, not its tools.
     import ctypes  # noqa: PLC0415
     import threading  # noqa: PLC0415

@@ -20,7 +20,7 @@ class SilentPorts:
         self.sent: list[tuple[Side, bytes]] = []
 
     def now(self) -> float:
-        """The clock stands still."""
+        """Always the same time."""
         return 0.0
 
     def epoch(self) -> float:

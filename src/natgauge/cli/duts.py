@@ -145,7 +145,7 @@ def runs(form: str, *, as_json: bool) -> None:
 
 
 def _runs_rows(recipe: Recipe, *, whole: bool) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of each recorded run of a gateway; with `whole` its title stands for its kind."""
+    """Yield the cells of each recorded run of a gateway; with `whole` the kind is followed by the title."""
     from natgauge.duts.support import runs_of
 
     translates = f"{recipe.kind}: {recipe.title}" if whole else recipe.kind

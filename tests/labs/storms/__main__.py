@@ -60,7 +60,7 @@ def main() -> int:
     """Make the storms that are named; 0 when all that must hold held."""
     parser = argparse.ArgumentParser(description="Disturb natgauge many times, and look what it leaves and loses.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="storms; without a name all are listed")
-    parser.add_argument("--full", action="store_true", help="as many disturbances as before a release")
+    parser.add_argument("--full", action="store_true", help="use the full count of each storm, as before a release")
     parser.add_argument("--count", type=int, help="number of disturbances of each storm (default: that of make soak)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no disturbance begins later")
     parser.add_argument("--seed", type=int, help="of the random choices (default: another one each time)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each storm with a moderate count; `python -m tests.labs.storms NAME --full` makes as many as before a release."""
+"""Each storm with a moderate count; `python -m tests.labs.storms NAME --full` uses the full count."""
 
 from __future__ import annotations
 
