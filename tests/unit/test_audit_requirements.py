@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.unit import simulated_nat
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
 from natgauge.audits.kit.classes import PortsSeen
+from natgauge.audits.kit.requirement import Requirement
 from natgauge.audits.kit.timers import TIMERS, watch
 from natgauge.audits.requirements import port_rules, requirements, unknown
 from natgauge.audits.requirements.out_of_sight import TABLE
@@ -29,6 +31,7 @@ TIMED = ("udp_seconds", "icmp_seconds", "transitory_seconds", "established_secon
 #: Behaviour that leaves no room for further flows, and what shows only there.
 LIMITS = ("host_ports", "host_sessions", "room")
 FILLING = {one.key for one in requirements() if one.strain} - {"RFC4787-REQ-11"}
+TIMED_REQUIREMENTS = {one.key for one in requirements() if one.timers}
 #: Behaviour that differs from the right one, and the requirements that it fails ("transport" left out: all of them).
 WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "mapping by address and port": (
@@ -235,6 +238,26 @@ def test_flows_that_expire_while_a_slow_host_fills_a_gateway_are_no_failure(
     wanted = [one for one in requirements() if one.key == "RFC6888-REQ-11d"]
     (found,) = examine(examiner_of(Behaviour(udp_seconds=30.0)), wanted)
     assert (found.verdict, said in found.measured) == ("not seen", True), found.measured
+
+
+def losing(seed: int, share: float) -> Behaviour:
+    """A NAT that meets all requirements, and drops this share of all frames at random."""
+    return Behaviour(loses=lambda frame: Random(f"{seed} {frame}").random() < share)  # noqa: S311 - frames, no secrets
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_a_nat_that_loses_frames_at_random_fails_nothing(seed: int) -> None:
+    found = tuple(examined(losing(seed, 0.07), seed))
+    assert keys(found, "fails") == set()
+    assert len(keys(found, "meets")) > 0.9 * len(keys(right(), "meets") - FILLING - TIMED_REQUIREMENTS)
+
+
+def test_what_failed_once_and_was_met_once_is_not_seen() -> None:
+    answers = iter([(False, "it was dropped"), (True, "it passed")])
+    once = Requirement(4787, "once", "MUST", "something passes", ("udp",), lambda _: next(answers))
+    (found,) = examine(examiner_of(Behaviour()), [once])
+    assert found.verdict == "not seen"
+    assert found.measured == "failed once: it was dropped; not failed when examined again: it passed"
 
 
 def test_random_ports_are_hard_to_guess_although_two_hosts_share_them(monkeypatch: pytest.MonkeyPatch) -> None:

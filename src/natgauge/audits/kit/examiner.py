@@ -92,6 +92,10 @@ class Examiner:
         seen: _T = value
         return seen
 
+    def forget(self, since: int) -> None:
+        """Call again, when asked, the functions whose values came from frames after the first `since`."""
+        self._seen = {key: (value, frames) for key, (value, frames) in self._seen.items() if frames.start < since}
+
     # Evidence
 
     def begin(self, transport: Transport) -> None:
@@ -207,7 +211,7 @@ class Examiner:
             backwards: whether the last fragment is sent first.
             note: what is special about the datagram.
         """
-        for _ in range(2):
+        for _ in range(TRIES):
             data, since = secrets.token_bytes(octets), self.mark
             whole = flow.datagram(data, up=up)
             parts = whole.cut(cut) if cut else (whole,)
