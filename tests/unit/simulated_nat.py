@@ -88,6 +88,7 @@ class Behaviour:
     simultaneous_open: bool = True
     unsolicited_syn: Literal["silent", "late error", "reset", "error"] = "silent"
     fragments_too_big: bool = True
+    writes_into_fragments: bool = False
     frag_needed: bool = True
     separate_mappings: bool = True
     separate_protocols: bool = True
@@ -395,6 +396,8 @@ class SimulatedNat:
 
     def _forward(self, side: Side, packet: Packet, cut: int) -> None:
         for part in packet.cut(cut // 8 * 8) if cut else (packet,):
+            if part.offset and self.behaviour.writes_into_fragments:
+                part = replace(part, payload=bytes(2) + part.payload[2:])  # noqa: PLW2901 - the same part, changed
             self._emit(side, part)
 
     def _is_own(self, address: object) -> bool:

@@ -126,6 +126,10 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "no hairpinned ICMP errors": (Behaviour(hairpins_errors=False), {"RFC5508-REQ-7"}),
     "no error for packets that are too big": (Behaviour(frag_needed=False), {"RFC4787-REQ-13"}),
     "no fragmentation": (Behaviour(fragments_too_big=False), {"RFC4787-REQ-13a"}),
+    "ports written into later fragments": (
+        Behaviour(writes_into_fragments=True),
+        {"RFC4787-REQ-13a", "RFC4787-REQ-14"},
+    ),
     "no Time Exceeded": (Behaviour(ttl_errors=False), {"RFC5508-REQ-10a"}),
     "no simultaneous open": (Behaviour(simultaneous_open=False), {"RFC5382-REQ-2a"}),
     "reset for an unsolicited SYN": (Behaviour(unsolicited_syn="reset"), {"RFC5382-REQ-4"}),
@@ -250,6 +254,11 @@ def test_a_nat_that_loses_frames_at_random_fails_nothing(seed: int) -> None:
     found = tuple(examined(losing(seed, 0.07), seed))
     assert keys(found, "fails") == set()
     assert len(keys(found, "meets")) > 0.9 * len(keys(right(), "meets") - FILLING - TIMED_REQUIREMENTS)
+
+
+def test_a_datagram_whose_data_were_changed_is_not_called_dropped() -> None:
+    found = {one.key: one.measured for one in audited(Behaviour(writes_into_fragments=True))}
+    assert found["RFC4787-REQ-13a"] == "a packet that may be fragmented arrived with other data"
 
 
 def test_what_failed_once_and_was_met_once_is_not_seen() -> None:

@@ -33,6 +33,23 @@ class NotSeenError(Exception):
     """An examination cannot reach a verdict; the text is the reason, without a full stop."""
 
 
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """How a datagram went through a gateway.
+
+    Attributes:
+        packets: packets in which it arrived as it was sent, in their order; empty = it did not.
+        is_changed: whether it arrived whole with other data.
+    """
+
+    packets: tuple[Packet, ...] = ()
+    is_changed: bool = False
+
+    def __str__(self) -> str:
+        """What happened to it, as the end of a sentence."""
+        return "was delivered" if self.packets else "arrived with other data" if self.is_changed else "was dropped"
+
+
 def _from_any(ports: range) -> Iterator[int]:
     """Return an endless iterator over ports that begins at one of the first thousand."""
     start = secrets.randbelow(1000)
@@ -200,8 +217,8 @@ class Examiner:
 
     def datagram(  # noqa: PLR0913 - one datagram, each property by its name
         self, flow: Flow, octets: int, *, up: bool, cut: int = 0, backwards: bool = False, note: str = ""
-    ) -> list[Packet]:
-        """Send a UDP datagram over a flow, and return the packets in which it arrives; none = it did not arrive.
+    ) -> Carried:
+        """Send a UDP datagram over a flow, several times if it does not arrive as it was sent.
 
         Args:
             flow: the flow.
@@ -211,6 +228,7 @@ class Examiner:
             backwards: whether the last fragment is sent first.
             note: what is special about the datagram.
         """
+        end, is_changed = flow.remote if up else flow.inside, False
         for _ in range(TRIES):
             data, since = secrets.token_bytes(octets), self.mark
             whole = flow.datagram(data, up=up)
@@ -221,12 +239,15 @@ class Examiner:
             self.network.pause(self.network.now() + SETTLE_SECONDS)
             packets = []
             for frame in self.network.arrived(since, sides(up=up)[1]):
-                if _data(frame.packet) and _data(frame.packet) in data:
+                # Only the first fragment has the ports.
+                if _data(frame.packet) and frame.packet.receiver in (end, None):
                     self.network.received(frame)
                     packets.append(frame.packet)
-            if b"".join(map(_data, sorted(packets, key=lambda one: one.offset))) == data:
-                return packets
-        return []
+            arrived = b"".join(map(_data, sorted(packets, key=lambda one: one.offset)))
+            if arrived == data:
+                return Carried(tuple(packets))
+            is_changed |= len(arrived) == len(data)
+        return Carried(is_changed=is_changed)
 
     def control(self) -> None:
         """Send a UDP frame each way over a flow of its own, and wait until both have arrived."""

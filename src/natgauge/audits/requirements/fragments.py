@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.examiner import Carried, Examiner, NotSeenError
 from natgauge.audits.kit.flows import lone_packet
 from natgauge.audits.kit.packets import Packet
 from natgauge.audits.kit.requirement import Finding, NotApplicableError, requires
@@ -18,13 +18,11 @@ _LONE: Final = 1000
 _NUMBER: Final = 4660
 
 
-def _orders(examiner: Examiner) -> dict[str, bool]:
-    """Return by direction and order whether a fragmented datagram arrives, whole or in fragments."""
+def _orders(examiner: Examiner) -> dict[str, Carried]:
+    """Return by direction and order what happens to a fragmented datagram, which may arrive whole."""
     flow = examiner.flow()
     return {
-        f"{direction}, {order}": bool(
-            examiner.datagram(flow, _DATA_OCTETS, up=up, cut=_FRAGMENT_OCTETS, backwards=backwards)
-        )
+        f"{direction}, {order}": examiner.datagram(flow, _DATA_OCTETS, up=up, cut=_FRAGMENT_OCTETS, backwards=backwards)
         for direction, up in (("from inside", True), ("from outside", False))
         for order, backwards in (("in order", False), ("out of order", True))
     }
@@ -33,13 +31,13 @@ def _orders(examiner: Examiner) -> dict[str, bool]:
 @requires("fragments pass in order and out of order", (4787, "REQ-14", "MUST", "udp"))
 def _examine(examiner: Examiner) -> Finding:
     seen = examiner.once(_orders)
-    words = "; ".join(f"{name}: {'delivered' if passed else 'dropped'}" for name, passed in seen.items())
-    return all(seen.values()), words
+    words = "; ".join(f"{name}: a datagram {carried}" for name, carried in seen.items())
+    return all(carried.packets for carried in seen.values()), words
 
 
 @requires("lone fragments do not stop others", (4787, "REQ-14a", "MUST", "udp"))
 def _examine_attack(examiner: Examiner) -> Finding:
-    if not examiner.once(_orders)["from outside, in order"]:
+    if not examiner.once(_orders)["from outside, in order"].packets:
         raise NotSeenError("the gateway delivers no fragments from outside at all")
     flow = examiner.flow()
     packet = flow.datagram(bytes(_DATA_OCTETS), up=False)
@@ -49,9 +47,9 @@ def _examine_attack(examiner: Examiner) -> Finding:
         for part in lone[1:]:
             examiner.send(part, up=False)
     whole = examiner.passes(flow, up=False)
-    cut = bool(examiner.datagram(flow, _DATA_OCTETS, up=False, cut=_FRAGMENT_OCTETS))
-    words = f"after {_LONE} lone fragments, a whole datagram {'passed' if whole else 'was dropped'}, and one in "
-    return whole and cut, f"{words}fragments {'passed' if cut else 'was dropped'}"
+    cut = examiner.datagram(flow, _DATA_OCTETS, up=False, cut=_FRAGMENT_OCTETS)
+    words = f"after {_LONE} lone fragments, a whole datagram was {'delivered' if whole else 'dropped'}"
+    return whole and bool(cut.packets), f"{words}, and one in fragments {cut}"
 
 
 @requires("no two hosts have one IP identification outside", (7857, "10", "SHOULD", "udp"))

@@ -52,13 +52,13 @@ def _examine_cut(examiner: Examiner) -> Finding:
         raise NotApplicableError("the inside uses IPv6, whose routers fragment nothing")
     with _narrowed(examiner):
         since = examiner.mark
-        parts = examiner.datagram(flow, _DATA_OCTETS, up=True, note="it may be fragmented")
+        carried = examiner.datagram(flow, _DATA_OCTETS, up=True, note="it may be fragmented")
         _refuse_whole(examiner, since)
-    if not parts:
-        return False, "a packet that may be fragmented was dropped"
-    offsets = [part.offset for part in parts]
+    if not carried.packets:
+        return False, f"a packet that may be fragmented {carried}"
+    offsets = [part.offset for part in carried.packets]
     ordered = offsets == sorted(offsets)
-    return ordered, f"{len(parts)} fragments{'' if ordered else ', out of order'}"
+    return ordered, f"{len(offsets)} fragments{'' if ordered else ', out of order'}"
 
 
 def _narrowed(examiner: Examiner) -> AbstractContextManager[None]:

@@ -64,9 +64,9 @@ def _examine_mtu(examiner: Examiner) -> Finding:
 @requires("IPv4 packets without DF are fragmented to 1280 octets", (7915, "4-1280", "SHOULD", "udp"), profiles=NAT64)
 def _examine_cut(examiner: Examiner) -> Finding:
     flow, note = _flow(examiner), f"{_LARGE} octets that may be fragmented"
-    parts = examiner.datagram(flow, _LARGE - _HEADERS4, up=False, note=note)
-    if not parts:
-        return False, f"IPv4 of {_LARGE} octets without DF was dropped"
-    sizes = [len(part.octets()) for part in parts]
+    carried = examiner.datagram(flow, _LARGE - _HEADERS4, up=False, note=note)
+    if not carried.packets:
+        return False, f"IPv4 of {_LARGE} octets without DF {carried}"
+    sizes = [len(part.octets()) for part in carried.packets]
     words = f"IPv4 of {_LARGE} octets without DF became IPv6 of {', '.join(map(str, sizes))} octets"
     return max(sizes) <= _LEAST_MTU, words
