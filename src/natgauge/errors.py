@@ -140,6 +140,20 @@ class FaultError(NatgaugeError):
     exit_status = 4
 
 
+def unwritable(path: Path, error: OSError, *, what: str, remedy: str) -> NatgaugeError:
+    """Return the error of a path that cannot be written: of the host if its disk is full, else of the request.
+
+    Args:
+        path: the file or folder.
+        error: the system's error.
+        what: what was to be written there, in a word.
+        remedy: what to do unless the disk is full.
+    """
+    if error.errno in _FULL:
+        return HostError(f"{what}: cannot write {path}: {error.strerror}; make room, then try again")
+    return UsageError(f"{what}: cannot write {path}: {error.strerror}; {remedy}")
+
+
 def in_a_line(error: Exception | str) -> str:
     """The first words of what was said, without its line breaks."""
     return " ".join(str(error).split())[:_MOST_WORDS]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from natgauge.cli import run
-from natgauge.errors import HostError
+from natgauge.errors import HostError, NatgaugeError
 from natgauge.records.store import Store
 
 MEASURE = ["measure", "throughput", "--dut", "nftables-nat44"]
@@ -308,3 +308,20 @@ def test_a_disk_that_is_full_during_a_measurement_is_no_fault_of_natgauge(tmp_pa
     line = r"^results/x: cannot be written: no room; make room, then try again$"
     with pytest.raises(HostError, match=line), store.evidence():
         raise OSError(errno.ENOSPC, "no room", "results/x")
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "remedy"),
+    [(errno.ENOSPC, 3, "make room"), (errno.EDQUOT, 3, "make room"), (errno.EACCES, 2, "see that its folder can be")],
+)
+def test_results_that_cannot_be_written_blame_the_disk_or_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, status: int, remedy: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, "no")
+
+    store = Store.create(tmp_path, "throughput", "nat")
+    monkeypatch.setattr("natgauge.files.replace", full)
+    with pytest.raises(NatgaugeError, match=f"results: cannot write .*: no; {remedy}") as raised:
+        store.write_environment({})
+    assert raised.value.exit_status == status

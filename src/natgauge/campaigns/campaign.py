@@ -26,7 +26,7 @@ from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.run import CellRunner, LocalRunner, Session
 from natgauge.campaigns.state import CampaignState
 from natgauge.duts.recipe import digest
-from natgauge.errors import NatgaugeError, UsageError, fault
+from natgauge.errors import NatgaugeError, UsageError, fault, unwritable
 from natgauge.host import machine
 from natgauge.inputs.question import LabOptions
 from natgauge.labs.common import cleanup
@@ -255,7 +255,7 @@ def _begin(folder: Path, plan: plans.Plan, setup: _Setup, seed: int) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"campaign: cannot make {folder}: {error.strerror}; name another: --out") from error
+        raise unwritable(folder, error, what="campaign", remedy="name another: --out") from error
     others = {"other_machines": setup.machines[1:]} if len(setup.machines) > 1 else {}
     Store(folder).write_environment({"machine": setup.machines[0], **others})
     # Written last: a folder with this file has a campaign that can be resumed.

@@ -20,7 +20,7 @@ from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.campaigns.replay import RecordedCall, ReplayError, ReplayingMeasurer
 from natgauge.campaigns.state import RecordedRepetition
 from natgauge.duts.recipe import as_played, digest
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, unwritable
 from natgauge.measurements.conditions import with_conduct, with_own_part
 from natgauge.measurements.measure import keep
 from natgauge.measurer import Ability
@@ -198,7 +198,7 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
             f"campaign: the repetitions of {own} in the journal are no result: {first_fault(error)}; {REMEDY}"
         ) from None
     except OSError as error:
-        raise UsageError(f"results: cannot write {folder / name}: {error.strerror}") from error
+        raise unwritable(folder / name, error, what="results", remedy="see that its folder can be written") from error
     return name
 
 

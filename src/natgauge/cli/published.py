@@ -127,7 +127,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
     Raises:
         UsageError: a file cannot be written.
     """
-    from natgauge.errors import HostError, UsageError
+    from natgauge.errors import HostError, UsageError, unwritable
     from natgauge.published import plans
 
     for table in tables:
@@ -141,9 +141,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
             folder.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise UsageError(
-                f"published: --into: cannot write {path}: {error.strerror}; name a folder of yours"
-            ) from error
+            raise unwritable(path, error, what="published: --into", remedy="name a folder of yours") from error
         click.echo(path)
 
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from natgauge import files
-from natgauge.errors import NatgaugeError, UsageError, fault
+from natgauge.errors import NatgaugeError, UsageError, fault, unwritable
 from natgauge.records.record import Record
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -112,9 +112,7 @@ class Store:
             parent.mkdir(parents=True, exist_ok=True)
             folder = _make_new(parent, name)
         except OSError as error:
-            raise UsageError(
-                f"results: cannot make a folder in {parent}: {error.strerror}; name another with --results"
-            ) from error
+            raise unwritable(parent, error, what="results", remedy="name another folder with --results") from error
         store = cls(folder)
         store._made = missing
         return store
@@ -168,7 +166,7 @@ class Store:
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(capture)
         except OSError as error:
-            raise UsageError(f"results: cannot write {path}: {error.strerror}") from error
+            raise _unwritable(path, error) from error
         return f"{EVIDENCE}/{name}"
 
     @contextmanager
@@ -228,7 +226,7 @@ class Store:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise UsageError(f"results: cannot write {path}: {error.strerror}") from error
+            raise _unwritable(path, error) from error
 
 
 def write_document(path: Path, document: Mapping[str, object]) -> None:
@@ -241,7 +239,11 @@ def write_document(path: Path, document: Mapping[str, object]) -> None:
     try:
         files.replace(path, text)
     except OSError as error:
-        raise UsageError(f"results: cannot write {path}: {error.strerror}") from error
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> NatgaugeError:
+    return unwritable(path, error, what="results", remedy="see that its folder can be written")
 
 
 def _make_new(parent: Path, name: str) -> Path:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from natgauge.errors import UsageError
+from natgauge.errors import unwritable
 from natgauge.measurer import Verdict
 from natgauge.reports.find_results import Stored, StoredComparison, StoredResults, each_trial, find
 from natgauge.reports.optional_deps import need
@@ -165,7 +165,7 @@ def write(collected: StoredResults, folder: Path) -> list[Path]:
             getattr(frames, item.name).write_parquet(path)
             written.append(path)
     except OSError as error:
-        raise UsageError(f"report: cannot write to {folder}: {error.strerror}; name a folder of yours") from error
+        raise unwritable(folder, error, what="report", remedy="name a folder of yours") from error
     return written
 
 

@@ -117,7 +117,7 @@ def _full_disk(tally: Tally) -> None:
             run = made.enter_context(begun(tally, victim, around, results=disk, environment=temporary))
             status = _wait_for(tally, run)
             last = run.end()
-            tally.saw(f"{victim.name}: {_ended(tally, victim, status, last, {2, 3})}")
+            tally.saw(f"{victim.name}: {_ended(tally, victim, status, last, {3})}")
             if not victim.is_right(status, last) and "No space left on device" not in last:
                 tally.blame([f"{victim.name}: does not say that the disk is full: {last}"])
             examined(tally, run)

@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, unwritable
 from natgauge.measurer import Verdict
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
@@ -57,7 +57,7 @@ def write(collected: StoredResults, path: Path) -> None:
     try:
         path.write_text(html, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"report: cannot write {path}: {error.strerror}; name a file in a folder of yours") from error
+        raise unwritable(path, error, what="report", remedy="name a file in a folder of yours") from error
 
 
 def page(collected: StoredResults) -> str:
