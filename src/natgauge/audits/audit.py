@@ -191,21 +191,22 @@ def _narrowing(bench: Bench) -> Callable[[int], AbstractContextManager[None]] | 
     if not devices or devices[-1].machine.system != "Linux":
         return None
     device = devices[-1]
-    snippet = "\n".join(bench.recipe.of_devices(1)[-1].verbs.outside_mtu) or _KERNEL_MTU
+    setting = "\n".join(bench.recipe.of_devices(1)[-1].verbs.outside_mtu) or _KERNEL_MTU
 
-    def set_mtu(mtu: str) -> None:
+    def ran(snippet: str, mtu: str = "") -> str:
         answer = device.run(snippet, environment={"NG_VALUE": mtu})
         if answer.status:
             raise BrokenError(f"{device.name}: MTU of {device.outside}: {answer.said}")
+        return answer.stdout.strip()
 
     @contextmanager
     def narrow(mtu: int) -> Iterator[None]:
-        found = device.run('cat "/sys/class/net/$NG_OUTSIDE/mtu"')
-        set_mtu(str(mtu))
+        found = ran('cat "/sys/class/net/$NG_OUTSIDE/mtu"')
+        ran(setting, str(mtu))
         try:
             yield
         finally:
-            set_mtu(found.stdout.strip())
+            ran(setting, found)
 
     return narrow
 
