@@ -8,6 +8,7 @@ without requirements that were not seen of any gateway, and the time-outs.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ def audit(folder: Path, names: Sequence[str], chosen: Sequence[str]) -> None:
 
     def run(name: str) -> None:
         lab = labs.pop()
-        place = ["--lab-name", f"audits{lab}", "--results", str(folder / name)]
+        place = ["--lab-name", f"audits-{os.getpid()}-{lab}", "--results", str(folder / name)]
         with (folder / f"{name}.txt").open("wb") as said:
             subprocess.run([_NATGAUGE, "audit", "--dut", name, *place, *chosen], check=False, stdout=said, stderr=said)
         labs.append(lab)
