@@ -38,6 +38,7 @@ def trial(lost: int = 0, network: Mapping[str, int] | None = None, **others: Any
         "trial": 1,
         "verdict": "FAIL" if lost else "PASS",
         "reason": f"{lost} lost" if lost else "",
+        "plan": {"connections": 1000, "phase1_rate": 20_000.0, "phase2": None},
         "dropped": {"dut inside received": 0, "dut outside sent": 0},
         "result": {"phase1": phase1, "ports": others.pop("ports", PORTS)},
         **others,
@@ -201,7 +202,10 @@ def test_the_last_trial_that_failed_is_explained(tmp_path: Path, capsys: pytest.
     folder = stored(tmp_path, trial(0, ALL), ring, trial(0, ALL))
     assert run(["explain", folder]) == 0
     first, verdict, _, *table = capsys.readouterr().out.splitlines()
-    assert first == "Trial 2 of mine: 300 of 1,000 frames were lost, 300 of them at the hop ring of dut (card ring)."
+    load = "1,000 connections at 20,000/s"
+    assert first == (
+        f"Trial 2 of mine ({load}): 300 of 1,000 frames were lost, 300 of them at the hop ring of dut (card ring)."
+    )
     assert verdict == "Verdict: FAIL; 300 lost."
     assert [line.split() for line in table if line.startswith(("ring", "softnet"))] == [
         ["ring", "dut", "300", "inside", "card", "ring", "300"],
@@ -209,7 +213,7 @@ def test_the_last_trial_that_failed_is_explained(tmp_path: Path, capsys: pytest.
     ]
     assert table[-1].startswith("card ring: the ring before the gateway's core was full")
     assert run(["explain", folder, "1"]) == 0
-    assert capsys.readouterr().out.startswith("Trial 1: none of 1,000 frames was lost.\nVerdict: PASS.\n")
+    assert capsys.readouterr().out.startswith(f"Trial 1 ({load}): none of 1,000 frames was lost.\nVerdict: PASS.\n")
 
 
 def test_json_has_the_hop_its_counters_and_knobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,9 +233,33 @@ def test_a_trial_of_an_earlier_version_says_what_is_not_known(
 ) -> None:
     assert run(["explain", stored(tmp_path, trial(300))]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("most of them in no counter.")
+    assert lines[0].endswith("all of them in no counter.")
     assert lines[2].startswith("The record has no counters of the gateway's kernel")
-    assert lines[-1].split() == ["no", "counter", "300"]
+    assert ["no", "counter", "300"] in [line.split() for line in lines]
+    assert "no counter: the frames were dropped where the kernel counts nothing" in "\n".join(lines)
+
+
+def test_a_trial_of_frames_each_way_is_described_by_its_rates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phase2 = {"initiator_rate": 500.0, "responder_rate": 500.0, "seconds": 0.5}
+    each_way = trial(0, ALL, plan={"connections": 1000, "phase1_rate": 20_000.0, "phase2": phase2})
+    down = trial(0, ALL, plan={"connections": 1000, "phase1_rate": 1.0, "phase2": {**phase2, "initiator_rate": 0.0}})
+    folder = stored(tmp_path, each_way, down)
+    assert run(["explain", folder, "1"]) == run(["explain", folder, "2"]) == 0
+    said = capsys.readouterr().out
+    assert "Trial 1 (500 frames/s each way for 0.5 s, 1,000 connections): none" in said
+    assert "Trial 2 (0 and 500 frames/s up and down for 0.5 s, 1,000 connections): none" in said
+
+
+@pytest.mark.parametrize(("limited_by", "times"), [("device", 1), ("tester", 0)])
+def test_a_trial_that_failed_without_a_lost_frame_says_how_late_its_frames_left(
+    limited_by: str, times: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = trial(0, ALL, verdict="FAIL", limited_by=limited_by, placement="shared", arrived={"settled_lag_ns": 840_000})
+    assert run(["explain", stored(tmp_path, late)]) == 0
+    line = "Frames left up to 0.8 ms later than their rate requires; in placement shared the device's work delays its"
+    assert capsys.readouterr().out.replace("\n", " ").count(line) == times
 
 
 def test_a_failed_measurement_is_explained_with_its_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -167,7 +167,7 @@ def no_time(_seconds: float) -> None:
 
 def measurer(engine: FakeEngine, **others: Any) -> LabMeasurer:
     return LabMeasurer(
-        place=FakeLab(),
+        place=others.pop("place", FakeLab()),
         device=others.pop("device", FakeTable(engine)),
         traffic=make_plan(TrafficOptions(connections=1000), AROUND),
         settings=SETTINGS,
@@ -425,6 +425,20 @@ def test_a_device_that_does_not_forward_is_told_with_direction_and_figures() -> 
     (trial,) = kept.trials
     assert trial["verdict"] == Verdict.FAIL
     assert trial["result"] is not None
+
+
+def test_frames_of_the_engines_self_test_are_no_loss_of_the_check_that_is_stored() -> None:
+    kept, engine, lab = Recorder(), FakeEngine(lost=100), FakeLab()
+    meter = measurer(engine, recorder=kept, place=lab)
+
+    def trial(*arguments: Any) -> Any:
+        lab.drops["dut inside received"] += 1  # no device forwards the frame of the self-test
+        return engine(*arguments)
+
+    meter.runner = trial
+    with pytest.raises(BrokenError, match="does not forward"):
+        meter.check_forwarding(store=True)
+    assert [stored["dropped"] for stored in kept.trials] == [{"dut inside received": 0}]
 
 
 @dataclass(frozen=True, slots=True)

@@ -567,6 +567,8 @@ class LabMeasurer(Measurer):
                     return
             except BrokenError:
                 if store:
+                    before = {place: count + self.own_drops[place] for place, count in raw.dropped_before.items()}
+                    raw = replace(raw, dropped_before=before)
                     self._record(plan, self._judged(raw, plan), raw, began)
                 raise
             self.number += 1

@@ -15,6 +15,11 @@ from natgauge.records.store import FAILURE, FAILURE_SCHEMA, TRIAL_SCHEMA, TRIALS
 from natgauge.tables import aligned
 
 EXPLANATION_SCHEMA: Final = "natgauge-explanation-1"
+#: Said of lost frames that no counter has.
+_NO_COUNTER: Final = (
+    "no counter: the frames were dropped where the kernel counts nothing, as by rules of a netdev hook, tc or XDP. To "
+    "change it: look at these."
+)
 #: Said of a trial whose record has no counters of the devices' kernels.
 _NOT_READ: Final = (
     "The record has no counters of the gateway's kernel (an earlier natgauge, no Linux, or no access to it): the hops "
@@ -30,12 +35,14 @@ class TrialExplanation:
         folder: results folder.
         trial: record of the trial.
         hops: its hops.
+        load: what it sent, in the words of the progress line.
         failure: error that ended the measurement; empty = none did.
     """
 
     folder: Path
     trial: Mapping[str, Any]
     hops: TrialHops
+    load: str
     failure: str = ""
 
 
@@ -67,7 +74,7 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
     try:
         verdict = Verdict(chosen["verdict"])
         trial = {**chosen, "trial": int(chosen["trial"]), "verdict": verdict.value}
-        return TrialExplanation(folder, trial, hops_of(trial), failure)
+        return TrialExplanation(folder, trial, hops_of(trial), _load(trial["plan"]), failure)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
             f"explain: trial {chosen.get('trial')} of {folder} is no trial as natgauge writes them "
@@ -91,12 +98,14 @@ def text(explanation: TrialExplanation) -> str:
     lines = [
         _answer(explanation),
         f"Verdict: {trial['verdict']}{'; ' if trial.get('reason') else ''}{trial.get('reason') or ''}.",
+        *_behind(explanation),
         *([f"The measurement failed: {explanation.failure}"] if explanation.failure else []),
         *([] if hops.has_kernel_counters else [_NOT_READ]),
         "",
         *aligned(rows, right=(2, 4)),
-        *([""] if named else []),
+        *([""] if named or hops.without_counter else []),
         *(f"{name}: {facts.meaning}. To change it: {facts.knob}." for name, facts in named.items()),
+        *([_NO_COUNTER] if hops.without_counter else []),
     ]
     return "\n".join(lines)
 
@@ -111,16 +120,38 @@ def cause(explanation: TrialExplanation) -> list[str]:
 
 def _answer(explanation: TrialExplanation) -> str:
     hops, trial = explanation.hops, explanation.trial
-    head = f"Trial {trial['trial']}{f' of {gateway}' if (gateway := trial.get('gateway')) else ''}:"
+    gateway = f" of {trial['gateway']}" if trial.get("gateway") else ""
+    head = f"Trial {trial['trial']}{gateway} ({explanation.load}):"
     if not hops.lost:
         return f"{head} none of {hops.sent:,} frames was lost."
     head = f"{head} {hops.lost:,} of {hops.sent:,} frames were lost"
     losing = hops.losing
     if losing is None:
-        return f"{head}, most of them in no counter."
+        return f"{head}, {'all' if hops.without_counter == hops.lost else 'most'} of them in no counter."
     where = f" of {losing.device}" if losing.device else ""
     counter = max(losing.counters, key=lambda each: each.lost)
     return f"{head}, {losing.lost:,} of them at the hop {losing.hop}{where} ({counter.name})."
+
+
+def _load(plan: Mapping[str, Any]) -> str:
+    """Describe what a trial sent, so that it can be found among those of several metrics and repetitions."""
+    phase2, opened = plan.get("phase2"), f"{plan['connections']:,} connections"
+    if phase2 is None:
+        return f"{opened} at {plan['phase1_rate']:,.0f}/s"
+    up, down = phase2["initiator_rate"], phase2["responder_rate"]
+    rates = f"{up:,.0f} frames/s each way" if up == down else f"{up:,.0f} and {down:,.0f} frames/s up and down"
+    return f"{rates} for {phase2['seconds']:g} s, {opened}"
+
+
+def _behind(explanation: TrialExplanation) -> list[str]:
+    """Say of a trial that failed without a lost frame how much later than planned its frames left."""
+    trial = explanation.trial
+    phases = trial["result"].get("phase1"), *(trial["result"].get("phase2") or {}).values()
+    lag = max((stream.get("settled_lag_ns") or 0 for stream in phases if stream), default=0)
+    if explanation.hops.lost or trial["verdict"] != Verdict.FAIL or trial.get("limited_by") != "device" or not lag:
+        return []
+    why = "; in placement shared the device's work delays its sender" if trial.get("placement") == "shared" else ""
+    return [f"Frames left up to {lag / 1e6:.1f} ms later than their rate requires{why}. To change it: a lower rate."]
 
 
 def document(explanation: TrialExplanation) -> dict[str, Any]:
@@ -130,6 +161,7 @@ def document(explanation: TrialExplanation) -> dict[str, Any]:
         "schema": EXPLANATION_SCHEMA,
         "results": str(explanation.folder),
         **{name: trial.get(name) for name in ("trial", "gateway", "verdict", "reason")},
+        "load": explanation.load,
         "failure": explanation.failure or None,
         **{name: getattr(hops, name) for name in ("sent", "lost", "without_counter", "has_kernel_counters")},
         "losing": None if hops.losing is None else _document(hops.losing),

@@ -29,7 +29,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "autocorrelated": "Measure on a quieter machine, with more repetitions that take turns.",
     "drift": "Find what changed while it was measured, and measure again.",
     "rare loss": "Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
-    "loss at every rate": "Find out why the device loses frames at every rate.",
+    "loss at every rate": "Find out why the device loses frames at every rate: natgauge explain shows at which hop.",
     "collapsed": "See the trials of the results folder for the load at which the device collapsed.",
     "ended early": "Measure again; the reason is in the doubt.",
     "unreliable": "Measure with more connections.",
