@@ -102,6 +102,9 @@ class Killed:
             answers, counted = _answered(here / "out")
             self.trials += counted
             self.dropped += answers - counted
+            if not (here / "out" / "campaign.json").exists():
+                # The next one would not begin, either.
+                return
 
     def lines(self) -> Iterator[str]:
         """For a reader."""

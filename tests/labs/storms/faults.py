@@ -18,7 +18,7 @@ from typing import Any, Final
 from tests.labs.program import command_line
 from tests.labs.storms import groups
 from tests.labs.storms.remains import labs_left
-from tests.labs.storms.storm import Storm, Tally
+from tests.labs.storms.storm import Storm, Tally, cores_missing
 from tests.labs.storms.victims import (
     AUDIT,
     COMPARE,
@@ -41,7 +41,6 @@ from tests.labs.storms.victims import (
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.errors import NatgaugeError
-from natgauge.host.cpus import usable_cpus
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
@@ -276,10 +275,6 @@ def _link_flaps(tally: Tally) -> None:
                 tally.blame([f"{outcome.verdict}, {lost} lost: {outcome.reason}"])
 
 
-def _one_core() -> str:
-    return "" if len(usable_cpus()) > 1 else "an isolated device needs a core of its own"
-
-
 # --- a machine behind ssh that hangs ----------------------------------------------------------------------------------
 
 
@@ -357,7 +352,7 @@ FAULTS: Final = (
            holds=f"the result is there, and each trial has a possible duration; {_ENDS}"),
     _storm("link-flaps", "trials over a forwarding namespace",
            "the link of the tester's own port goes down for 5 to 200 ms", "flaps", (100, 10),
-           make=_link_flaps, missing=_one_core,
+           make=_link_flaps, missing=cores_missing,
            holds="a trial that lost frames meanwhile is INVALID; none is FAIL, COLLAPSED or a false PASS"),
     _storm("ssh-hangs", f"`{SSH.command} --lab ssh`", "each sshd process over there stops, for seconds or for ever",
            "hangs", (40, 3), make=_ssh_hangs, missing=lambda: groups.missing() or no_sshd()),

@@ -10,7 +10,7 @@ from typing import Final
 from tests.labs import kills
 from tests.labs.storms import groups
 from tests.labs.storms.remains import settings_left, values_of
-from tests.labs.storms.storm import Storm, Tally
+from tests.labs.storms.storm import Storm, Tally, cores_missing, nothing_missing
 from tests.labs.storms.victims import VICTIMS, Around, Victim, begun, cleaned, examined, undisturbed
 
 #: Share of the kills after which `natgauge lab clean` cleans up; after the others the next run of the lab does.
@@ -101,19 +101,20 @@ def _storms() -> Iterator[Storm]:
         "each repetition is there once, and each of its trials counts once; the journal keeps every whole line; "
         "nothing is left when the campaign has ended"
     )
-    for name, started, killed_part, workers, full in (
+    for name, started, part, workers, full in (
         ("kill-resumed", "`natgauge run`, resumed until the campaign has ended", "the session", 0, 150),
         ("kill-workers", "`natgauge run --on local:2`, two workers of Dask's", "a worker", 2, 100),
     ):
         yield Storm(
             name=name,
             started=started,
-            disturbed=f"SIGKILL of {killed_part}",
+            disturbed=f"SIGKILL of {part}",
             holds=of_campaign,
             unit="kills",
             full=full,
             soak=10,
             make=_campaigns(workers),
+            missing=cores_missing if workers else nothing_missing,
         )
 
 

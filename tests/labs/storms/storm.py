@@ -12,6 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from natgauge.host.cpus import usable_cpus
+
 #: Faults that are shown; a fault that every disturbance finds would fill the screen.
 _SHOWN: Final = 20
 
@@ -19,6 +21,11 @@ _SHOWN: Final = 20
 def nothing_missing() -> str:
     """A storm that needs nothing that this machine may lack."""
     return ""
+
+
+def cores_missing() -> str:
+    """Why a storm that needs two cores cannot be made; empty = it can."""
+    return "" if len(usable_cpus()) > 1 else "it needs two cores"
 
 
 @dataclass(frozen=True, slots=True)
