@@ -15,12 +15,14 @@ from pathlib import Path
 from natgauge.duts.recipe import Recipe, load
 from natgauge.duts.support import RUNS, Place, places
 from natgauge.host.programs import search_path
+from natgauge.labs.vm.image import DISTRIBUTION
 
 #: Set by `make record-runs`.
 VARIABLE = "NATGAUGE_RECORD_RUNS"
 _HEAD = """\
 # SPDX-License-Identifier: Apache-2.0
-# When each gateway was last run by us, where, and with what. Written by the lab tests (make record-runs), not by hand.
+# When natgauge's authors last ran each gateway, where, and with what. Written by the lab tests (make record-runs), not
+# by hand. A run without a distribution is from before the tests recorded it.
 """
 
 
@@ -43,13 +45,15 @@ def record(name: str, place: Place, version: Iterable[str], file: Path = RUNS, *
         place: where it ran.
         version: of the kernel and of the gateway's programs; without a kernel, that of this machine is added here.
         file: the record.
-        distribution: of the gateway's machine; empty = this machine's here, elsewhere unknown.
+        distribution: of the gateway's machine; empty = this machine's for `here`, the guest's for `guest`.
     """
     if VARIABLE not in os.environ:
         return
     told = tomllib.loads(file.read_text()) if file.is_file() else {}
     today = datetime.now(UTC).date().isoformat()
     versions = list(dict.fromkeys(version))
+    if place == "guest":
+        distribution = distribution or DISTRIBUTION
     if place == "here":
         distribution = distribution or platform.freedesktop_os_release()["PRETTY_NAME"]
         if not any(line.startswith("Linux ") for line in versions):

@@ -24,6 +24,8 @@ from natgauge.labs.common.shell import last_words
 CACHE: Final = Path("/var/cache/natgauge/guests")
 VARIABLE: Final = "NATGAUGE_GUESTS"
 RELEASE: Final = "bookworm"
+#: Distribution of every guest.
+DISTRIBUTION: Final = f"Debian {RELEASE}"
 #: What a guest is built of; the modules of Jool are compiled for its kernel by DKMS.
 PACKAGES: Final = (
     "linux-image-amd64", "linux-headers-amd64", "dkms", "jool-dkms", "jool-tools", "openssh-server", "iproute2", "kmod",
@@ -114,7 +116,7 @@ def build(notify: Callable[[str], None]) -> Image:
 
 def _build(work: Path, place: Path, notify: Callable[[str], None]) -> None:
     root = work / "root"
-    notify(f"installing {len(PACKAGES)} packages of Debian {RELEASE} and what they need into {root}")
+    notify(f"installing {len(PACKAGES)} packages of {DISTRIBUTION} and what they need into {root}")
     mirror = os.environ.get("DEBIAN_MIRROR")
     wanted = ["--variant=minbase", f"--include={','.join(PACKAGES)}", RELEASE, str(root), *([mirror] if mirror else [])]
     with (work / "log").open("w+b") as log:
