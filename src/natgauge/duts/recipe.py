@@ -39,7 +39,10 @@ _OF_DEVICES: Final = frozenset(
     {"extends", "environment", "needs", "modules", "limits", "process", "verbs", "emptyings", "knobs"}
 )
 #: Neither the location of the files nor what their authors declare changes what a recipe does.
-_ORIGINS: Final[Any] = {"origin": True, "declares": True, "chain": {"__all__": {"recipe": {"origin", "declares"}}}}
+_ORIGINS: Final[Any] = {
+    "origin": True, "declares": True, "rules_from": True,
+    "chain": {"__all__": {"recipe": {"origin", "declares", "rules_from"}}},
+}  # fmt: skip
 
 Kind = Literal[
     "routing", "nat44", "nat66", "nptv6", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
@@ -106,6 +109,8 @@ class Recipe(RecipeTable):
         port_sets: addresses and ports of its subscribers; each of the Initiator's addresses is a subscriber, or each
             customer edge that the tester emulates.
         declares: requirements on NATs, such as "RFC4787-REQ-4", that its author says it meets (True) or fails (False).
+        rules_from: software, with its version, whose rule set the gateway has, where that software does not run; None =
+            the rules are the recipe's own.
         origin: file that contained it.
     """
 
@@ -130,6 +135,7 @@ class Recipe(RecipeTable):
     chain: tuple[ChainDevice, ...] = ()
     port_sets: PortSets | None = None
     declares: dict[Annotated[str, AfterValidator(_requirement)], bool] = Field(default_factory=dict)
+    rules_from: Annotated[str, Field(min_length=1, max_length=120)] | None = None
     origin: Path
 
     @model_validator(mode="after")
