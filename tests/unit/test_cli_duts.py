@@ -4,14 +4,21 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from natgauge.cli import run
-from natgauge.duts.recipe import available, load
-from natgauge.duts.support import last_run, runs_of
+from natgauge.duts import support
+from natgauge.duts.recipe import Kind, available, digest, load
+from natgauge.duts.support import KINDS, Run, last_run, runs_of
 from natgauge.duts.toml_layers import BUILT_IN
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -85,38 +92,167 @@ def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     (text,) = printed(capsys, "--json")
     found = json.loads(text)["duts"]
     assert [one["name"] for one in found] == list(available())
-    assert {"name", "title", "kind", "places", "last_run", "origin"} <= set(found[0])
+    assert {"name", "title", "kind", "places", "last_run", "origin", "rules_from"} <= set(found[0])
 
 
-def test_the_table_of_runs_has_every_run_and_names_the_gateways_never_run(capsys: pytest.CaptureFixture[str]) -> None:
-    heading, *lines = printed(capsys, "runs")
-    assert heading.split() == ["name", "translates", "where", "date", "system", "software"]
+def software_of(name: str, each: Run) -> str:
+    rules = load(name).rules_from
+    return "; ".join([*each.software, *([f"rules from {rules}"] if rules else [])]) or "the kernel alone"
+
+
+def table_of_runs(capsys: pytest.CaptureFixture[str], *names: str) -> tuple[list[str], list[str]]:
+    """The table of runs, and the legend below it."""
+    lines = printed(capsys, "runs", *names)
+    return lines[: lines.index("")], lines[lines.index("") + 1 :]
+
+
+def test_the_table_of_runs_has_every_run_and_names_the_gateways_never_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    heading, *lines = table_of_runs(capsys)[0]
+    assert heading.split() == ["name", "kind", "where", "date", "system", "software"]
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
     expected = []
     for name in available():
         recipe = load(name)
         found = runs_of(recipe)
         expected += [
-            [
-                *(name, recipe.kind, each.place, each.date, each.system or "not recorded"),
-                "; ".join(each.software) or "the kernel alone",
-            ]
-            for each in found
-        ] or [[name, recipe.kind, "never", "-", "-", "-"]]
+            [*(name, recipe.kind, each.place, each.date, each.system), software_of(name, each)] for each in found
+        ] or [[name, recipe.kind, "-", "never", "-", "-"]]
     assert cells == expected
-    assert ["freebsd-pf", "nat44", "never", "-", "-", "-"] in cells
+    assert ["freebsd-pf", "nat44", "-", "never", "-", "-"] in cells
     kernel = [row for row in cells if row[0] == "linux-ipv4"]
     assert all(row[4].startswith("Linux ") and row[5] == "the kernel alone" for row in kernel)
 
 
 def test_the_table_of_runs_as_markdown_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     shown = printed(capsys, "runs", "--format", "markdown")
-    assert shown[:2] == ["| name | translates | where | date | system | software |", "| --- " * 6 + "|"]
-    assert any(line.startswith(f"| tayga-nat64 | nat64: {load('tayga-nat64').title} | here | ") for line in shown)
-    assert {line.count(" | ") for line in shown[2:]} == {5}
+    assert shown[:2] == ["| name | kind | title | where | date | system | software |", "| --- " * 7 + "|"]
+    assert any(line.startswith(f"| tayga-nat64 | nat64 | {load('tayga-nat64').title} | here | ") for line in shown)
+    table, legend = shown[2 : shown.index("")], shown[shown.index("") + 1 :]
+    assert {line.count(" | ") for line in table} == {6}
+    assert {line[:2] for line in legend} == {"- "}
     (text,) = printed(capsys, "runs", "--json")
     found = {one["name"]: one for one in json.loads(text)["runs"]}
     assert list(found) == list(available())
     assert found["freebsd-pf"]["runs"] == []
     (tayga,) = found["tayga-nat64"]["runs"]
     assert tayga == last_run(load("tayga-nat64")).as_dict() | {"version": list(tayga["version"])}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_table_of_runs_fits_the_terminal_and_loses_nothing(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    table, legend = table_of_runs(capsys)
+    assert max(map(len, [*table, *legend])) <= width
+    flat = " ".join(" ".join(table).split())
+    for name in available():
+        recipe = load(name)
+        for each in runs_of(recipe):
+            row = f"{name} {recipe.kind} {each.place} {each.date} {each.system}; {software_of(name, each)}"
+            assert row in flat
+
+
+def test_the_table_of_runs_takes_names(capsys: pytest.CaptureFixture[str]) -> None:
+    table, _ = table_of_runs(capsys, "tayga-nat64", "freebsd-pf", "tayga-nat64")
+    assert [line.split()[0] for line in table if not line.startswith(" ")] == ["name", "tayga-nat64", "freebsd-pf"]
+    (text,) = printed(capsys, "runs", "linux-ipv6", "--json")
+    assert [one["name"] for one in json.loads(text)["runs"]] == ["linux-ipv6"]
+    assert run(["duts", "runs", "tayga-nat6"]) == 2
+    assert 'gateway "tayga-nat6": unknown; did you mean' in capsys.readouterr().err
+
+
+def test_the_legend_explains_what_is_in_the_table_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    def legend(name: str) -> str:
+        return " ".join(" ".join(table_of_runs(capsys, name)[1]).split())
+
+    assert "by natgauge's authors" in legend("freebsd-pf")
+    assert "softwire by" not in legend("freebsd-pf")
+    assert "softwire by ...: what the kernel makes" in legend("b4-kernel")
+    assert "a reference: natgauge's own tunnel end" in legend("b4")
+    assert "rules from ...: the source of the rule set" in legend("ufw-nat44")
+
+
+def test_a_rule_set_names_the_software_that_it_is_from(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "gateways.md").read_text().replace("`", "")
+    section = page.split("## Rule sets of other software", 1)[1].split("\n## ", 1)[0]
+    of_other_software = re.findall(r"[a-z-]+-nat44", section.split("| Recipe |", 1)[1].split("\n\n", 1)[0])
+    assert len(of_other_software) == 7
+    for name in of_other_software:
+        recipe = load(name)
+        assert recipe.rules_from, name
+        assert recipe.rules_from in section
+        assert "rules" in recipe.title[:40], "what differs comes first, because a narrow terminal cuts the rest"
+        assert f"  rules     from {recipe.rules_from}" in printed(capsys, "show", name)
+    assert {name for name in available() if load(name).rules_from} == set(of_other_software)
+
+
+def test_the_source_of_a_rule_set_does_not_change_the_digest() -> None:
+    recipe = load("docker-nat44")
+    assert digest(recipe) == digest(recipe.model_copy(update={"rules_from": None}))
+
+
+BROKEN = 'name = "mine"\ntitle = "x"\nkind = "nat45"\n'
+
+
+@pytest.mark.parametrize("options", [(), ("-v",)])
+def test_a_broken_file_does_not_hide_the_other_gateways(
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = printed(capsys, *options)
+    (tmp_path / "duts").mkdir()
+    for name in ("mine", "theirs"):
+        (tmp_path / "duts" / f"{name}.toml").write_text(BROKEN)
+    assert run(["duts", *options]) == 2
+    said = capsys.readouterr()
+    assert said.out.splitlines() == expected
+    first, second = said.err.splitlines()
+    assert first.startswith("natgauge: duts/mine.toml: kind: 'nat45': ")
+    assert second.startswith("natgauge: duts/theirs.toml: kind: 'nat45': ")
+    assert first.endswith("; this file is left out of the list")
+    assert second.endswith("; this file is left out of the list")
+
+
+def test_json_names_the_broken_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(printed(capsys, "--json")[0])["broken"] == []
+    (tmp_path / "duts").mkdir()
+    (tmp_path / "duts" / "mine.toml").write_text(BROKEN)
+    assert run(["duts", "--json"]) == 2
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert [one["name"] for one in found["duts"]] == [name for name in available() if name != "mine"]
+    (left_out,) = found["broken"]
+    assert left_out["file"] == "duts/mine.toml"
+    assert left_out["error"].startswith("duts/mine.toml: kind: 'nat45': ")
+    assert said.err.count("\n") == 1
+
+
+def test_the_page_on_gateways_explains_every_kind() -> None:
+    page = (ROOT / "docs" / "gateways.md").read_text()
+    rows = re.findall(
+        r"^\| `([a-z0-9-]+)` \| (.+) \|$", page.split("## Kinds\n", 1)[1].split("\n## ", 1)[0], re.MULTILINE
+    )
+    assert dict(rows) == KINDS
+    assert list(KINDS) == list(get_args(Kind))
+
+
+def without_dates(lines: Iterable[str]) -> list[str]:
+    """Lines with each date replaced: the samples in the documentation need no change with each recorded run."""
+    return [re.sub(r"\d{4}-\d\d-\d\d", "DATE", line).rstrip() for line in lines]
+
+
+def test_samples_in_the_page_on_gateways_are_what_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a machine whose kernel has no modules for gateways; where a gateway runs depends on them."""
+    monkeypatch.setattr(support, "places", partial(support.places, has=lambda _module: False))
+    page = (ROOT / "docs" / "gateways.md").read_text()
+    samples = re.findall(r"^```text\n\$ natgauge (duts.*)\n((?:.*\n)*?)```$", page, re.MULTILINE)
+    assert len(samples) == 2
+    for command, sample in samples:
+        typed, _, count = command.partition(" | head -n ")
+        shown = printed(capsys, *typed.split()[1:])
+        assert without_dates(sample.splitlines()) == without_dates(shown[: int(count) if count else None])

@@ -29,8 +29,9 @@ NOT_LINUX = {"openbsd-pf-nat44", "openbsd-pf-nat64", "freebsd-pf", "freebsd-ipfw
         ("nftables-flowtable-nat44", ("nf_flow_table",), ("here", "guest", "ssh")),
         ("464xlat-jool", ("jool",), ("guest", "ssh")),
         ("464xlat-jool", ("jool", "jool_siit"), ("here", "guest", "ssh")),
-        ("map-t-jool", (), ("ssh",)),
-        ("map-t-jool", ("jool_mapt",), ("here", "ssh")),
+        # A guest has no Jool with MAP-T; natgauge's authors ran their own build there.
+        ("map-t-jool", (), ("guest", "ssh")),
+        ("map-t-jool", ("jool_mapt",), ("here", "guest", "ssh")),
         ("map-t", (), ("here",)),
         ("lw4o6-tunnels", (), ("here", "guest", "ssh")),
         ("openbsd-pf-nat64", ("pf",), ("ssh",)),
@@ -68,7 +69,7 @@ def test_the_latest_run_of_all_places_is_told(tmp_path: Path, monkeypatch: pytes
     file = tmp_path / "last.toml"
     recipe = load("linux-ipv4")
     assert last_run(recipe, file) is None
-    assert run_in_words(None) == "never run by us"
+    assert run_in_words(None) == "never run by natgauge's authors"
     last_runs.record("linux-ipv4", "here", ["Linux 6"], file)
     assert not file.exists(), "nothing is written down unless that is asked for"
     monkeypatch.setenv(last_runs.VARIABLE, "1")
@@ -87,7 +88,7 @@ def test_the_latest_run_of_all_places_is_told(tmp_path: Path, monkeypatch: pytes
     assert [each.place for each in runs_of(recipe, later)] == ["here", "guest"]
     last_runs.record("linux-ipv4", "here", ["vpp 1"], unnamed := tmp_path / "unnamed.toml")
     assert runs_of(recipe, unnamed)[0].system == f"Linux {platform.release()}, {distribution}"
-    assert run_in_words(last_run(recipe, later)) == f'last run by us {day[0]} here: Linux 6, a "b"'
+    assert run_in_words(last_run(recipe, later)) == f'last run by natgauge\'s authors {day[0]} here: Linux 6, a "b"'
 
 
 def test_what_is_written_down_is_of_gateways_that_are_there_and_of_linux() -> None:
@@ -98,9 +99,7 @@ def test_what_is_written_down_is_of_gateways_that_are_there_and_of_linux() -> No
         elif run is not None:
             assert re.fullmatch(r"\d{4}-\d\d-\d\d", run.date)
             assert run.version
-            # Neither this machine nor a guest has the user's own build by itself (--guest-files).
-            own_build = {"guest"} if name == "map-t-jool" else set()
-            assert run.place in {"here", *places(load(path)), *own_build}
+            assert run.place in {"here", *places(load(path))}
 
 
 def test_the_list_stays_readable_and_says_what_was_never_run() -> None:
@@ -109,7 +108,7 @@ def test_the_list_stays_readable_and_says_what_was_never_run() -> None:
     assert max(map(len, said.output.splitlines())) <= 100
     flat = re.sub(r"\s+", " ", said.output)
     for name in NOT_LINUX:
-        assert re.search(rf"{name} nat\d\d [^;]* runs over SSH; never run by us", flat), name
+        assert re.search(rf"{name} nat\d\d [^;]* runs over SSH; never run by natgauge's authors", flat), name
 
 
 def test_json_has_places_and_runs() -> None:
@@ -124,4 +123,32 @@ def test_json_has_places_and_runs() -> None:
 def test_one_gateway_tells_what_its_kernel_must_have() -> None:
     said = CliRunner().invoke(duts.command, ["show", "nftables-flowtable-nat44"])
     assert "kernel    nf_flow_table; where it is missing: use --lab vm" in said.output
-    assert "by us     " in said.output
+    assert "  recorded  last run by natgauge's authors 2" in said.output
+
+
+def test_a_run_in_a_guest_is_recorded_with_the_distribution_of_the_guest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(last_runs.VARIABLE, "1")
+    file = tmp_path / "last.toml"
+    last_runs.record("jool-nat64", "guest", ["Linux 6.1", "Jool 4"], file)
+    (run,) = runs_of(load("jool-nat64"), file)
+    assert run.system == "Linux 6.1, Debian bookworm"
+
+
+def test_what_a_run_lacks_is_called_not_recorded() -> None:
+    assert Run("2026-11-25", "guest", ("Linux 6.1", "Jool 4")).system == "Linux 6.1, distribution not recorded"
+    assert Run("2026-11-25", "here", ("vpp 1",)).system == "not recorded"
+    assert Run("2026-11-25", "here", ("vpp 1",), "Debian").system == "kernel not recorded, Debian"
+
+
+def test_every_recorded_run_of_this_machine_has_kernel_and_distribution() -> None:
+    found = [run for (path,) in available().values() for run in runs_of(load(path)) if run.place == "here"]
+    assert len(found) > 40
+    assert [run for run in found if "not recorded" in run.system] == []
+
+
+def test_a_guest_that_needs_the_users_own_build_is_shown_with_the_option_for_it() -> None:
+    said = CliRunner().invoke(duts.command, ["show", "map-t-jool"])
+    assert "in a guest with your own build (--guest-files), over SSH" in said.output
+    assert "own build (--guest-files)" not in CliRunner().invoke(duts.command, ["show", "jool-nat64"]).output

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Final
 
@@ -14,11 +15,26 @@ from natgauge.cli.names import GATEWAY
 
 #: Width of the wrapped lines of -v.
 _COLUMNS: Final = 100
-_HEADINGS: Final = ("name", "kind", "runs", "last run by us", "title")
-_RUNS_HEADINGS: Final = ("name", "translates", "where", "date", "system", "software")
+_HEADINGS: Final = ("name", "kind", "runs", "run by authors", "title")
+_RUNS_HEADINGS: Final = ("name", "kind", "where", "date", "system", "software")
+#: Lines below the table of runs; each is printed if its key is in the table.
+_LEGEND: Final = {
+    "": "Each row is the last run of a gateway's lab test by natgauge's authors at a place: here = namespaces of their "
+    "machine, guest = a virtual machine on it (--lab vm), ssh = another machine.",
+    "-fc-v": "Linux ...-fc-v...: the kernel of the authors' virtual machine, which is not their distribution's kernel.",
+    "not recorded": "not recorded: at that time the test did not record it.",
+    "rules from ": "rules from ...: the source of the rule set that the recipe loads; the named software did not run.",
+    "a reference": "natgauge-engine ..., a reference: natgauge's own tunnel end or translator (natgauge-softwire), "
+    "made for comparison.",
+    "softwire by ": "softwire by ...: what the kernel makes IPv4-in-IPv6 packets with, a tunnel interface (ip6tnl) or "
+    "a route of segment routing (SRv6, encap.red). The packets are the same.",
+    "libbpf": "ip utility, ..., libbpf ...: what `ip -V` prints: the version of iproute2, and the version of a library "
+    "as far as `ip` knows it.",
+}
 
 if TYPE_CHECKING:
     from natgauge.duts.recipe import Recipe
+    from natgauge.errors import UsageError
 
 
 @cloup.group(
@@ -28,38 +44,76 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
-    """List the gateways that can be measured, one per line; `show` prints the whole recipe of a gateway."""
+    """List the gateways that can be measured, one per line; `show` prints the whole recipe of a gateway.
+
+    The column "runs" has the places where a gateway can run: here (namespaces of this machine), guest (--lab vm), ssh
+    (another machine). The next column has date and place of its last run by natgauge's authors.
+    """
     if context.invoked_subcommand is not None:
         return
-    from natgauge.duts.recipe import available, load
-    from natgauge.duts.support import last_run, places
-    from natgauge.tables import columns
+    from natgauge.duts.recipe import available
 
     available_paths = available()
-    recipes = [load(path) for paths in available_paths.values() for path in paths]
+    recipes, broken = _readable(path for paths in available_paths.values() for path in paths)
     if as_json:
-        import json
+        _print_json(recipes, broken)
+    else:
+        _print_list(recipes, {name for name, paths in available_paths.items() if len(paths) > 1}, verbose=verbose)
+    # The list is incomplete, so the exit status is that of a broken recipe.
+    for number, error in enumerate(broken.values(), 1):
+        message = f"{error}; this file is left out of the list"
+        if number == len(broken):
+            raise type(error)(message)
+        click.echo(f"natgauge: {message}", err=True)
 
-        keys = {"name", "title", "kind", "system", "initiator_family", "responder_family", "stateful", "origin"}
-        listed = [
-            {
-                **recipe.model_dump(mode="json", include=keys),
-                "places": list(places(recipe)),
-                "last_run": run.as_dict() if (run := last_run(recipe)) else None,
-            }
-            for recipe in recipes
-        ]
-        click.echo(json.dumps({"duts": listed}))
-        return
+
+def _readable(paths: Iterable[Path]) -> tuple[list[Recipe], dict[Path, UsageError]]:
+    """Return the recipes that can be read, and for every other file the rule that it breaks."""
+    from natgauge.duts.recipe import load
+    from natgauge.errors import UsageError
+
+    recipes: list[Recipe] = []
+    broken: dict[Path, UsageError] = {}
+    for path in paths:
+        try:
+            recipes.append(load(path))
+        except UsageError as error:
+            broken[path] = error
+    return recipes, broken
+
+
+def _print_json(recipes: Sequence[Recipe], broken: Mapping[Path, UsageError]) -> None:
+    import json
+
+    from natgauge.duts.support import last_run, places
+
+    keys = {
+        *("name", "title", "kind", "system", "initiator_family", "responder_family", "stateful", "origin", "rules_from")
+    }
+    listed = [
+        {
+            **recipe.model_dump(mode="json", include=keys),
+            "places": list(places(recipe)),
+            "last_run": run.as_dict() if (run := last_run(recipe)) else None,
+        }
+        for recipe in recipes
+    ]
+    left_out = [{"file": str(path), "error": str(error)} for path, error in broken.items()]
+    click.echo(json.dumps({"duts": listed, "broken": left_out}))
+
+
+def _print_list(recipes: Sequence[Recipe], same: Collection[str], *, verbose: bool) -> None:
+    """Print a line for each gateway, with `verbose` several; `same`: names that several recipes have."""
+    from natgauge.tables import columns
+
     if not verbose:
-        same = {name for name, paths in available_paths.items() if len(paths) > 1}
         rows = [_HEADINGS, *(_row(recipe, twice=recipe.name in same) for recipe in recipes)]
         for line in _table(rows, columns()):
             click.echo(line)
         return
     width = max((len(recipe.name) for recipe in recipes), default=0)
     for recipe in recipes:
-        for line in _listed(recipe, width, twice=len(available_paths[recipe.name]) > 1):
+        for line in _listed(recipe, width, twice=recipe.name in same):
             click.echo(line)
 
 
@@ -89,7 +143,7 @@ def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
 
 
 def _listed(recipe: Recipe, width: int, *, twice: bool) -> Iterator[str]:
-    """Yield lines of one gateway: name, kind and title, then places where it can run and our last run."""
+    """Yield lines of one gateway: name, kind and title, then places where it can run and its last recorded run."""
     from natgauge.duts.recipe import is_own
     from natgauge.duts.support import last_run, places_in_words, run_in_words
 
@@ -110,6 +164,7 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
 
 
 @command.command("runs")
+@click.argument("names", metavar="[NAME]...", nargs=-1, type=GATEWAY)
 @click.option(
     "--format",
     "form",
@@ -118,43 +173,79 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
     help="Format of the table: text, or markdown for a page.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def runs(form: str, *, as_json: bool) -> None:
-    """Print our last run of each gateway at each place: date, system and versions; and the gateways never run."""
+def runs(names: Sequence[str], form: str, *, as_json: bool) -> None:
+    """Print the last run of each gateway at each place: date, system and versions; and the gateways never run.
+
+    The runs are those of natgauge's authors. With NAMEs only the runs of these gateways are printed.
+    """
     from natgauge.duts.recipe import available, is_own, load
     from natgauge.duts.support import runs_of
-    from natgauge.tables import aligned
+    from natgauge.tables import columns, wrapped
 
-    recipes = [load(path) for paths in available().values() for path in paths if is_own(path)]
+    chosen = dict.fromkeys(names) or [path for paths in available().values() for path in paths if is_own(path)]
+    recipes = [load(each) for each in chosen]
     if as_json:
         import json
 
-        keys = {"name", "title", "kind", "initiator_family", "responder_family"}
+        keys = {"name", "title", "kind", "initiator_family", "responder_family", "rules_from"}
         listed = [
             {**recipe.model_dump(mode="json", include=keys), "runs": [run.as_dict() for run in runs_of(recipe)]}
             for recipe in recipes
         ]
         click.echo(json.dumps({"runs": listed}))
         return
-    rows = [_RUNS_HEADINGS, *(row for recipe in recipes for row in _runs_rows(recipe, whole=form == "markdown"))]
+    rows = [row for recipe in recipes for row in _runs_rows(recipe)]
+    legend = _legend(rows)
     if form == "text":
-        click.echo("\n".join(aligned(rows)))
+        click.echo("\n".join(_fitting([_RUNS_HEADINGS, *rows], columns())))
+        click.echo("\n" + wrapped("\n".join(legend), columns()))
         return
     from natgauge.reports import markdown
 
-    click.echo("\n".join([markdown.row(rows[0]), "| --- " * len(rows[0]) + "|", *map(markdown.row, rows[1:])]))
+    titles = {recipe.name: recipe.title for recipe in recipes}
+    headings = (*_RUNS_HEADINGS[:2], "title", *_RUNS_HEADINGS[2:])
+    click.echo("\n".join([markdown.row(headings), "| --- " * len(headings) + "|"]))
+    for row in rows:
+        click.echo(markdown.row((*row[:2], titles[row[0]], *row[2:])))
+    click.echo("\n" + "\n".join(f"- {line}" for line in legend))
 
 
-def _runs_rows(recipe: Recipe, *, whole: bool) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of each recorded run of a gateway; with `whole` the kind is followed by the title."""
+def _runs_rows(recipe: Recipe) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each recorded run of a gateway."""
     from natgauge.duts.support import runs_of
 
-    translates = f"{recipe.kind}: {recipe.title}" if whole else recipe.kind
     recorded = runs_of(recipe)
+    rules = [f"rules from {recipe.rules_from}"] if recipe.rules_from else []
     if not recorded:
-        yield recipe.name, translates, "never", "-", "-", "-"
+        yield recipe.name, recipe.kind, "-", "never", "-", "-"
     for run in recorded:
-        software = "; ".join(run.software) or "the kernel alone"
-        yield recipe.name, translates, run.place, run.date, run.system or "not recorded", software
+        software = "; ".join([*run.software, *rules]) or "the kernel alone"
+        yield recipe.name, recipe.kind, run.place, run.date, run.system, software
+
+
+def _legend(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line for everything in the table that needs an explanation."""
+    cells = [cell for row in rows for cell in row]
+    return [line for text, line in _LEGEND.items() if any(text in cell for cell in cells)]
+
+
+def _fitting(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Yield the table of runs; where it is too wide, the last two cells of each row are below the others.
+
+    Args:
+        rows: the headings first.
+        width: most characters of a line.
+    """
+    from natgauge.tables import aligned, wrapped
+
+    table = aligned(rows)
+    if max(map(len, table)) <= width:
+        yield from table
+        return
+    for line, (*_, system, software) in zip(aligned([row[:-2] for row in rows]), rows, strict=True):
+        yield line
+        if system != "-":
+            yield wrapped(f"  {system}; {software}", width)
 
 
 @command.command("show")
@@ -164,7 +255,7 @@ def show(name: str, as_json: bool) -> None:
     """Print the whole recipe of a gateway; NAME may be the path of a recipe file."""
     from natgauge.duts.recipe import is_own, load
     from natgauge.duts.recipe_model import VERBS
-    from natgauge.duts.support import last_run, places_in_words, run_in_words
+    from natgauge.duts.support import KINDS, last_run, places_in_words, run_in_words
 
     recipe = load(name)
     if as_json:
@@ -172,11 +263,14 @@ def show(name: str, as_json: bool) -> None:
         return
     click.echo(f"{recipe.name}: {recipe.title}")
     click.echo(f"  file      {recipe.origin}")
-    click.echo(f"  kind      {recipe.kind}, {recipe.initiator_family} to {recipe.responder_family}")
+    click.echo(f"  kind      {recipe.kind}: {KINDS[recipe.kind]}")
+    click.echo(f"  frames    {recipe.initiator_family} at the Initiator, {recipe.responder_family} at the Responder")
     click.echo(f"  source    {recipe.source}; {'keeps connections' if recipe.stateful else 'no connections'}")
     click.echo(f"  runs      {places_in_words(recipe)} ({recipe.system})")
     if is_own(recipe.origin):
-        click.echo(f"  by us     {run_in_words(last_run(recipe))}")
+        click.echo(f"  recorded  {run_in_words(last_run(recipe))}")
+    if recipe.rules_from:
+        click.echo(f"  rules     from {recipe.rules_from}")
     for line in _wanted(recipe):
         click.echo(line)
     for knob, facts in recipe.knobs.named().items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places where a gateway can run, and its last run by us, as `natgauge duts` shows them."""
+"""Places where a gateway can run, and its last run by natgauge's authors, as `natgauge duts` shows them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from natgauge.duts.recipe import Recipe, is_own
+from natgauge.duts.recipe import Kind, Recipe, is_own
 from natgauge.duts.recipe_model import OWN_PACKAGE, System
 from natgauge.duts.toml_layers import BUILT_IN
 from natgauge.host import kernel, programs
@@ -21,6 +21,29 @@ from natgauge.labs.vm.image import modules as guest_modules
 Place = Literal["here", "guest", "ssh"]
 PLACES: Final[tuple[Place, ...]] = get_args(Place)
 _SAID: Final[Mapping[Place, str]] = {"here": "here", "guest": "in a guest", "ssh": "over SSH"}
+#: What gateways of each kind do.
+KINDS: Final[Mapping[Kind, str]] = {
+    "routing": "forwards and translates nothing: the baseline",
+    "nat44": "IPv4 to IPv4, stateful",
+    "nat66": "IPv6 to IPv6, stateful",
+    "nptv6": "IPv6 to IPv6, prefix for prefix, stateless (RFC 6296)",
+    "nat64": "IPv6 to IPv4, stateful (RFC 6146)",
+    "siit": "between IPv4 and IPv6, stateless (RFC 7915); also a CLAT alone",
+    "softwire": "one end of a tunnel of IPv4 in IPv6",
+    "464xlat": "IPv4 over an IPv6 network: CLAT and PLAT, both by translation (RFC 6877)",
+    "ds-lite": "IPv4 over an IPv6 network: B4 and AFTR, by a tunnel; the AFTR has the NAT (RFC 6333)",
+    "lw4o6": "IPv4 over an IPv6 network: lwB4 with the NAT, and lwAFTR, by a tunnel (RFC 7596)",
+    "map-e": "IPv4 over an IPv6 network: customer edge with the NAT, and border relay, by a tunnel (RFC 7597)",
+    "map-t": "IPv4 over an IPv6 network: customer edge with the NAT, and border relay, by translation (RFC 7599)",
+    "map-t-br": "the border relay of map-t alone; the tester emulates the customer edges",
+    "map-e-br": "the border relay of map-e alone; the tester emulates the customer edges",
+    "lwaftr": "the lwAFTR of lw4o6 alone; the tester emulates the lwB4s",
+    "aftr": "the AFTR of ds-lite alone, with the NAT; the tester emulates the B4s",
+    "map-t-ce": "the customer edges of map-t alone; the tester emulates the border relay",
+    "map-e-ce": "the customer edges of map-e alone; the tester emulates the border relay",
+    "lwb4": "the lwB4s of lw4o6 alone; the tester emulates the lwAFTR",
+    "b4": "the B4s of ds-lite alone; the tester emulates the AFTR",
+}
 #: Only the lab tests write this file (`make record-runs`).
 RUNS: Final = BUILT_IN / "runs" / "last.toml"
 #: How the version of a kernel begins, among the versions of programs (`uname -sr`).
@@ -31,7 +54,7 @@ _ALWAYS: Final = frozenset({"util-linux", "coreutils"})
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Our last run of a gateway at one place.
+    """The last run of a gateway's lab test by natgauge's authors at one place.
 
     Attributes:
         date: year-month-day.
@@ -51,9 +74,11 @@ class Run:
 
     @property
     def system(self) -> str:
-        """Kernel and distribution of the gateway's machine, as far as they were recorded."""
-        kernels = (line for line in self.version if line.startswith(_SYSTEMS))
-        return ", ".join(part for part in (next(kernels, ""), self.distribution) if part)
+        """Kernel and distribution of the gateway's machine, in words; a part that was not recorded is called so."""
+        kernel_release = next((line for line in self.version if line.startswith(_SYSTEMS)), "")
+        if not kernel_release and not self.distribution:
+            return "not recorded"
+        return f"{kernel_release or 'kernel not recorded'}, {self.distribution or 'distribution not recorded'}"
 
     @property
     def software(self) -> tuple[str, ...]:
@@ -63,6 +88,9 @@ class Run:
 
 def places(recipe: Recipe, has: Callable[[str], bool] = kernel.has) -> tuple[Place, ...]:
     """Places where the gateway can run, after its packages are installed.
+
+    A guest that lacks something can run the gateway with the user's own build (`--guest-files`). That is promised only
+    where natgauge's authors have run it so.
 
     Args:
         recipe: the gateway.
@@ -74,12 +102,16 @@ def places(recipe: Recipe, has: Callable[[str], bool] = kernel.has) -> tuple[Pla
     places: list[Place] = []
     if all(has(module.name) for each in played for module in each.modules):
         places.append("here")
-    if not lacking_in_guest(recipe):
+    if not lacking_in_guest(recipe) or _run_in_guest(recipe):
         places.append("guest")
     if all(need.package != OWN_PACKAGE for each in played for need in each.needs):
         # natgauge itself is on this machine only.
         places.append("ssh")
     return tuple(places)
+
+
+def _run_in_guest(recipe: Recipe) -> bool:
+    return any(run.place == "guest" for run in runs_of(recipe))
 
 
 def lacking(
@@ -117,7 +149,7 @@ def lacking_in_guest(recipe: Recipe) -> list[str]:
 
 
 def runs_of(recipe: Recipe, file: Path = RUNS) -> tuple[Run, ...]:
-    """Return our last run at each place of natgauge's own recipe of this name; empty = never."""
+    """Return the recorded runs of natgauge's own recipe of this name, the last one at each place; empty = never."""
     if not is_own(recipe.origin):
         return ()
     recorded = _recorded_runs(file).get(recipe.name, {})
@@ -129,20 +161,23 @@ def runs_of(recipe: Recipe, file: Path = RUNS) -> tuple[Run, ...]:
 
 
 def last_run(recipe: Recipe, file: Path = RUNS) -> Run | None:
-    """Return our last run of natgauge's own recipe of this name; None = never."""
+    """Return the last recorded run of natgauge's own recipe of this name; None = never."""
     return max(runs_of(recipe, file), key=lambda run: run.date, default=None)
 
 
 def run_in_words(run: Run | None) -> str:
     """Return the last recorded run in words: date, kind of host, versions."""
     if run is None:
-        return "never run by us"
-    return f"last run by us {run.date} {_SAID[run.place]}: {', '.join(run.version)}"
+        return "never run by natgauge's authors"
+    return f"last run by natgauge's authors {run.date} {_SAID[run.place]}: {', '.join(run.version)}"
 
 
 def places_in_words(recipe: Recipe) -> str:
     """Return the kinds of labs in which the recipe can run, in words."""
-    return ", ".join(_SAID[place] for place in places(recipe)) or "nowhere that we know"
+    said = dict(_SAID)
+    if lacking_in_guest(recipe):
+        said["guest"] = "in a guest with your own build (--guest-files)"
+    return ", ".join(said[place] for place in places(recipe)) or "nowhere that we know"
 
 
 @cache
