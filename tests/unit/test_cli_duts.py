@@ -62,6 +62,17 @@ def test_a_wider_terminal_shows_more_of_the_titles(
         assert line.endswith(load(line.split()[0]).title)
 
 
+def test_a_narrow_terminal_has_whole_titles_below_the_other_cells(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = printed(capsys)
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["name", *available()]
+    flat = " ".join(" ".join(lines).split())
+    assert all(f" {load(name).title} " in f"{flat} " for name in available())
+
+
 def test_verbose_has_whole_titles_and_what_ran(capsys: pytest.CaptureFixture[str]) -> None:
     shown = " ".join(" ".join(printed(capsys, "-v")).split())
     for name in available():

@@ -15,6 +15,8 @@ from natgauge.cli.names import GATEWAY
 
 #: Width of the wrapped lines of -v.
 _COLUMNS: Final = 100
+#: Fewest characters of a title, with the blanks before it, that are worth a column.
+_LEAST_TITLE: Final = 20
 _HEADINGS: Final = ("name", "kind", "runs", "run by authors", "title")
 _RUNS_HEADINGS: Final = ("name", "kind", "where", "date", "system", "software")
 #: Lines below the table of runs; each is printed if its key is in the table.
@@ -132,10 +134,14 @@ def _row(recipe: Recipe, *, twice: bool) -> tuple[str, ...]:
 def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
     """Rows as lines of at most `columns` characters, the last cell cut where it is too long.
 
-    The other cells are never cut; nor is a path at the beginning of the last one.
+    The other cells are never cut; nor is a path at the beginning of the last one. Where most of the titles would be cut
+    off, each is below the other cells.
     """
     from natgauge.tables import aligned
 
+    if columns - max(map(len, aligned([row[:-1] for row in rows]))) < _LEAST_TITLE:
+        yield from _below(rows, 1, columns)
+        return
     for row, line in zip(rows, aligned(rows), strict=True):
         path, colon, _ = row[-1].rpartition(".toml: ")
         least = len(line) - len(row[-1]) + len(path + colon)
@@ -236,16 +242,20 @@ def _fitting(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
         rows: the headings first.
         width: most characters of a line.
     """
-    from natgauge.tables import aligned, wrapped
+    from natgauge.tables import aligned
 
     table = aligned(rows)
-    if max(map(len, table)) <= width:
-        yield from table
-        return
-    for line, (*_, system, software) in zip(aligned([row[:-2] for row in rows]), rows, strict=True):
+    yield from table if max(map(len, table)) <= width else _below(rows, 2, width)
+
+
+def _below(rows: Sequence[Sequence[str]], count: int, width: int) -> Iterator[str]:
+    """Yield the first cells of each row as a table, and below each line the last `count` cells of its row."""
+    from natgauge.tables import aligned, wrapped
+
+    for line, row in zip(aligned([row[:-count] for row in rows]), rows, strict=True):
         yield line
-        if system != "-":
-            yield wrapped(f"  {system}; {software}", width)
+        if row[-1] != "-":
+            yield from wrapped(f"  {'; '.join(row[-count:])}", width).splitlines()
 
 
 @command.command("show")
