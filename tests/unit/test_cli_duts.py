@@ -267,3 +267,9 @@ def test_samples_in_the_page_on_gateways_are_what_is_printed(
         typed, _, count = command.partition(" | head -n ")
         shown = printed(capsys, *typed.split()[1:])
         assert without_dates(sample.splitlines()) == without_dates(shown[: int(count) if count else None])
+
+
+def test_one_gateway_is_shown_with_the_meaning_of_its_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "show", "tayga-nat64")
+    assert f"  kind      nat64: {KINDS['nat64']}" in lines
+    assert "  frames    ipv6 at the Initiator, ipv4 at the Responder" in lines
