@@ -32,11 +32,10 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     findings = examine()
     state = worst_state([finding for finding in findings if not finding.name.startswith(_GATEWAY)])
     if as_json:
-        import json
-
+        from natgauge.cli.say import json_object
         from natgauge.records.store import plain
 
-        click.echo(json.dumps({"state": state, "findings": plain(findings)}))
+        json_object("doctor", {"state": state, "findings": plain(findings)})
     else:
         click.echo(_answer(findings))
         shown = [finding for finding in findings if verbose or finding.state != "ok"]

@@ -85,8 +85,7 @@ def _readable(paths: Iterable[Path]) -> tuple[list[Recipe], dict[Path, UsageErro
 
 
 def _print_json(recipes: Sequence[Recipe], broken: Mapping[Path, UsageError]) -> None:
-    import json
-
+    from natgauge.cli.say import json_object
     from natgauge.duts.support import last_run, places
 
     keys = {
@@ -101,7 +100,7 @@ def _print_json(recipes: Sequence[Recipe], broken: Mapping[Path, UsageError]) ->
         for recipe in recipes
     ]
     left_out = [{"file": str(path), "error": str(error)} for path, error in broken.items()]
-    click.echo(json.dumps({"duts": listed, "broken": left_out}))
+    json_object("duts", {"duts": listed, "broken": left_out})
 
 
 def _print_list(recipes: Sequence[Recipe], same: Collection[str], *, verbose: bool) -> None:
@@ -191,14 +190,14 @@ def runs(names: Sequence[str], form: str, *, as_json: bool) -> None:
     chosen = dict.fromkeys(names) or [path for paths in available().values() for path in paths if is_own(path)]
     recipes = [load(each) for each in chosen]
     if as_json:
-        import json
+        from natgauge.cli.say import json_object
 
         keys = {"name", "title", "kind", "initiator_family", "responder_family", "rules_from"}
         listed = [
             {**recipe.model_dump(mode="json", include=keys), "runs": [run.as_dict() for run in runs_of(recipe)]}
             for recipe in recipes
         ]
-        click.echo(json.dumps({"runs": listed}))
+        json_object("runs", {"runs": listed})
         return
     rows = [row for recipe in recipes for row in _runs_rows(recipe)]
     legend = _legend(rows)
@@ -269,7 +268,9 @@ def show(name: str, as_json: bool) -> None:
 
     recipe = load(name)
     if as_json:
-        click.echo(recipe.model_dump_json(exclude_none=True))
+        from natgauge.cli.say import json_object
+
+        json_object("recipe", recipe.model_dump(mode="json", exclude_none=True))
         return
     click.echo(f"{recipe.name}: {recipe.title}")
     click.echo(f"  file      {recipe.origin}")

@@ -32,14 +32,15 @@ def check(ports: str | None, *, as_json: bool) -> int:
     settings = tuner.check(None if ports is None else _split(ports))
     changed = tuner.remembered()
     if as_json:
-        import json
         from dataclasses import asdict
+
+        from natgauge.cli.say import json_object
 
         document = {
             "settings": [asdict(setting) for setting in settings],
             "tuned": [asdict(setting) for setting in changed],
         }
-        click.echo(json.dumps(document))
+        json_object("host", document)
     else:
         _table([(setting.outcome, setting.knob, setting.key, _value(setting)) for setting in settings])
         reasons = {

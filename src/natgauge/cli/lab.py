@@ -77,11 +77,10 @@ def status(as_json: bool) -> None:
 
     labs = cleanup.status()
     if as_json:
-        import json
-
+        from natgauge.cli.say import json_object
         from natgauge.records.store import plain
 
-        click.echo(json.dumps({"labs": plain(labs)}))
+        json_object("labs", {"labs": plain(labs)})
         return
     if not labs:
         click.echo("no labs")

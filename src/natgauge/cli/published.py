@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 import cloup
 
 from natgauge.cli.names import PUBLISHED
+from natgauge.cli.say import json_object
 
 if TYPE_CHECKING:
     from natgauge.published.model import Table
@@ -77,14 +77,17 @@ def command(
         click.echo(_plan(tables[0], size=size, here=here), nl=False)
     elif check:
         checks = published.checked(tables)
-        click.echo(json.dumps({"checks": list(map(asdict, checks))}) if as_json else published.check_lines(tables))
+        if as_json:
+            json_object("published-checks", {"checks": list(map(asdict, checks))})
+        else:
+            click.echo(published.check_lines(tables))
         if wrong := [check for check in checks if check.agreement == "differs"]:
             raise BrokenError(
                 f"published: {wrong[0].table}: {wrong[0].row}: column {wrong[0].column}: {wrong[0].printed} is not "
                 f"{wrong[0].recomputed:g}, and {len(wrong)} figures in all differ without a known slip; report it"
             )
     elif as_json:
-        click.echo(json.dumps({"tables": list(map(published.document, tables))}))
+        json_object("published", {"tables": list(map(published.document, tables))})
     else:
         click.echo("\n\n".join(map(published.view, tables)) if names else published.listing(tables))
 

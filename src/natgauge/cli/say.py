@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sentences for standard output: on a terminal broken between words; elsewhere each sentence is one line."""
+"""What goes to standard output: sentences, broken between words on a terminal; or one JSON object."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+
+import click
+
+
+def json_object(kind: str, document: Mapping[str, object]) -> None:
+    """Print what `--json` promises: one object on one line, with the name and the version of its schema."""
+    import json
+
+    click.echo(json.dumps({"schema": f"natgauge-{kind}-1", **document}, allow_nan=False))
 
 
 def wrapped(text: str) -> str:

@@ -45,11 +45,10 @@ def command(
         report=None if as_json else _print_figures,
     )
     if as_json:
-        import json
-
+        from natgauge.cli.say import json_object
         from natgauge.records.store import plain
 
-        click.echo(json.dumps(plain(test)))
+        json_object("selftest", plain(test))
     else:
         _summarize(test)
 

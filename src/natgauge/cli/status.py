@@ -28,11 +28,10 @@ def command(folders: tuple[Path, ...], as_json: bool) -> None:
 
     for campaign_status in map(status, folders):
         if as_json:
-            import json
-
+            from natgauge.cli.say import json_object
             from natgauge.records.store import plain
 
-            click.echo(json.dumps(plain(campaign_status), allow_nan=False))
+            json_object("status", plain(campaign_status))
         else:
             click.echo("\n".join(lines(campaign_status)))
 
