@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -16,8 +17,8 @@ from natgauge.analysis.claims import claim, rankings
 from natgauge.notes import GRADES, DoubtWord, Note, by_grade
 from natgauge.procedures import procedures
 from natgauge.records.measurement import Result
-from natgauge.reports.answers import answers, not_sure, one
-from natgauge.reports.comparison import sentences
+from natgauge.reports.answers import answers, not_sure, one, ratio
+from natgauge.reports.comparison import interval, sentences
 from natgauge.reports.graded_doubts import REMEDIES, doubted
 
 #: Noise of repetitions, as a share.
@@ -509,3 +510,52 @@ def test_every_metric_has_a_sentence(metric: str) -> None:
     assert text.startswith("x")
     assert "7" in text
     assert "{" not in text
+
+
+def test_a_headline_says_that_it_leaves_out_plain_forwarding() -> None:
+    results = [drawn("slow", 1e5), drawn("fast", 1.5e5), drawn("plain", 1e6, kind="routing")]
+    assert answers(results)[0].text.endswith("; this compares gateways that translate, plain only forwards.")
+    assert "gateways that translate" not in answers(results[:2])[0].text
+
+
+@pytest.mark.parametrize(
+    ("value", "rounded", "text"),
+    [
+        (1.0004, math.floor, "1.0004"),
+        (0.9996, math.ceil, "0.9996"),
+        (1.00049, math.floor, "1.0004"),
+        (0.99951, math.ceil, "0.9996"),
+        (1.0, math.floor, "1.00"),
+        (0.9996, math.floor, "0.99"),
+        (1.0004, math.ceil, "1.01"),
+        (1.13, math.ceil, "1.13"),
+    ],
+)
+def test_an_end_of_a_ratio_has_the_digits_that_show_on_which_side_of_1_it_is(
+    value: float, rounded: Callable[[float], int], text: str
+) -> None:
+    assert ratio(value, rounded) == text
+
+
+def test_an_interval_in_percent_that_excludes_no_difference_is_printed_without_0() -> None:
+    assert interval(estimate("dear", 1.06, 1.0004, 1.13)) == "+0.04% to +13.0%"
+    (text, *_) = [each.text for each in sentences(compared([estimate("dear", 1.06, 1.0004, 1.13)]))]
+    assert "(0.04 to 13.0 %)" in text
+
+
+def test_a_gateway_that_may_be_the_best_is_counted_where_its_median_lies_between_those_of_others() -> None:
+    medians = {"a": 1e5, "b": 9e4, "c": 8e4, "d": 7e4, "e": 6e4, "f": 5e4}
+    results = [drawn(dut, rate) for dut, rate in medians.items()]
+    values = [4e4, 5e4, 7.5e4, 1.2e5, 1.3e5]
+    unsteady = made(
+        values,
+        median=7.5e4,
+        metric="connection-rate",
+        unit="connections/s",
+        parameters={"dut": "unsteady", **in_turns(len(values))},
+    )
+    (text,) = [each for each in texts([*results, unsteady]) if "lie between" in each]
+    assert text.startswith("b reaches")
+    assert "f 0." in text
+    # c, d, e and the unsteady one.
+    assert "; 4 other gateways lie between" in text

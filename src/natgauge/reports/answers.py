@@ -103,7 +103,9 @@ def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
     every = rankings(results) if better(results[0].metric) is not None else []
     grown = {axis: growths(results, axis) for axis in (CORES, SESSIONS)}
     if every:
-        yield from _ranked(every, results)
+        ranked = list(_ranked(every, results))
+        yield replace(ranked[0], text=f"{ranked[0].text.removesuffix('.')}{_without_forwarding(every, results)}.")
+        yield from ranked[1:]
         yield from _left_out(results, every)
     elif not any(grown.values()):
         few = len(results) <= MOST_NAMES
@@ -162,12 +164,20 @@ def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Iterator[Sen
         yield from _behind(ranking)
 
 
+def _without_forwarding(every: Sequence[Ranking], results: Sequence[Result]) -> str:
+    """The end of a headline that ranks only gateways that translate, where other devices were measured, too."""
+    ranked = {result.dut for ranking in every for result in ranking.results}
+    others = list(dict.fromkeys(result.dut for result in results if routes(result) and result.dut not in ranked))
+    only = f"{listed(others)} only {'forwards' if len(others) == 1 else 'forward'}" if others else ""
+    return f"; this compares gateways that translate, {only}" if others else ""
+
+
 def _behind(ranking: Ranking) -> Iterator[Sentence]:
     """The gateways that are surely not the best, where it is not known which of the others is."""
     best = ranking.results[0]
     others = [each.first for each in ranking.claims if each.certainty != "cannot tell"]
     if ranking.rivals and others:
-        yield _listed("", [claim(best, other) for other in others], f"the {best.metric} of {best.dut}")
+        yield _listed("", [claim(best, other) for other in others], f"the {best.metric} of {best.dut}", ranking.claims)
 
 
 def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varied: Sequence[str]) -> Sentence:
@@ -338,8 +348,11 @@ def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
         yield _listed("", claims, f"the {results[0].metric} of {references}, which only forwards")
 
 
-def _listed(head: str, claims: Sequence[Claim], of: str) -> Sentence:
-    """A sentence with the ratios of each device; of many devices, the largest and the smallest."""
+def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim] = ()) -> Sentence:
+    """A sentence with the ratios of each device; of many devices, the largest and the smallest.
+
+    `ranked` are all claims of a ranking: a gateway that may be the best can have a median between those of others.
+    """
     known = [each for each in claims if each.contrast.interval.coverage >= LEAST_COVERAGE and _is_bounded(each)]
     by_dut: dict[str, list[Claim]] = {}
     for each in known or claims:
@@ -348,7 +361,9 @@ def _listed(head: str, claims: Sequence[Claim], of: str) -> Sentence:
     rest = ""
     if len(shown) > MOST_NAMES:
         names = list(shown)
-        rest = f"; {len(names) - 2} other gateways lie between"
+        ends = sorted(statistics.median(each.second.median for each in shown[name]) for name in (names[0], names[-1]))
+        others = {each.first.dut for each in ranked if ends[0] <= each.first.median <= ends[1]}
+        rest = f"; {len(others.union(names)) - 2} other gateways lie between"
         shown = {name: shown[name] for name in (names[0], names[-1])}
     unknown = [dut for dut in dict.fromkeys(each.second.dut for each in claims) if dut not in by_dut]
     rest += f"; not known for {listed(unknown)}" if unknown else ""
@@ -438,7 +453,29 @@ def ratio(value: float, rounded: Callable[[float], float] = round) -> str:
     if value <= 0:
         return "0"
     digits = 2 if 0.1 <= value < 10 else max(0, (1 if value < 0.1 else 2) - math.floor(math.log10(value)))
-    return f"{rounded(value * 10**digits) / 10**digits:,.{digits}f}"
+    return outward(value, rounded, digits, same=1.0)
+
+
+def outward(
+    value: float, rounded: Callable[[float], float], digits: int = 1, *, same: float = 0.0, sign: str = ""
+) -> str:
+    """Return an end of an interval, with more than `digits` digits after the point where it would look like `same`.
+
+    Args:
+        value: the end.
+        rounded: floor for a lower end, ceil for an upper one.
+        digits: least number of digits after the point.
+        same: value of no difference.
+        sign: "+" where a positive number has its sign.
+    """
+
+    def shown(digits: int) -> float:
+        # Products of binary fractions miss a whole number by less than this.
+        return float(rounded(round(value * 10**digits, 9))) / 10**digits
+
+    if rounded is not round:
+        digits = next((more for more in range(digits, 16) if value == same or shown(more) != same), digits)
+    return f"{shown(digits):{sign},.{digits}f}"
 
 
 def _bottlenecks(results: Sequence[Result]) -> Sentence:

@@ -11,7 +11,7 @@ from typing import Final
 from natgauge.analysis.halves import kinds_of_halves
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
-from natgauge.reports.answers import MOST_NAMES, Sentence, listed, ratio
+from natgauge.reports.answers import MOST_NAMES, Sentence, listed, outward, ratio
 from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.sheet import Sheet, SheetRow
@@ -74,7 +74,7 @@ def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sente
 def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
     largest = max(max(high - 1, 1 - low) for low, high in map(_ends, group))
     what, names = FRAME_OF[group[0].quantity], listed([_through(estimate, record) for estimate in group])
-    same = f"the same as through {record.baseline.label} within {100 * largest:.1f} % ({_level(group)})"
+    same = f"the same as through {record.baseline.label} within {outward(100 * largest, math.ceil)} % ({_level(group)})"
     return Sentence(f"A {what} through {names} costs {same}.", "sure")
 
 
@@ -96,7 +96,9 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
     direction = "" if undecided else f"{verdict.removeprefix('costs ')} "
     parts = []
     for estimate in sorted(group, key=lambda each: each.ratio or _ends(each)[0]):
-        first, last = (f"{end:{form}}" for end in sorted(100 * sign * (end - 1) for end in _ends(estimate)))
+        low, high = sorted(100 * sign * (end - 1) for end in _ends(estimate))
+        plus = "+" if undecided else ""
+        first, last = outward(low, math.floor, sign=plus), outward(high, math.ceil, sign=plus)
         middle = "" if estimate.ratio is None else f"{100 * sign * (estimate.ratio - 1):{form}} % "
         parts.append(f"{middle}{direction}through {_through(estimate, record)} ({first} to {last} %)")
     intervals = f"{_level(group)}{'s' if len(parts) > 1 else ''}"
@@ -234,11 +236,11 @@ def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
 
 def interval(estimate: RatioEstimate) -> str:
     """Return both ends of the confidence interval, as differences to the baseline; "-" where none is known."""
+    low = f"{outward(100 * (estimate.low - 1), math.floor, sign='+')}%" if estimate.low else ""
+    high = "" if estimate.high is None else f"{outward(100 * (estimate.high - 1), math.ceil, sign='+')}%"
     if estimate.is_bounded:
-        return f"{estimate.low - 1:+.1%} to {estimate.high - 1:+.1%}"  # type: ignore[operator] # both are numbers
-    if estimate.low:
-        return f"{estimate.low - 1:+.1%} or more"
-    return "-" if estimate.high is None else f"{estimate.high - 1:+.1%} or less"
+        return f"{low} to {high}"
+    return f"{low} or more" if low else f"{high} or less" if high else "-"
 
 
 def number(value: float | None, digits: int) -> str:
