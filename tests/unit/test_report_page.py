@@ -196,6 +196,25 @@ def test_a_chart_over_cores_has_the_ideal_and_one_over_connections_a_band() -> N
     assert many[0]["encoding"]["x"]["scale"]["type"] == "log"
 
 
+def test_the_line_of_ideal_scaling_lies_within_a_logarithmic_axis() -> None:
+    results = [rate(dut, value, count, 1000) for dut, value in (("a", 1e6), ("b", 1e4)) for count in (1, 8)]
+    layers = groups_of(results)[0].figures[0].spec["layer"]
+    (ideal,) = [layer for layer in layers if layer["mark"].get("strokeDash") == [2, 3]]
+    scale = ideal["encoding"]["y"]["scale"]
+    assert scale["type"] == "log"
+    highest = max(row["y"] for row in ideal["data"]["values"])
+    assert highest == pytest.approx(8e6, rel=0.05)
+    assert highest < scale["domain"][1]
+
+
+def test_the_cost_is_defined_before_the_figure_that_uses_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write_plan({})
+    store.write_comparison(compared().document())
+    text = page(find([tmp_path]))
+    assert 0 < text.index("for a frame, in ns.") < text.index('class="chart"')
+
+
 def test_charts_of_a_group_have_the_same_axes() -> None:
     results = [
         rate("a", 1e5 * cores * factor, cores, size) for factor, size in ((1, 1000), (3, 9000)) for cores in (1, 2)

@@ -164,7 +164,7 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     for each in sets:
         panels.setdefault(labels.words(each[0], names), []).append(each)
     flat = [result for each in sets for result in each]
-    axes = _axes(axis, flat)
+    axes = _axes(axis, sets)
     figures = tuple(
         _lines(title, part, axis, axes, looks)
         for title, every in panels.items()
@@ -183,17 +183,27 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     )
 
 
-def _axes(axis: Axis, results: Sequence[Result]) -> tuple[ChartAxis, ChartAxis]:
+def _axes(axis: Axis, sets: Sequence[Sequence[Result]]) -> tuple[ChartAxis, ChartAxis]:
     """Axes that fit all of these results."""
+    results = [result for each in sets for result in each]
     ticks = tuple(sorted({_at(result, axis) for result in results}))
     limits, spans = _limits(results)[0], _spans(results, _MANY_TIMES_OF_LINES)
     values = [value for result in results for value in (*result.values, *filter(math.isfinite, bounds(result)))]
+    # On a log axis, the line of ideal scaling needs little room.
+    values += [point["y"] for each in sets for point in _ideal(axis, each) if spans]
     highest = _BEYOND_VALUES * max(*values, *(mark.value for mark in limits))
     domain = (min(filter(None, values)) / _BEYOND_VALUES if spans else 0.0, highest) if highest > 0 else None
     return (
         ChartAxis(_AGAINST[axis], log=axis is SESSIONS, ticks=ticks),
         ChartAxis("", log=spans, domain=domain, marks=limits),
     )
+
+
+def _ideal(axis: Axis, each: Sequence[Result]) -> list[dict[str, float]]:
+    if axis is not CORES or not each[0].unit.endswith("/s"):
+        return []
+    per_core = each[0].median / _at(each[0], axis)
+    return [{"x": x, "y": per_core * x} for x in (_at(result, axis) for result in each)]
 
 
 def _at(result: Result, axis: Axis) -> float:
@@ -223,9 +233,7 @@ def _lines(
             data.append((dut, where, *_cells(result)))
         ends = [f"{number(end.median)} with {whole(int(_at(end, axis)))} {what}" for end in (first, last)]
         findings.append(f"{dut}: {ends[0]}, {ends[1]} ({unit}).")
-        if axis is CORES and first.unit.endswith("/s"):
-            per_core = first.median / _at(first, axis)
-            ideal += [{"x": x, "y": per_core * x, **look} for x in (_at(result, axis) for result in each)]
+        ideal += [{**point, **look} for point in _ideal(axis, each)]
     across, up = axes
     marks = _caches([result for each in sets for result in each], across.ticks) if axis is SESSIONS else ()
     findings += [f"From {number(mark.value)} connections on the {mark.label}." for mark in marks]
@@ -419,7 +427,7 @@ def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGro
     ordered = sorted(every, key=lambda estimate: (estimate in record.control, estimate.ratio or math.inf))
     by_quantity = {each.quantity: [one for one in ordered if one.quantity == each.quantity] for each in every}
     caption = (
-        f"The cost is the {'work of the device' if record.by == 'slices' else 'time'} for a frame. "
+        f"The cost is the {'work of the device' if record.by == 'slices' else 'time'} for a frame, in ns. "
         f"The point is the median ratio, the stroke its {every[0].level:.0%} interval. "
         "Left of 1 a gateway costs less than the baseline, right of it more. Grey is the A/A control: the baseline "
         f"compared with itself.{' An arrow marks an unknown end.' * any(not each.is_bounded for each in every)}"
