@@ -362,7 +362,8 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     if len(shown) > MOST_NAMES:
         names = list(shown)
         ends = sorted(statistics.median(each.second.median for each in shown[name]) for name in (names[0], names[-1]))
-        others = {each.first.dut for each in ranked if ends[0] <= each.first.median <= ends[1]}
+        rivals = [each for each in ranked if each.certainty == "cannot tell" and _is_bounded(each)]
+        others = {each.first.dut for each in rivals if ends[0] <= each.first.median <= ends[1]}
         rest = f"; {len(others.union(names)) - 2} other gateways lie between"
         shown = {name: shown[name] for name in (names[0], names[-1])}
     unknown = [dut for dut in dict.fromkeys(each.second.dut for each in claims) if dut not in by_dut]
@@ -471,7 +472,7 @@ def outward(
 
     def shown(digits: int) -> float:
         # Products of binary fractions miss a whole number by less than this.
-        return float(rounded(round(value * 10**digits, 9))) / 10**digits
+        return rounded(round(value * 10.0**digits, 9)) / 10.0**digits
 
     if rounded is not round:
         digits = next((more for more in range(digits, 16) if value == same or shown(more) != same), digits)
