@@ -66,6 +66,8 @@ def installed(shell: str) -> str:
 class FarMachine:
     """The machine of such a device."""
 
+    has_tester_files = False
+
     def __init__(self, system: str) -> None:
         self.system = system
 

@@ -33,8 +33,8 @@ PLAN = DeviceDemand(connections=1000, phase1_seconds=10, after_seconds=20, sourc
 
 #: What the lab gives and what the driver adds; a snippet may use nothing else (docs/gateways.md).
 VARIABLES = {
-    "NG_NAME", "NG_WORK", "NG_CPUS", "NG_INSIDE", "NG_OUTSIDE", "NG_NAT64_PREFIX", "NG_MAPPED_NETWORK4",
-    "NG_MAPPED_NETWORK6",
+    "NG_NAME", "NG_WORK", "NG_RECIPE_FOLDER", "NG_CPUS", "NG_INSIDE", "NG_OUTSIDE", "NG_NAT64_PREFIX",
+    "NG_MAPPED_NETWORK4", "NG_MAPPED_NETWORK6",
     *(f"NG_{side}_NETWORK{family}" for side in ("INITIATOR", "RESPONDER") for family in "46"),
     *(f"NG_{side}_{what}{family}" for side in ("INSIDE", "OUTSIDE") for what in ("ADDRESS", "PEER") for family in "46"),
     "NG_CONNECTIONS", "NG_SOURCE_ADDRESSES", "NG_TABLE_SIZE", "NG_HASH_SIZE", "NG_UDP_TIMEOUT", "NG_VALUE",
@@ -239,6 +239,40 @@ def test_a_start_that_fails_is_reported_with_the_last_lines_of_its_errors_and_un
     assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
 
 
+def test_a_stop_that_fails_after_a_failed_start_does_not_hide_the_error_of_the_start(
+    machine: Path,
+) -> None:
+    device = FakeDevice(answers={"postrouting {": said(stderr="no such table", status=1)})
+    device.answers["nft -f"] = said(stderr="table busy", status=1)
+    gateway = Gateway(load("nftables-nat44"), device)
+    with pytest.raises(BrokenError, match="start failed with exit status 1: no such table") as refusal:
+        live(gateway)
+    (note,) = refusal.value.__notes__
+    assert re.search("cannot be undone: .*stop failed with exit status 1: table busy", note)
+    assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_snippet_finds_the_files_next_to_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "good" / "mine.toml"
+    own.parent.mkdir()
+    table = load("linux-ipv4").origin.read_text().replace("linux-ipv4", "mine", 1)
+    own.write_text(f"{table}\n[verbs]\nstart = 'nft -f \"$NG_RECIPE_FOLDER/rules.nft\"'\n")
+    monkeypatch.chdir(tmp_path)
+    recipe = load("good/mine.toml")
+    device = FakeDevice()
+    live(Gateway(recipe, device))
+    (variables,) = [values for snippet, values in device.asked if "rules.nft" in snippet]
+    assert variables["NG_RECIPE_FOLDER"] == str(own.parent)
+    device.machine.has_tester_files = False
+    with pytest.raises(HostError, match=r"mine: names files by \$NG_RECIPE_FOLDER.*device dut runs on another machine"):
+        live(Gateway(recipe, device))
+    device = FakeDevice()
+    device.machine.has_tester_files = False
+    live(Gateway(load("linux-ipv4"), device))
+    assert not [values for _, values in device.asked if "NG_RECIPE_FOLDER" in values]
+
+
 def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe: Recipe, machine: Path) -> None:
     device = FakeDevice(left_after_emptying=500, machine=FakeMachine(recipe.system))
     gateway = Gateway(recipe, device)
@@ -296,6 +330,15 @@ def test_success_is_not_believed_before_the_check_agrees(monkeypatch: pytest.Mon
     with pytest.raises(BrokenError, match=r"is not ready within 0.1 s: not yet"):
         live(gateway)
     assert device.snippets().count(gateway.recipe.verbs.check[0]) > 1
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_check_that_fails_and_says_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
+    device = FakeDevice(answers={"nft list chain": said(status=1)})
+    says = "is not ready within 0.1 s: exit status 1, and it said nothing: nft list chain"
+    with pytest.raises(BrokenError, match=re.escape(says)):
+        live(Gateway(load("nftables-nat44"), device))
 
 
 def test_a_gateway_that_could_not_be_set_repeats_the_first_cause(machine: Path) -> None:

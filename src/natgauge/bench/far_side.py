@@ -108,8 +108,8 @@ class FarSide:
         self._played.prepare(DeviceDemand(connections=1, phase1_seconds=1.0))
         try:
             self._played.start()
-        except BaseException:
-            self._played.__exit__(BaseException)
+        except BaseException as error:
+            self._played.__exit__(type(error), error)
             raise
         return self
 

@@ -124,7 +124,9 @@ def _run(arguments: Sequence[str]) -> int:
         return _refused(error)
     except NatgaugeError as error:
         more = "" if error.evidence is None else f"; natgauge explain {error.evidence} shows the trials before it"
-        return _complain(f"{error}{more}", error.exit_status)
+        # Notes are errors that followed the first one, for example while everything was undone.
+        errors = "; then: ".join([str(error), *getattr(error, "__notes__", ())])
+        return _complain(f"{errors}{more}", error.exit_status)
     except EndedBySignal as error:
         return _complain(f"ended by {signal.Signals(error.number).name}; everything is undone", 128 + error.number)
     except click.Abort:

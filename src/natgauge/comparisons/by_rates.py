@@ -27,7 +27,7 @@ from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.seeds import in_repetition
 from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.estimates import Subject, estimate_of
-from natgauge.comparisons.method import Findings, making_again
+from natgauge.comparisons.method import Findings, making_again, named
 from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal, differing_knob, goal_of
 from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_few
 from natgauge.errors import BrokenError, UsageError
@@ -139,13 +139,11 @@ class ByRates:
         return self
 
     def _make(self) -> None:
-        try:
+        with ExitStack() as made:
             for rated in self._all if self._at_once else ():
-                self._made.enter_context(rated.bench)
+                made.enter_context(rated.bench)
                 self._start(rated, self._quantities)
-        except BaseException:
-            self._made.close()
-            raise
+            self._made = made.pop_all()
 
     def _renew(self, number: int) -> None:
         """Give each gateway a new bench and a new seed, so that the interval covers their effects.
@@ -284,9 +282,10 @@ class ByRates:
         demand = replace(demand, sharing=self._sharing)
         for quantity in wanted:
             before = rated.ready.get(quantity)
-            rated.ready[quantity] = rated.bench.ready(
-                replace(planned[quantity], demand=demand), self._keepers[rated.label]
-            )
+            with named(rated.label, rated.bench.recipe.name):
+                rated.ready[quantity] = rated.bench.ready(
+                    replace(planned[quantity], demand=demand), self._keepers[rated.label]
+                )
             if before is not None:
                 rated.ready[quantity].measurer.continue_after(before.measurer)
 

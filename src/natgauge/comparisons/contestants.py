@@ -13,6 +13,7 @@ from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.observer import Observer, Unread
 from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of, over_cable
 from natgauge.bench.timed_gateway import TimedGateway
+from natgauge.comparisons.method import named
 from natgauge.comparisons.request import ComparedGateway
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell
@@ -106,19 +107,18 @@ class Contestants:
             NatgaugeError: as `Bench`.
         """
         shared_by = sharing(gateway.bench for gateway in self.devices)
-        try:
+        with ExitStack() as made:
             for cable in self.cables.values():
-                self._made.enter_context(cable)
+                made.enter_context(cable)
             for gateway in self.devices:
-                self._made.enter_context(gateway.bench)
+                made.enter_context(gateway.bench)
                 planned = gateway.bench.plan("throughput", {})
                 demand = replace(planned.demand, sharing=shared_by)
                 # The links within a chain learn their neighbours with its first frames, some of which are lost.
                 chained = bool(gateway.bench.recipe.chain)
-                gateway.ready = gateway.bench.ready(replace(planned, demand=demand), Unread(), prove=chained)
-        except BaseException:
-            self._made.close()
-            raise
+                with named(gateway.label, gateway.bench.recipe.name):
+                    gateway.ready = gateway.bench.ready(replace(planned, demand=demand), Unread(), prove=chained)
+            self._made = made.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:

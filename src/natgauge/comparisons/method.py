@@ -37,6 +37,23 @@ def making_again(number: int) -> Iterator[None]:
         raise NotMadeAgainError(str(error)) from error
 
 
+@contextmanager
+def named(label: str, recipe: str) -> Iterator[None]:
+    """Put a gateway's label in front of each error of the block, unless its recipe has the same name.
+
+    Two versions of a gateway have recipes of the same name, and messages name the recipe.
+
+    Raises:
+        NatgaugeError: as raised within the block.
+    """
+    try:
+        yield
+    except NatgaugeError as error:
+        if label != recipe:
+            error.args = (f"{label}: {error}",)
+        raise
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Findings:
     """Results of all rounds in addition to ratios; fields as those of `ComparisonRecord` and `GatewayRecord`.

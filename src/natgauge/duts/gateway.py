@@ -14,10 +14,16 @@ from natgauge.duts.device_knobs import DeviceKnobs, How
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.emptying import emptying_of, stopping
 from natgauge.duts.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
-from natgauge.duts.needs import refuse_elsewhere, refuse_missing, refuse_modules
+from natgauge.duts.needs import (
+    RECIPE_FOLDER,
+    refuse_absent_files,
+    refuse_elsewhere,
+    refuse_missing,
+    refuse_modules,
+)
 from natgauge.duts.protocol import Playable
 from natgauge.duts.recipe_model import BY_VERB, Emptying
-from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
+from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError, in_a_line
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult, Device
 
@@ -72,13 +78,16 @@ class Gateway:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, first: BaseException | None = None, *_: object) -> None:
         if kind is None:
             self.stop()
-        else:
-            # What broke first is what the user must read.
-            with suppress(NatgaugeError):
-                self.stop()
+            return
+        try:
+            self.stop()
+        except NatgaugeError as error:
+            # The user must read the first error; this one follows it.
+            if first is not None:
+                first.add_note(str(error))
 
     def prepare(self, demand: DeviceDemand) -> None:
         """See that all is there and large enough for the demand; nothing is changed yet.
@@ -372,6 +381,7 @@ class Gateway:
 
     def _check_needs(self) -> None:
         refuse_elsewhere(self.recipe, self.device)
+        refuse_absent_files(self.recipe, self.device)
         refuse_missing(self.recipe, self.device, lambda name: self._works(f"command -v {name}"))
         refuse_modules(self.recipe, self.device, self._works)
 
@@ -435,7 +445,7 @@ class Gateway:
         for piece in self.recipe.verbs.pieces("check"):
             result = self._run("check", piece, how="may fail")
             if result.status:
-                return False, _said(result)
+                return False, _said(result, piece)
         return True, ""
 
     def _wait(self, complaint: str, ready: Callable[[], tuple[bool, str]], seconds: float) -> None:
@@ -470,7 +480,7 @@ class Gateway:
         except BrokenError as error:
             give_up(f"{verb}: {error}")
         if result.status and how != "may fail":
-            give_up(f"{verb} failed with exit status {result.status}: {_said(result)}")
+            give_up(f"{verb} failed with exit status {result.status}: {_said(result, snippet)}")
         return result
 
     def _environment(self) -> dict[str, str]:
@@ -481,7 +491,9 @@ class Gateway:
         values = {f"NG_{name.upper()}": value for name, value in self._values.items()}
         sets = demand.port_sets.environment(demand.source_addresses) if demand and demand.port_sets else {}
         own = {name: Template(text).safe_substitute(sets) for name, text in self.recipe.environment.items()}
-        return {**own, **sets, **{name: str(value) for name, value in {**ranges, **values}.items()}}
+        local = self.device.machine.has_tester_files
+        folder = {RECIPE_FOLDER: str(self.recipe.origin.parent.resolve())} if local else {}
+        return {**own, **sets, **folder, **{name: str(value) for name, value in {**ranges, **values}.items()}}
 
     def _empty_seconds(self) -> float:
         connections = self._demand.connections if self._demand else 0
@@ -512,5 +524,6 @@ class Gateway:
         return f"{self.recipe.name} on device {self.device.name}: {what}{end}"
 
 
-def _said(result: CommandResult) -> str:
-    return result.said or f"exit status {result.status}, and it said nothing"
+def _said(result: CommandResult, snippet: str) -> str:
+    """Return the last words of a snippet that failed; of a silent one, its exit status and its text."""
+    return result.said or f"exit status {result.status}, and it said nothing: {in_a_line(snippet)}"

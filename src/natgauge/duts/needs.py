@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from natgauge.duts.protocol import Playable
 from natgauge.duts.recipe_model import BASE_PACKAGE, RequiredPrograms, installing
 from natgauge.errors import HostError
 from natgauge.labs.contract import Device
+
+#: Variable of every snippet: the folder of the recipe's file. Missing where the device does not see that folder.
+RECIPE_FOLDER: Final = "NG_RECIPE_FOLDER"
 
 
 def refuse_elsewhere(recipe: Playable, device: Device) -> None:
@@ -22,6 +26,22 @@ def refuse_elsewhere(recipe: Playable, device: Device) -> None:
         raise HostError(
             f"{recipe.name}: is a gateway of {wanted}, and device {device.name} runs {system}; use --lab ssh with a "
             f"machine that runs {wanted}"
+        )
+
+
+def refuse_absent_files(recipe: Playable, device: Device) -> None:
+    """Refuse a recipe that names files by $NG_RECIPE_FOLDER on a device that does not see the folder.
+
+    Raises:
+        HostError: the device's machine is not the tester's.
+    """
+    if device.machine.has_tester_files:
+        return
+    parts = (recipe.environment, recipe.modules, recipe.process, recipe.verbs, recipe.emptyings, recipe.knobs)
+    if any(RECIPE_FOLDER in str(part) for part in parts):
+        raise HostError(
+            f"{recipe.name}: names files by ${RECIPE_FOLDER}, a folder of this machine, and device {device.name} runs "
+            "on another machine; copy the files to that machine and name them by absolute paths"
         )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     # What may be asked is known without what reads recipes.
     from natgauge.duts.processes import Process
     from natgauge.duts.recipe_model import Emptying, GatewayLimits, Knobs, Module, RequiredPrograms, System, Verbs
@@ -18,6 +20,10 @@ class Playable(Protocol):
     @property
     def name(self) -> str:
         """Name of the recipe's file without ".toml"."""
+
+    @property
+    def origin(self) -> Path:
+        """File that contained the recipe."""
 
     @property
     def stateful(self) -> bool:

@@ -20,9 +20,11 @@ class ThisMachine:
 
     Attributes:
         system: operating system, as `uname -s` prints it.
+        has_tester_files: True.
     """
 
     system: str = os.uname().sysname
+    has_tester_files: bool = True
 
     def __init__(self, memory: Remembers) -> None:
         """Take the `memory` that stores global settings before their change, and restores them."""

@@ -62,9 +62,11 @@ class Machine(Protocol):
 
     Attributes:
         system: its `uname -s`, e.g. "Linux".
+        has_tester_files: whether its programs see the files of the tester's machine.
     """
 
     system: str
+    has_tester_files: bool
 
     def free_octets(self) -> int:
         """Octets of available memory.

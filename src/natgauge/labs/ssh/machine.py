@@ -26,7 +26,10 @@ class RemoteMachine:
 
     Attributes:
         system: its `uname -s`; "Linux" until the lab has read it.
+        has_tester_files: False.
     """
+
+    has_tester_files: bool = False
 
     def __init__(self, remote: Remote, remember: Remember) -> None:
         """Store the arguments; nothing is sent yet."""
