@@ -46,6 +46,7 @@ WRONG = [
     ([*COMPARE, "nftables-nat44", "--resolve", "0%"], "resolve"),
     ([*COMPARE, "nftables-nat44", "--level", "nan%"], "level"),
     ([*COMPARE, "nftables-nat44", "--fail-above", "-3%"], "fail above"),
+    ([*COMPARE, "nftables-nat44", "--fail-above", "10"], "fail above: '10' is unclear without a % sign; write 10% or"),
     ([*COMPARE, "nftables-nat44", "--most-seconds", "0"], "most seconds"),
     ([*COMPARE, "nftables-nat44", "--slice-frames", "1"], "slice frames"),
     ([*COMPARE, "nftables-nat44", "--connections", "100"], "too few for the cost of new ones"),

@@ -137,7 +137,7 @@ def test_each_exit_status_of_the_code_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("1%", 0.01), ("0.01", 0.01), ("99.9%", 0.999), (" 50 % ", 0.5), ("2", 2.0)]
+    ("text", "value"), [("1%", 0.01), ("0.01", 0.01), ("99.9%", 0.999), (" 50 % ", 0.5), ("200%", 2.0)]
 )
 def test_a_share_is_written_in_percent_or_as_a_number(text: str, value: float) -> None:
     assert types.Share().read("x", text) == value
@@ -161,6 +161,8 @@ def test_each_error_of_a_search_reads_as_it_was_written(value: float) -> None:
         (types.Share(), "much", "x: 'much' is not a share; write it like 1% or 0.01"),
         (types.Share(), "sNaN", "x: 'sNaN' is not a share; write it like 1% or 0.01"),
         (types.Share(), True, "x: True is not a text"),
+        (types.Share(), "10", "x: '10' is unclear without a % sign; write 10% or 1000%"),
+        (types.Share(), "1", "x: '1' is unclear without a % sign; write 1% or 100%"),
         (types.Whole(), "5", "x: '5' is not a whole number"),
         (types.Whole(), True, "x: True is not a whole number"),
         (types.Number(), "5", "x: '5' is not a number"),

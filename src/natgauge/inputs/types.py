@@ -197,16 +197,18 @@ class WholeSeconds(Whole):
 
 @dataclass(frozen=True)
 class Share(InputType):
-    """A share of something: "1%" and 0.01 are the same."""
+    """A share of something: "1%" and 0.01 are the same; 1 and more are written with a percent sign."""
 
     metavar: str = "SHARE"
     annotation: str = "float | str"
 
     def read(self, name: str, text: str) -> float:
-        """The share; 1 = 100 %."""
+        """The share; 1 = 100 %. A text of 1 or more needs a percent sign: "10" can mean 10 % or 1000 %."""
         share = _share(text)
         if share is None:
             raise UsageError(f"{name}: {text!r} is not a share; write it like 1% or 0.01")
+        if math.isfinite(share) and share >= 1 and "%" not in text:
+            raise UsageError(f"{name}: {text!r} is unclear without a % sign; write {share:g}% or {100 * share:g}%")
         return share
 
     def take(self, name: str, value: object) -> float:
