@@ -36,8 +36,9 @@ All inputs of `natgauge measure`, `natgauge compare` and `natgauge audit`. The s
 line (with `-` for `_`), keys of plans and keywords of Python. `python -m tools.described` makes this page of the
 descriptions in the code.
 
-A share is written `1%` or `0.01`. A list of cores is written `0,2-3`. Times are in seconds. A flag has no value on the
-command line, and is true or false elsewhere. `natgauge measure METRIC --help` shows the defaults of a metric.
+A share is written `1%` or `0.01`; 100 % and more are written with the percent sign. A list of cores is written `0,2-3`.
+Times are in seconds. A flag has no value on the command line, and is true or false elsewhere.
+`natgauge measure METRIC --help` shows the defaults of a metric.
 """
 
 
