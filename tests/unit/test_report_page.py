@@ -305,7 +305,7 @@ def test_a_measurement_that_failed_before_its_plan_was_known_has_its_page(tmp_pa
     assert run(["report", "--html", str(path), str(tmp_path)]) == 0
     shown = text_of(path)
     for said in (
-        "No result: connection-rate of ./mine.toml",
+        "No result: connection-rate of mine",
         "Device does not forward: 0 of 8 frames came back.",
         command,
     ):

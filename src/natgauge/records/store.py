@@ -97,6 +97,7 @@ class Store:
         self.trials = 0
         self.rounds = 0
         self._made: list[Path] = []
+        self._measured: dict[str, str] = {}
 
     @classmethod
     def create(cls, parent: Path, metric: str, dut: str, *, now: datetime | None = None) -> Store:
@@ -115,11 +116,12 @@ class Store:
             raise unwritable(parent, error, what="results", remedy="name another folder with --results") from error
         store = cls(folder)
         store._made = missing
+        store._measured = {"metric": metric, "dut": dut}
         return store
 
     def write_plan(self, plan: Mapping[str, object]) -> None:
-        """Store the request with every default filled in."""
-        self._write(PLAN, {"schema": PLAN_SCHEMA, **plan})
+        """Store what is measured, and the request with every default filled in."""
+        self._write(PLAN, {"schema": PLAN_SCHEMA, **self._measured, **plan})
 
     def write_recipe(self, recipe: Mapping[str, object], digest: str) -> None:
         """Write the gateway's complete recipe, fragments included, and its SHA-256."""
@@ -198,10 +200,10 @@ class Store:
             raise
 
     def _end(self, error: str, command: str) -> None:
-        """Store the error that ended a measurement, and its command, unless the folder was discarded."""
+        """Store what was measured, the error that ended it, and its command, unless the folder was discarded."""
         with suppress(NatgaugeError):
             if self.folder.is_dir():
-                self._write(FAILURE, {"schema": FAILURE_SCHEMA, "error": error, "command": command})
+                self._write(FAILURE, {"schema": FAILURE_SCHEMA, **self._measured, "error": error, "command": command})
 
     def discard_unused(self) -> None:
         """Discard the folder if it contains no trial and no round."""

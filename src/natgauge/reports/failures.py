@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +73,9 @@ def _of_folder(folder: Path) -> MeasurementFailure:
     known = (folder / FAILURE).is_file()
     failure = read_document(folder / FAILURE, FAILURE_SCHEMA) if known else {}
     command = str(plan.get("command") or failure.get("command") or "")
-    words = command.split()
-    metric = words[2] if words[1:2] == ["measure"] else folder.name
+    measured = {**failure, **plan}
     compared = [label for label in plan.get("gateways") or () if label != plan.get("control")]
-    dut = plan.get("dut") or dict(pairwise(words)).get("--dut")
-    subject = f"{metric} of {dut}" if dut else metric
+    subject = f"{measured['metric']} of {measured['dut']}" if measured.keys() >= {"metric", "dut"} else folder.name
     subject = f"comparison of {listed(compared)}" if compared else subject
     error = str(failure.get("error") or "")
     happened = [f"{error[:1].upper()}{error[1:]}." if error else "The measurement did not end, and stored no error."]
