@@ -22,10 +22,12 @@ def port_state(name: str = "eth1", **changed: Any) -> PortState:
         "has_default_route": False,
         "addresses": (),
         "bond": None,
-        "program": None,
+        "programs": (),
         "features": FULL,
         "media": Media(),
         "transmit_queues": 4,
         "most_queues": 8,
+        "is_loopback": False,
+        "peer": None,
     }
     return PortState(name=name, **{**fields, **changed})

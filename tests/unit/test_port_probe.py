@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,17 +16,19 @@ from tests.unit.made_machine import Made
 from tests.unit.made_ports import FULL, port_state
 
 from natgauge.cli import run
-from natgauge.errors import HostError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import as_if
 from natgauge.labs.common import locks
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.drivers import driver_facts
+from natgauge.labs.wire.lab import port_lock
 from natgauge.labs.wire.media import Media
-from natgauge.labs.wire.port_state import PortFinding, findings, refuse
+from natgauge.labs.wire.port_state import PortFinding, findings, of_peer, refuse
+from natgauge.labs.wire.xdp import Attached
 from natgauge.tester import port_probe
 from natgauge.tester.port_probe import probe
-from natgauge.trials import StreamCounts
+from natgauge.trials import StreamCounts, TrialRequest
 
 
 def driver(name: str) -> Media:
@@ -41,34 +46,89 @@ def test_an_ordinary_port_has_no_obstacle() -> None:
     assert obstacles() == []
 
 
-@pytest.mark.parametrize(
-    ("changed", "word", "what", "mend"),
-    [
-        ({"is_up": False}, "link", "is down", "ip link set eth1 up"),
-        ({"has_carrier": False}, "link", "has no carrier; see to the cable", None),
-        ({"has_default_route": True}, "default route", "would cut the machine off", None),
-        ({"addresses": ("192.0.2.1",)}, "addresses", "carries IP address 192.0.2.1", "ip addr flush dev eth1"),
-        ({"bond": "bond0"}, "bond", "belongs to bond0", "ip link set eth1 nomaster"),
-        (
-            # Of four queues, two are the program's.
-            {"program": 7, "transmit_queues": 4, "most_queues": 4, "media": driver("virtio_net")},
-            "XDP",
-            r"has an XDP program of another process \(number 7\)",
-            "ip link set eth1 xdp off",
-        ),
-        ({"features": xdp.Features(0), "media": driver("e1000e")}, "XDP", r"has no XDP \(e1000e\)", None),
-        ({"features": FULL, "media": driver("nfp")}, "XDP", r"takes no redirected frames \(nfp\)", None),
-        ({"mtu": 9000, "media": driver("ixgbe")}, "MTU", "XDP programs up to 3050 only", "ip link set eth1 mtu 1500"),
-        ({"frame_sizes": (9000,)}, "MTU", "frames of 9000 octets need 8982", "ip link set eth1 mtu 8982"),
-        ({"frame_sizes": (1522,), "media": driver("igc")}, "MTU", "with XDP its driver has 1500 at most", None),
-        (
-            {"sender_cpus": (1, 5), "media": driver("i40e")},
-            "queues",
-            "core 5 cannot send: it has no transmit queue, the driver has 4",
-            "ethtool -L eth1 combined 6",
-        ),
-    ],
-)  # fmt: skip
+#: Each obstacle: the port's state, the finding's word, what it says, and the command that removes it.
+OBSTACLES: list[tuple[dict[str, Any], str, str, str | None]] = [
+    ({"is_up": False}, "link", "is down", "ip link set eth1 up"),
+    ({"has_carrier": False}, "link", "has no carrier; see to the cable", None),
+    (
+        {"has_carrier": False, "media": driver("tun"), "transmit_queues": 0},
+        "link",
+        "has no carrier: no program holds this tap; start",
+        None,
+    ),
+    (
+        {"has_carrier": False, "media": driver("tun"), "transmit_queues": 1},
+        "link",
+        "no program holds this tap, or the program that does keeps the link down",
+        None,
+    ),
+    (
+        {"has_carrier": False, "media": driver("veth"), "peer": "far.5"},
+        "link",
+        "its other end, far.5, is down",
+        "ip link set far.5 up",
+    ),
+    ({"has_default_route": True}, "default route", "would cut the machine off", None),
+    (
+        {"addresses": ("192.0.2.1",)},
+        "addresses",
+        "carries IP address 192.0.2.1; remove its addresses, or use --allow-addresses",
+        "ip addr flush dev eth1",
+    ),
+    (
+        {"addresses": ("192.0.2.1", "fe80::1")},
+        "addresses",
+        "carries IP address 192.0.2.1",
+        "ip addr flush dev eth1 && sysctl -w net/ipv6/conf/eth1/disable_ipv6=1",
+    ),
+    ({"bond": "bond0"}, "bond", "belongs to bond0", "ip link set eth1 nomaster"),
+    (
+        # Of four queues, two are the program's.
+        {"programs": (Attached(7, "xdp"),), "transmit_queues": 4, "most_queues": 4, "media": driver("virtio_net")},
+        "XDP",
+        r"has BPF program 7 attached \(xdp\)",
+        "ip link set eth1 xdp off",
+    ),
+    (
+        {"programs": (Attached(7, "xdpgeneric"),)},
+        "XDP",
+        r"has BPF program 7 attached \(xdpgeneric\)",
+        "ip link set eth1 xdpgeneric off",
+    ),
+    (
+        {"programs": (Attached(7, "xdpoffload"),)},
+        "XDP",
+        r"has BPF program 7 attached \(xdpoffload\)",
+        "ip link set eth1 xdpoffload off",
+    ),
+    (
+        {"programs": (Attached(7, "xdp", (3,)),)},
+        "XDP",
+        r"has BPF program 7 attached \(xdp\) by BPF link 3; end the process that holds the link",
+        "bpftool link detach id 3",
+    ),
+    (
+        # One of them may be of an interface in another namespace.
+        {"programs": (Attached(7, "xdp", (3, 4)),)},
+        "XDP",
+        "by BPF link 3; end the process that holds the link",
+        None,
+    ),
+    ({"features": xdp.Features(0), "media": driver("e1000e")}, "XDP", r"has no XDP \(e1000e\)", None),
+    ({"features": FULL, "media": driver("nfp")}, "XDP", r"takes no redirected frames \(nfp\)", None),
+    ({"mtu": 9000, "media": driver("ixgbe")}, "MTU", "XDP programs up to 3050 only", "ip link set eth1 mtu 1500"),
+    ({"frame_sizes": (9000,)}, "MTU", "frames of 9000 octets need 8982", "ip link set eth1 mtu 8982"),
+    ({"frame_sizes": (1522,), "media": driver("igc")}, "MTU", "with XDP its driver has 1500 at most", None),
+    (
+        {"sender_cpus": (1, 5), "media": driver("i40e")},
+        "queues",
+        "core 5 cannot send: it has no transmit queue, the driver has 4",
+        "ethtool -L eth1 combined 6",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changed", "word", "what", "mend"), OBSTACLES)
 def test_each_obstacle_is_named_with_what_removes_it(
     changed: dict[str, Any], word: str, what: str, mend: str | None
 ) -> None:
@@ -77,8 +137,89 @@ def test_each_obstacle_is_named_with_what_removes_it(
     with pytest.raises((HostError, UsageError), match=f"^interface eth1: .*{what}") as refused:
         refuse(port_state(), [found])
     assert "\n" not in str(refused.value)
-    assert (found.mend is None) == (mend is None)
-    assert (mend or "") in str(refused.value)
+    assert found.mend == mend
+    assert str(refused.value).endswith(mend or found.what)
+
+
+def test_each_program_of_several_modes_is_named_with_its_command() -> None:
+    both = obstacles(programs=(Attached(7, "xdpgeneric"), Attached(8, "xdpoffload")))
+    assert [finding.mend for finding in both] == ["ip link set eth1 xdpgeneric off", "ip link set eth1 xdpoffload off"]
+
+
+@pytest.mark.parametrize("needed", [{"has_default_route": True}, {"is_loopback": True}])
+@pytest.mark.parametrize("changed", [changed for changed, *_ in OBSTACLES])
+def test_no_command_is_given_for_a_port_that_the_machine_needs(
+    made: Made, monkeypatch: pytest.MonkeyPatch, needed: dict[str, bool], changed: dict[str, Any]
+) -> None:
+    state = {name: value for name, value in changed.items() if name not in ("sender_cpus", "frame_sizes")}
+    assert [finding.mend for finding in obstacles(**{**changed, **needed}) if finding.mend] == []
+    monkeypatch.setattr(port_probe, "read_port", lambda name: port_state(name, **{**state, **needed}))
+    (report,) = probe(["eth1"], machine=made.machine)
+    assert [finding.mend for finding in report.findings if finding.mend] == []
+    assert not report.usable
+
+
+def commands(mend: str) -> Iterator[str]:
+    """The commands of a line for `sh`, which has nothing between them but "&&"."""
+    subprocess.run(["sh", "-n", "-c", mend], check=True)
+    for command in mend.split(" && "):
+        assert shlex.join(shlex.split(command)) == command
+        yield command
+
+
+@pytest.mark.parametrize("name", ["eth1", "str.5", "odd;$(name)"])
+def test_each_mend_is_a_command_that_sh_runs(made: Made, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Of all findings: obstacles, the warnings of settings and of the card, and the other end of a veth."""
+    made.ports = {**made.ports, name: made.ports["eth1"]}
+    for file, text in {"numa_node": "1", "iommu_group/type": "DMA-FQ"}.items():
+        path = made.root / "sys/class/net" / name / "device" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (made.root / "sys/devices/system/node/node1").mkdir(parents=True)
+    (made.root / "sys/devices/system/node/node1/cpulist").write_text("1000-1001")
+    lone = {"media": driver("veth"), "features": xdp.Features.BASIC, "peer": name}
+    seen = set()
+    for changed in [*(changed for changed, *_ in OBSTACLES), lone]:
+        options = {"frame_sizes": changed.get("frame_sizes", (64,))}
+        cpus = changed.get("sender_cpus", (0,))
+        state = {key: value for key, value in changed.items() if key not in ("sender_cpus", "frame_sizes")}
+        monkeypatch.setattr(port_probe, "read_port", lambda name, state=state: port_state(name, **state))
+        monkeypatch.setattr(port_probe, "usable_cpus", lambda cpus=cpus: cpus[-1:])
+        (report,) = probe([name], machine=made.machine, **options)
+        for finding in report.findings:
+            if finding.mend is None:
+                continue
+            for command in commands(finding.mend):
+                program, *words = shlex.split(command)
+                seen.add((program, finding.word))
+                assert program == "bpftool" or any(name in word or "far.5" in word for word in words), command
+                if program == "sysctl":
+                    assert words[-1] == f"net/ipv6/conf/{name}/disable_ipv6=1"
+    assert seen == {
+        ("bpftool", "XDP"), ("ethtool", "XDP"), ("ethtool", "queues"), ("ip", "MTU"), ("ip", "XDP"),
+        ("ip", "addresses"), ("ip", "bond"), ("ip", "link"), ("natgauge", "tuning"), ("sysctl", "addresses"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("others", "peer", "state", "mend"),
+    [
+        (["eth2"], "far", "obstacle", "ethtool -K far gro on"),
+        (["eth2"], None, "obstacle", None),
+        ([], "far", "warning", "ethtool -K far gro on"),
+        (["far"], "far", None, None),
+    ],
+)
+def test_a_veth_whose_other_end_cannot_receive_is_a_finding_on_that_port(
+    others: list[str], peer: str | None, state: str | None, mend: str | None
+) -> None:
+    port = port_state(media=driver("veth"), features=xdp.Features.BASIC, peer=peer)
+    found = list(of_peer(port, others))
+    assert [(finding.word, finding.state, finding.mend) for finding in found] == (
+        [] if state is None else [("XDP", state, mend)]
+    )
+    assert all((peer or "another namespace") in finding.what for finding in found)
+    assert list(of_peer(port_state(media=driver("veth"), features=FULL, peer=peer), others)) == []
 
 
 @pytest.mark.parametrize(
@@ -174,8 +315,8 @@ def test_a_driver_that_refuses_programs_is_an_obstacle_with_the_kernels_reason(
     for report in probe(["eth0", "eth1"], machine=made.machine):
         (found,) = (finding for finding in report.findings if finding.state == "obstacle")
         assert (found.word, report.usable) == ("XDP", False)
-        assert reason in found.what
-        assert (found.mend or "").startswith("start the guest with ctrl_guest_offloads=on")
+        assert f"({reason}); start the guest with ctrl_guest_offloads=on" in found.what
+        assert found.mend is None
 
 
 def test_nothing_is_attached_where_nothing_is_sent(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,8 +350,8 @@ def test_no_frame_is_sent_between_ports_with_an_obstacle(made: Made, monkeypatch
             "384 of 384 from eth0 to eth1, 989 of 989 from eth1 to eth0); the transmit",
         ),
         ((384, 384), (989, 988), "obstacle", "frames were lost on the cable: 384 of 384"),
-        (0, 0, "warning", "no frame arrived"),
-        (0, None, "warning", "no frame arrived"),
+        (0, 1000, "obstacle", "frames were lost on the cable: 0 of 1000 from eth0 to eth1, 1000 of 1000 from eth1 to"),
+        (0, 0, "warning", "no frame arrived (0 of 1000 from eth0 to eth1, 0 of 1000 from eth1 to eth0)"),
     ],
 )
 def test_frames_across_the_cable_decide(
@@ -218,25 +359,66 @@ def test_frames_across_the_cable_decide(
     monkeypatch: pytest.MonkeyPatch,
     *,
     there: int | tuple[int, int],
-    back: int | tuple[int, int] | None,
+    back: int | tuple[int, int],
     state: str,
     says: str,
 ) -> None:
-    def counts(frames: int | tuple[int, int] | None) -> StreamCounts | None:
+    def send(request: TrialRequest, **_: Any) -> StreamCounts:
+        frames = there if request.initiator.interface == "eth0" else back
         offered, received = frames if isinstance(frames, tuple) else (1000, frames)
-        if received is None:
-            return None
+        assert request.connections == 1000
         return StreamCounts.model_construct(offered_frames=offered, received_frames=received)
 
-    result = SimpleNamespace(phase2=SimpleNamespace(responder=counts(back)))
-    monkeypatch.setattr(port_probe, "run", lambda *_, **__: result)
-    monkeypatch.setattr(port_probe, "phase1_of", lambda _: counts(there))
+    monkeypatch.setattr(port_probe, "run", send)
+    monkeypatch.setattr(port_probe, "phase1_of", lambda counts: counts)
     reports = probe(["eth0", "eth1"], machine=made.machine)
     for report in reports:
         (cable,) = (finding for finding in report.findings if finding.word == "cable")
         assert cable.state == state
         assert says in cable.what
         assert report.usable == (state != "obstacle")
+
+
+def test_a_tester_that_does_not_start_is_an_obstacle_of_the_port_that_it_names(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise BrokenError("initiator: eth1: self-test: CPU 0 sent 3 frames and the port accepted none")
+
+    monkeypatch.setattr(port_probe, "run", fail)
+    first, second = probe(["eth0", "eth1"], machine=made.machine)
+    assert (first.usable, second.usable) == (True, False)
+    (cable,) = (finding for finding in first.findings if finding.word == "cable")
+    assert (cable.state, cable.what) == ("warning", "no frame was sent: the tester does not start on eth1")
+    (cable,) = (finding for finding in second.findings if finding.word == "cable")
+    assert cable.what.startswith("the tester does not start: initiator: eth1: self-test: CPU 0")
+
+
+@pytest.mark.parametrize("changed", [{}, {"programs": (Attached(7, "xdp", (3,)),)}, {"addresses": ("192.0.2.1",)}])
+def test_a_port_that_natgauge_uses_is_named_with_the_process_and_without_commands(
+    made: Made, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(port_probe, "read_port", lambda name: port_state(name, **changed))
+    lock = port_lock("eth1", None)
+    lock.take()
+    try:
+        (report,) = probe(["eth1"], machine=made.machine, sends_frames=False)
+    finally:
+        lock.release()
+    assert not report.usable
+    (found,) = (finding for finding in report.findings if finding.word == "XDP")
+    assert found.what == f"natgauge uses it (process {os.getpid()}); wait until that has ended, or use another port"
+    assert [finding.mend for finding in report.findings if finding.mend] == []
+    assert probe(["eth1"], machine=made.machine, sends_frames=False)[0].usable == (not changed)
+
+
+@pytest.mark.parametrize("size", ["0", "-5", "20", "63"])
+def test_a_frame_size_below_that_of_ethernet_is_refused_in_one_line(
+    size: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["probe", "eth1", "--frame-size", size]) == 2
+    said = f"natgauge: frame size: {size} octets is too small; the least with IPv4 is 64 (FCS included)\n"
+    assert capsys.readouterr() == ("", said)
 
 
 def test_the_command_answers_in_its_first_line_and_by_its_exit_status(

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 )
 @click.argument("port")
 @click.argument("other", required=False)
-@click.option("--frame-size", "frame_sizes", type=int, multiple=True, metavar="N", help="Planned frame size with FCS.")
+@click.option(
+    "--frame-size", "frame_sizes", type=int, multiple=True, metavar="N", help="Planned frame size with FCS, from 64."
+)
 @click.option("--allow-addresses", is_flag=True, help="The ports may carry IP addresses.")
 @click.option("--no-frames", is_flag=True, help="Attach no program and send nothing.")
 @click.option("-v", "--verbose", is_flag=True, help="Print also the checks that passed.")
@@ -42,7 +44,8 @@ def command(
     """Print whether PORT (and OTHER) can carry the tester, then a line for each problem, with its remedy.
 
     Settings are only read. Each port gets an XDP program for a moment, and two ports 1000 frames each way, which must
-    arrive if a cable joins them.
+    arrive if a cable joins them. A port that does not exist, or that is named twice, is a wrong argument (status 2).
+    --json then prints nothing.
     """
     from natgauge.tables import aligned
     from natgauge.tester.port_probe import FRAME_SIZES, probe

@@ -5,22 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
-from natgauge.errors import NatgaugeError, UsageError
+from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import usable_cpus
 from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.inputs.types import format_cores, parse_cores
+from natgauge.labs.common import namespaces
+from natgauge.labs.common.locks import Lock
 from natgauge.labs.contract import Port
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.lab import port_lock
-from natgauge.labs.wire.port_state import PortFinding, PortState, findings, read_port
+from natgauge.labs.wire.port_state import PortFinding, PortState, findings, harmless, of_peer, read_port, shell
 from natgauge.tester.cable import untranslated_request
-from natgauge.trials import InitiatorStream, Phase1, Phase2, ResponderStream, StreamCounts, phase1_of, run
+from natgauge.trials import Phase1, StreamCounts, phase1_of, run
+from natgauge.words import LEAST_OCTETS
 
 #: RFC 2544 section 9.1: the smallest and the largest frame of Ethernet.
 FRAME_SIZES: Final = (64, 1518)
@@ -69,20 +72,22 @@ def probe(
         sends_frames: whether programs are attached, and frames are sent from port to port.
 
     Raises:
-        UsageError: an interface does not exist, or is named twice.
+        UsageError: an interface does not exist, or is named twice, or a frame size is below that of Ethernet.
         HostError: a capability is missing.
     """
     if len(set(names)) < len(names):
         raise UsageError(f"probe: interface {names[0]} is named twice; name two different ones, or one")
+    least = LEAST_OCTETS["udp"]
+    for size in frame_sizes:
+        if size < least:
+            raise UsageError(f"frame size: {size} octets is too small; the least with IPv4 is {least} (FCS included)")
     capabilities.require("examining ports", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
     place = machine or TunedMachine()
     states = [read_port(name) for name in names]
     found = [
-        [
-            *findings(state, sender_cpus=usable_cpus()[:1], frame_sizes=frame_sizes, allow_addresses=allow_addresses),
-            *_of_card(state, place),
-            *_of_settings(state, place),
-        ]
+        _of_port(
+            state, place, [name for name in names if name != state.name], frame_sizes, allow_addresses=allow_addresses
+        )
         for state in states
     ]
     if sends_frames:
@@ -90,10 +95,28 @@ def probe(
             if not _obstacles(each):
                 each.extend(_of_attaching(state))
     if sends_frames and len(states) == 2 and not any(_obstacles(each) for each in found):
-        across = _of_cable(states[0], states[1])
-        for each in found:
+        for each, across in zip(found, _of_cable(states[0], states[1]), strict=True):
             each.append(across)
     return tuple(_report(state, each) for state, each in zip(states, found, strict=True))
+
+
+def _of_port(
+    state: PortState, machine: TunedMachine, others: Sequence[str], frame_sizes: Sequence[int], *, allow_addresses: bool
+) -> list[PortFinding]:
+    """Return what can be seen of a port without a program on it."""
+    found = [
+        *findings(state, sender_cpus=usable_cpus()[:1], frame_sizes=frame_sizes, allow_addresses=allow_addresses),
+        *of_peer(state, others),
+        *_of_card(state, machine),
+        *_of_settings(state, machine),
+    ]
+    user = _user_of(state)
+    if user is None:
+        return list(harmless(state, found))
+    # Its program is natgauge's own, and a command would disturb what natgauge measures.
+    what = f"natgauge uses it (process {user}); wait until that has ended, or use another port"
+    others_found = [replace(finding, mend=None) for finding in found if finding.word != "XDP"]
+    return [PortFinding("XDP", "obstacle", what), *others_found]
 
 
 def _report(state: PortState, found: Sequence[PortFinding]) -> PortReport:
@@ -117,11 +140,12 @@ def _of_card(state: PortState, machine: TunedMachine) -> Iterator[PortFinding]:
             yield PortFinding("NUMA", "ok", f"node {node}, as core {sender}, which sends")
         else:
             what = f"the card is on node {node}, and core {sender}, which sends, is not"
-            yield PortFinding("NUMA", "warning", what, f"natgauge measure ... --sender-cores {format_cores(cores[:1])}")
+            what += f"; measure with --sender-cores {format_cores(cores[:1])}"
+            yield PortFinding("NUMA", "warning", what)
     kind = machine.text(f"{folder}/iommu_group/type")
     if kind is not None and kind.startswith("DMA"):
         what = f"the IOMMU translates the card's addresses ({kind}), which costs time for each frame"
-        yield PortFinding("IOMMU", "warning", what, "start Linux with iommu=pt")
+        yield PortFinding("IOMMU", "warning", f"{what}; start Linux with iommu=pt")
     elif kind is not None:
         yield PortFinding("IOMMU", "ok", kind)
 
@@ -139,7 +163,7 @@ def _of_settings(state: PortState, machine: TunedMachine) -> Iterator[PortFindin
             for setting in settings
         ]
         what = f"{knob[0]} {', '.join(values)}; {knob[1]}"
-        yield PortFinding("tuning", "warning", what, f"natgauge host tune --ports {state.name}")
+        yield PortFinding("tuning", "warning", what, shell(["natgauge", "host", "tune", "--ports", state.name]))
 
 
 def _of_attaching(state: PortState) -> list[PortFinding]:
@@ -153,38 +177,60 @@ def _of_attaching(state: PortState) -> list[PortFinding]:
         reason = str(error)
     if reason is None:
         return []
-    mend = (state.driver and state.driver.if_refused) or None
-    return [PortFinding("XDP", "obstacle", f"its driver accepts no XDP program now ({reason})", mend)]
+    what = f"its driver accepts no XDP program now ({reason})"
+    action = state.driver.if_refused if state.driver else ""
+    return [PortFinding("XDP", "obstacle", f"{what}; {action}" if action else what)]
 
 
-def _of_cable(first: PortState, second: PortState) -> PortFinding:
-    """Send frames both ways with the tester itself: its programs are attached, frames redirected and received."""
-    ports = [Port(one.name, None, other.mac, None) for one, other in ((first, second), (second, first))]
-    request = untranslated_request(
-        ports[0],
-        ports[1],
-        family="ipv4",
-        frame_size=64,
-        connections=_FRAMES,
-        phase1=Phase1(rate=_RATE, grace_ms=_GRACE_MS),
-        phase2=Phase2(
-            initiator=InitiatorStream(rate=_RATE, frames=_FRAMES),
-            responder=ResponderStream(rate=_RATE, frames=_FRAMES),
-            grace_ms=_GRACE_MS,
-        ),
-        sender_cpus=usable_cpus()[:1],
-    )
+def _of_cable(first: PortState, second: PortState) -> tuple[PortFinding, PortFinding]:
+    """Send frames each way with the tester itself: its programs are attached, frames redirected and received.
+
+    Returns:
+        A finding for each port. They differ only where the tester does not start on one port.
+    """
     try:
         with _locked(first, second):
-            result = run(request, seconds=_SECONDS)
+            counts = [(here.name, far.name, _sent(here, far)) for here, far in ((first, second), (second, first))]
     except NatgaugeError as error:
-        return PortFinding("cable", "obstacle", f"the tester does not start on these ports: {error}")
-    there = phase1_of(result)
-    back = None if result.phase2 is None else result.phase2.responder
-    counts = [(first.name, second.name, there), (second.name, first.name, back)]
-    ways = ", ".join(f"{_arrived(sent)} from {here} to {far}" for here, far, sent in counts)
-    arrived = sum(sent.received_frames for *_, sent in counts if sent is not None)
-    offered = sum(sent.offered_frames for *_, sent in counts if sent is not None)
+        faulty = [state for state in (first, second) if f": {state.name}: " in str(error)] or [first, second]
+        return (_of_start(first, faulty, error), _of_start(second, faulty, error))
+    across = _of_counts(counts)
+    return across, across
+
+
+def _of_start(state: PortState, faulty: Sequence[PortState], error: NatgaugeError) -> PortFinding:
+    """Return the finding on a port where the tester does not start on the faulty ones."""
+    if state in faulty:
+        return PortFinding("cable", "obstacle", f"the tester does not start: {error}")
+    return PortFinding("cable", "warning", f"no frame was sent: the tester does not start on {faulty[0].name}")
+
+
+def _sent(here: PortState, far: PortState) -> StreamCounts:
+    """Send frames one way.
+
+    Raises:
+        NatgaugeError: the tester does not start on the ports.
+    """
+    request = untranslated_request(
+        Port(here.name, None, far.mac, None),
+        Port(far.name, None, here.mac, None),
+        family="ipv4",
+        frame_size=FRAME_SIZES[0],
+        connections=_FRAMES,
+        phase1=Phase1(rate=_RATE, grace_ms=_GRACE_MS),
+        phase2=None,
+        sender_cpus=usable_cpus()[:1],
+    )
+    return phase1_of(run(request, seconds=_SECONDS))
+
+
+def _of_counts(counts: Sequence[tuple[str, str, StreamCounts]]) -> PortFinding:
+    """Return what the frames sent from port to port show."""
+    ways = ", ".join(
+        f"{sent.received_frames} of {sent.offered_frames} from {here} to {far}" for here, far, sent in counts
+    )
+    arrived = sum(sent.received_frames for *_, sent in counts)
+    offered = sum(sent.offered_frames for *_, sent in counts)
     if arrived == 0:
         what = f"no frame arrived ({ways}): there is no cable between these ports, or something that does not pass them"
         return PortFinding("cable", "warning", what)
@@ -203,13 +249,27 @@ def _locked(*states: PortState) -> Iterator[None]:
     Raises:
         HostError: another process uses one.
     """
-    with ExitStack() as locks:
-        for state in states:
-            lock = port_lock(state.name, None)
+    with ExitStack() as taken:
+        for lock in (lock for state in states for lock in _locks_of(state)):
             lock.take()
-            locks.callback(lock.release)
+            taken.callback(lock.release)
         yield
 
 
-def _arrived(counts: StreamCounts | None) -> str:
-    return "none" if counts is None else f"{counts.received_frames} of {counts.offered_frames}"
+def _user_of(state: PortState) -> str | None:
+    """Return the process of natgauge that uses a port; None = there is none, or that cannot be known."""
+    for lock in _locks_of(state):
+        try:
+            lock.take()
+        except HostError as error:
+            if isinstance(error.__cause__, OSError):
+                # The directory of locks cannot be written. Where frames are sent, that is reported then.
+                return None
+            return str(lock.holder() or "unknown")
+        lock.release()
+    return None
+
+
+def _locks_of(state: PortState) -> list[Lock]:
+    """Return the locks of a port: a measurement may name its namespace, which is ours here, or be in it."""
+    return [port_lock(state.name, netns) for netns in (None, *namespaces.here())]

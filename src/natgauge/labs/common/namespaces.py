@@ -44,6 +44,12 @@ def exists(name: str) -> bool:
     return path_of(name).exists()
 
 
+def here() -> tuple[str, ...]:
+    """Names of the calling thread's namespace; none where it has none."""
+    own = Path("/proc/thread-self/ns/net").stat()
+    return tuple(name for name in names() if os.path.samestat(path_of(name).stat(), own))
+
+
 def names() -> tuple[str, ...]:
     """Names of all namespaces of this machine, sorted."""
     return tuple(sorted(entry.name for entry in _RUN.iterdir())) if _RUN.is_dir() else ()

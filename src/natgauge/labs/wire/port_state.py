@@ -6,9 +6,10 @@ The `wire` lab refuses a port for the first obstacle; `natgauge probe` lists the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pyroute2 import IPRoute
@@ -29,6 +30,7 @@ FindingWord = Literal[
 #: Octets of a frame besides its IP packet: Ethernet header and FCS.
 FRAME_OVERHEAD: Final = 18
 _UP: Final = 0x1  # IFF_UP
+_LOOPBACK: Final = 0x8  # IFF_LOOPBACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class PortFinding:
         word: subject.
         state: "ok"; "warning": the tester works, but figures may be worse or doubtful; "obstacle": it cannot work.
         what: the finding with its value.
-        mend: command or action that removes the problem; None where there is none.
+        mend: shell command that removes the problem; None where there is none, or where it would do harm.
         is_choice: whether an obstacle is the user's choice of port, not a fault of the host.
     """
 
@@ -60,14 +62,17 @@ class PortState:
         is_up: whether it is administratively up.
         has_carrier: whether its link is up.
         mtu: largest IP packet, in octets.
-        has_default_route: whether the machine's default route leaves through it.
+        has_default_route: whether the machine's default route leaves through it, also by way of a bond, a bridge or a
+            VLAN above it.
         addresses: its IP addresses.
         bond: the bond or bridge that it belongs to; None = none.
-        program: kernel's number of the XDP program that is attached to it; None = none is.
+        programs: XDP programs that are attached to it.
         features: XDP features of its driver; None = the kernel does not report them.
         media: driver, speed and medium.
-        transmit_queues: number of its transmit queues; None = not known.
+        transmit_queues: number of its transmit queues; None = not known. A tap has 0 while no program holds it.
         most_queues: largest number of transmit queues that its driver can give it; None = not known.
+        is_loopback: whether it is the loopback interface.
+        peer: name of a veth's other end; None = it is no veth, or the other end is in another namespace.
     """
 
     name: str
@@ -78,11 +83,18 @@ class PortState:
     has_default_route: bool
     addresses: tuple[str, ...]
     bond: str | None
-    program: int | None
+    programs: tuple[xdp.Attached, ...]
     features: xdp.Features | None
     media: Media
     transmit_queues: int | None
     most_queues: int | None
+    is_loopback: bool
+    peer: str | None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the machine itself needs it."""
+        return self.has_default_route or self.is_loopback
 
     @property
     def driver(self) -> DriverFacts | None:
@@ -105,6 +117,7 @@ def read_port(interface: str) -> PortState:
         master = link.get_attr("IFLA_MASTER")
         above = routes.get_links(master)[0].get_attr("IFLA_IFNAME") if master else None
         queues, most_queues = _transmit_queues(interface)
+        media = media_of(interface)
         return PortState(
             name=interface,
             mac=str(link.get_attr("IFLA_ADDRESS")),
@@ -114,11 +127,13 @@ def read_port(interface: str) -> PortState:
             has_default_route=index in _default_route_interfaces(routes),
             addresses=tuple(str(one.get_attr("IFA_ADDRESS")) for one in routes.get_addr(index=index)),
             bond=above,
-            program=_program_of(link),
+            programs=xdp.attached(link),
             features=xdp.features(index),
-            media=media_of(interface),
+            media=media,
             transmit_queues=queues,
             most_queues=most_queues,
+            is_loopback=bool(link["flags"] & _LOOPBACK),
+            peer=_peer_of(routes, link) if media.driver == "veth" else None,
         )
 
 
@@ -139,30 +154,28 @@ def findings(
         allow_addresses: whether the port may carry IP addresses.
         may_wait: whether the link may come up later, because the device restarts.
     """
-    name = port.name
-    if not port.is_up:
-        yield PortFinding("link", "obstacle", "is down", f"ip link set {name} up")
-    elif not port.has_carrier and not may_wait:
-        yield PortFinding("link", "obstacle", "has no carrier; see to the cable and the device's port")
-    if port.has_default_route:
-        what = "has the default route; a test would cut the machine off, use another"
-        yield PortFinding("default route", "obstacle", what, is_choice=True)
-    if port.addresses and not allow_addresses:
-        mend = f"ip addr flush dev {name}; sysctl net.ipv6.conf.{name}.disable_ipv6=1 (or allow addresses)"
-        what = f"carries IP address {port.addresses[0]}"
-        yield PortFinding("addresses", "obstacle", what, mend, is_choice=True)
-    if port.bond is not None:
-        what = f"belongs to {port.bond}, which takes its frames"
-        yield PortFinding("bond", "obstacle", what, f"ip link set {name} nomaster", is_choice=True)
-    if port.program is not None:
-        # natgauge attaches its own programs for a trial only.
-        what = f"has an XDP program of another process (number {port.program}); end that process, or detach its program"
-        yield PortFinding("XDP", "obstacle", what, f"ip link set {name} xdp off")
-    yield from _of_driver(port)
-    yield from _of_sizes(port, frame_sizes)
-    if port.program is None:
-        # With a program attached, the number of virtio-net's queues includes those of the program.
-        yield from _of_queues(port, sender_cpus)
+
+    def found() -> Iterator[PortFinding]:
+        yield from _of_link(port, may_wait=may_wait)
+        yield from _of_use(port, allow_addresses=allow_addresses)
+        yield from _of_programs(port)
+        yield from _of_driver(port)
+        yield from _of_sizes(port, frame_sizes)
+        if not port.programs:
+            # With a program attached, the number of virtio-net's queues includes those of the program.
+            yield from _of_queues(port, sender_cpus)
+
+    return harmless(port, found())
+
+
+def harmless(port: PortState, found: Iterable[PortFinding]) -> Iterator[PortFinding]:
+    """Yield the findings, without commands where the machine itself needs the port: a command could cut it off."""
+    return (replace(finding, mend=None) if port.is_needed else finding for finding in found)
+
+
+def shell(*commands: Sequence[object]) -> str:
+    """Return a line for `sh` that runs these commands, each if the one before it succeeded."""
+    return " && ".join(shlex.join(str(word) for word in command) for command in commands)
 
 
 def refuse(port: PortState, found: Sequence[PortFinding]) -> None:
@@ -177,6 +190,90 @@ def refuse(port: PortState, found: Sequence[PortFinding]) -> None:
             error: type[NatgaugeError] = UsageError if finding.is_choice else HostError
             mend = "" if finding.mend is None else f"; run: {finding.mend}"
             raise error(f"interface {port.name}: {finding.what}{mend}")
+
+
+def of_peer(port: PortState, others: Sequence[str]) -> Iterator[PortFinding]:
+    """Yield whether the other end of a veth takes the frames that the tester sends.
+
+    A veth passes redirected frames on only if its other end has GRO on or an XDP program attached. The wire lab does
+    not check this: the command that restarts the device may do either.
+
+    Args:
+        port: the port.
+        others: other ports of the tester, which get its programs.
+    """
+    features = port.features
+    if port.media.driver != "veth" or features is None or xdp.Features.BASIC not in features:
+        return
+    if xdp.Features.NDO_XMIT in features or port.peer in others:
+        return
+    end = "in another namespace" if port.peer is None else port.peer
+    mend = None if port.peer is None else shell(["ethtool", "-K", port.peer, "gro", "on"])
+    what = f"its other end ({end}) takes no redirected frames: GRO is off there, and no XDP program is attached"
+    if port.peer is None:
+        what += "; turn GRO on there (ethtool -K)"
+    if others or port.peer is None:
+        yield PortFinding("XDP", "obstacle", what, mend)
+    else:
+        yield PortFinding(
+            "XDP", "warning", f"{what}; this is no obstacle if the other end is a port of the tester", mend
+        )
+
+
+def _of_link(port: PortState, *, may_wait: bool) -> Iterator[PortFinding]:
+    if port.is_loopback:
+        yield PortFinding(
+            "link", "obstacle", "is the loopback interface, which has no link; use another", is_choice=True
+        )
+    elif not port.is_up:
+        yield PortFinding("link", "obstacle", "is down", shell(["ip", "link", "set", port.name, "up"]))
+    elif port.has_carrier or may_wait:
+        return
+    elif port.media.driver == "tun":
+        what = "has no carrier: no program holds this tap; start the program that does (the guest, for example)"
+        if port.transmit_queues != 0:
+            what = "has no carrier: no program holds this tap, or the program that does keeps the link down"
+        yield PortFinding("link", "obstacle", what)
+    elif port.peer is not None:
+        what = f"has no carrier: its other end, {port.peer}, is down"
+        yield PortFinding("link", "obstacle", what, shell(["ip", "link", "set", port.peer, "up"]))
+    else:
+        yield PortFinding("link", "obstacle", "has no carrier; see to the cable and the device's port")
+
+
+def _of_use(port: PortState, *, allow_addresses: bool) -> Iterator[PortFinding]:
+    """Yield what else the machine does with the port."""
+    if port.has_default_route:
+        what = "carries the default route; a test would cut the machine off, use another"
+        yield PortFinding("default route", "obstacle", what, is_choice=True)
+    if port.addresses and not allow_addresses:
+        commands = [["ip", "addr", "flush", "dev", port.name]]
+        if any(":" in address for address in port.addresses):
+            # A name may contain dots; sysctl takes it as it is between slashes.
+            commands.append(["sysctl", "-w", f"net/ipv6/conf/{port.name}/disable_ipv6=1"])
+        what = f"carries IP address {port.addresses[0]}"
+        if not port.is_needed:
+            what += "; remove its addresses, or use --allow-addresses"
+        yield PortFinding("addresses", "obstacle", what, shell(*commands), is_choice=True)
+    if port.bond is not None:
+        what = f"belongs to {port.bond}, which takes its frames"
+        mend = shell(["ip", "link", "set", port.name, "nomaster"])
+        yield PortFinding("bond", "obstacle", what, mend, is_choice=True)
+
+
+def _of_programs(port: PortState) -> Iterator[PortFinding]:
+    """Yield the attached XDP programs: natgauge attaches its own programs for a trial only."""
+    for program in port.programs:
+        what = f"has BPF program {program.number} attached ({program.mode})"
+        mend: str | None = shell(["ip", "link", "set", port.name, program.mode, "off"])
+        if program.links:
+            what += f" by BPF link {program.links[0]}; end the process that holds the link, or detach it"
+            # Interfaces of several namespaces may have the same number.
+            only = len(program.links) == 1
+            mend = shell(["bpftool", "link", "detach", "id", program.links[0]]) if only else None
+        else:
+            what += "; end what attached it, or detach it"
+        yield PortFinding("XDP", "obstacle", what, mend)
 
 
 def _of_driver(port: PortState) -> Iterator[PortFinding]:
@@ -203,57 +300,74 @@ def _of_sizes(port: PortState, frame_sizes: Sequence[int]) -> Iterator[PortFindi
     needed, most = max(frame_sizes, default=0) - FRAME_OVERHEAD, port.driver and port.driver.most_mtu
     if most and port.mtu > most:
         what = f"its MTU is {port.mtu}, and its driver runs XDP programs up to {most} only"
-        yield PortFinding("MTU", "obstacle", what, f"ip link set {port.name} mtu {min(most, 1500)}")
+        yield PortFinding("MTU", "obstacle", what, shell(["ip", "link", "set", port.name, "mtu", min(most, 1500)]))
     elif most and needed > most:
         what = f"frames of {max(frame_sizes)} octets need an MTU of {needed}; with XDP its driver has {most} at most"
         yield PortFinding("MTU", "obstacle", what, is_choice=True)
     elif needed > port.mtu:
         what = f"its MTU is {port.mtu}, and frames of {max(frame_sizes)} octets need {needed}"
-        yield PortFinding("MTU", "obstacle", what, f"ip link set {port.name} mtu {needed}")
+        yield PortFinding("MTU", "obstacle", what, shell(["ip", "link", "set", port.name, "mtu", needed]))
     else:
         yield PortFinding("MTU", "ok", f"{port.mtu} octets")
 
 
 def _of_queues(port: PortState, sender_cpus: Sequence[int]) -> Iterator[PortFinding]:
     queues, most, cores = port.transmit_queues, port.most_queues, len(online_cpus())
-    if queues is None:
+    if not queues:
         return
     if port.driver and port.driver.further_queues and queues > cores and most is not None and queues + cores > most:
         what = (
             f"has {queues} queues for {cores} cores, of {most} at most: XDP finds no further queue for each core, and "
             "its driver would send through queues that do not exist"
         )
-        yield PortFinding("queues", "obstacle", what, f"ethtool -L {port.name} combined {cores}")
+        yield PortFinding("queues", "obstacle", what, shell(["ethtool", "-L", port.name, "combined", cores]))
         return
     without = [cpu for cpu in sender_cpus if cpu >= queues]
     if without and port.driver is not None and port.driver.own_queue:
         what = f"core {without[0]} cannot send: it has no transmit queue, the driver has {queues}"
-        yield PortFinding("queues", "obstacle", what, f"ethtool -L {port.name} combined {max(sender_cpus) + 1}")
+        mend = shell(["ethtool", "-L", port.name, "combined", max(sender_cpus) + 1])
+        yield PortFinding("queues", "obstacle", what, mend)
     else:
         yield PortFinding("queues", "ok", f"{queues} to send")
 
 
-def _program_of(link: Any) -> int | None:
-    """Return the number of the XDP program that a link's description contains; None = none is attached."""
-    described = link.get_attr("IFLA_XDP")
-    number = described and described.get_attr("IFLA_XDP_PROG_ID")
-    return None if number is None else int(number)
+def _peer_of(routes: IPRoute, link: Any) -> str | None:
+    """Return the name of a veth's other end; None = it is in another namespace."""
+    if link.get_attr("IFLA_LINK_NETNSID") is not None:
+        return None
+    return str(routes.get_links(link.get_attr("IFLA_LINK"))[0].get_attr("IFLA_IFNAME"))
 
 
 def _transmit_queues(interface: str) -> tuple[int | None, int | None]:
-    """Return the present and the largest number; None where the driver does not report it."""
+    """Return the present and the largest number; None where the driver does not report it, 0 only for a tap."""
     try:
         with closing(IoctlEthtool(interface)) as tool:
             channels = tool.get_channels()
     except (EthtoolError, OSError):
         return None, None
     now, most = channels.tx_count + channels.combined_count, channels.max_tx + channels.max_combined
-    return int(now) or None, int(most) or None
+    return int(now) if most else None, int(most) or None
 
 
 def _default_route_interfaces(routes: IPRoute) -> set[Any]:
+    """Return the interfaces of default routes, and the interfaces below these."""
     interfaces = set()
     for route in routes.get_default_routes():
         hops = route.get_attr("RTA_MULTIPATH") or ()
         interfaces |= {route.get_attr("RTA_OIF"), *(hop["oif"] for hop in hops)}
+    lower = set(_lower_interfaces(routes))
+    while further := {below for above, below in lower if above in interfaces} - interfaces:
+        interfaces |= further
     return interfaces
+
+
+def _lower_interfaces(routes: IPRoute) -> Iterator[tuple[int, int]]:
+    """Yield an interface and one below it: a bond or bridge and its port, a VLAN and its card."""
+    for link in routes.get_links():
+        if master := link.get_attr("IFLA_MASTER"):
+            yield master, link["index"]
+        info = link.get_attr("IFLA_LINKINFO")
+        # The other end of a veth is not below it.
+        is_veth = info is not None and info.get_attr("IFLA_INFO_KIND") == "veth"
+        if (below := link.get_attr("IFLA_LINK")) and not is_veth and link.get_attr("IFLA_LINK_NETNSID") is None:
+            yield link["index"], below

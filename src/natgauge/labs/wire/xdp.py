@@ -8,8 +8,10 @@ import os
 import platform
 import socket
 import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntFlag
-from typing import Final
+from typing import Any, Final, Literal
 
 from pyroute2 import IPRoute
 from pyroute2.netlink import NLM_F_REQUEST, genlmsg
@@ -20,9 +22,34 @@ _DEVICE_GET = 1
 #: Number of the system call bpf(); most architectures have that of include/uapi/asm-generic/unistd.h.
 _BPF: Final = {"x86_64": 321}.get(platform.machine(), 280)
 _PROG_LOAD, _TYPE_XDP = 5, 6
+_OBJECT_INFO, _LINK_BY_ID, _NEXT_LINK, _LINK_XDP = 15, 30, 31, 6
 #: r0 = XDP_PASS; exit
 _PASS: Final = bytes.fromhex("b700000002000000 9500000000000000")
 _UPDATE_IF_NOEXIST, _DRV_MODE = 1, 4
+
+
+#: Where a program runs, in the words of `ip link set`: in the driver, in the kernel behind it, on the card.
+Mode = Literal["xdp", "xdpgeneric", "xdpoffload"]
+_MODES: Final[tuple[tuple[str, Mode], ...]] = (
+    ("IFLA_XDP_DRV_PROG_ID", "xdp"),
+    ("IFLA_XDP_SKB_PROG_ID", "xdpgeneric"),
+    ("IFLA_XDP_HW_PROG_ID", "xdpoffload"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """An XDP program that is attached to an interface.
+
+    Attributes:
+        number: kernel's number of the BPF program.
+        mode: where it runs.
+        links: numbers of the BPF links that may attach it, which netlink cannot detach; none = none, or not known.
+    """
+
+    number: int
+    mode: Mode
+    links: tuple[int, ...] = ()
 
 
 class Features(IntFlag):
@@ -59,6 +86,48 @@ def features(index: int) -> Features | None:
     return None if features is None else Features(features & 7)
 
 
+def attached(link: Any) -> tuple[Attached, ...]:
+    """Return the XDP programs in the kernel's description of an interface (rtnetlink, IFLA_XDP)."""
+    described = link.get_attr("IFLA_XDP")
+    numbers = [(described and described.get_attr(attribute), mode) for attribute, mode in _MODES]
+    if not any(number for number, _ in numbers):
+        return ()
+    links = tuple(_links(link["index"]))
+    return tuple(
+        Attached(number, mode, tuple(one for program, one in links if program == number))
+        for number, mode in numbers
+        if number
+    )
+
+
+def _links(index: int) -> Iterator[tuple[int, int]]:
+    """Yield the program's and the BPF link's number of the XDP links of interfaces with this number in any namespace.
+
+    Without CAP_SYS_ADMIN there are none.
+    """
+    number = 0
+    while number := _next_link(number):
+        handle, _ = _bpf(_LINK_BY_ID, struct.pack("I", number))
+        if handle < 0:
+            # It has gone, or it may not be read.
+            continue
+        try:
+            # struct bpf_link_info: type, id, prog_id, padding, and for XDP the interface.
+            info = ctypes.create_string_buffer(128)
+            done, _ = _bpf(_OBJECT_INFO, struct.pack("IIQ", handle, len(info), ctypes.addressof(info)))
+        finally:
+            os.close(handle)
+        kind, program, interface = struct.unpack_from("I4xI4xI", info)
+        if done >= 0 and (kind, interface) == (_LINK_XDP, index):
+            yield program, number
+
+
+def _next_link(number: int) -> int:
+    """Return the next BPF link's number; 0 = there is none."""
+    done, attributes = _bpf(_NEXT_LINK, struct.pack("I", number))
+    return int(struct.unpack_from("4xI", attributes)[0]) if done >= 0 else 0
+
+
 def refusal(interface: str) -> str | None:
     """Attach a program that passes all frames to an interface of the calling thread's namespace, and detach it.
 
@@ -91,11 +160,20 @@ def _attach(routes: IPRoute, index: int, program: int) -> None:
 
 def _load() -> int:
     """Descriptor of a program that passes all frames."""
-    libc = ctypes.CDLL(None, use_errno=True)
     code, licence = ctypes.create_string_buffer(_PASS), ctypes.create_string_buffer(b"GPL")
-    # The first fields of union bpf_attr; the others are 0.
-    attributes = struct.pack("IIQQ96x", _TYPE_XDP, len(_PASS) // 8, ctypes.addressof(code), ctypes.addressof(licence))
-    program = int(libc.syscall(_BPF, _PROG_LOAD, ctypes.create_string_buffer(attributes), len(attributes)))
+    asked = struct.pack("IIQQ", _TYPE_XDP, len(_PASS) // 8, ctypes.addressof(code), ctypes.addressof(licence))
+    program, _ = _bpf(_PROG_LOAD, asked)
     if program < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return program
+
+
+def _bpf(command: int, attributes: bytes) -> tuple[int, bytes]:
+    """Call bpf() with the first fields of union bpf_attr; the others are 0.
+
+    Returns:
+        What the call returns (negative = it failed, see errno), and the attributes after it.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    both = ctypes.create_string_buffer(attributes, 120)
+    return int(libc.syscall(_BPF, command, both, len(both))), both.raw

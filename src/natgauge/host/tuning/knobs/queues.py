@@ -42,7 +42,12 @@ class Queues(OfPorts):
 
 
 def _channels(machine: TunedMachine, port: str) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
-    """Maximum and present number of each kind that the port has."""
+    """Maximum and present number of each kind that the port has; None = the driver has none to choose.
+
+    The queues of a tap are those of the program that holds it.
+    """
+    if machine.text(f"/sys/class/net/{port}/tun_flags") is not None:
+        return None
     parts = _HEADINGS.split(machine.get_ethtool("-l", port) or "")
     if len(parts) != 3:
         return None
