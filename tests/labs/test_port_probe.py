@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from tests.labs.program import command_line
 
 from natgauge.labs.common.namespaces import PREFIX
 from natgauge.labs.netns.lab import NetnsLab
+from natgauge.labs.wire.lab import port_lock
 from natgauge.tester.cable import untranslated_request
 from natgauge.trials import Phase1, phase1_of, run
 
@@ -28,14 +30,14 @@ def ip(*words: str) -> None:
 
 @pytest.fixture(scope="module")
 def _ports() -> Iterator[None]:
-    """A namespace with two cables of two veths each, and a tap that nobody reads."""
+    """A namespace with three cables of two veths each, and a tap that no program holds."""
     ip("netns", "add", NAMESPACE)
     try:
-        for name, other in (("left", "right"), ("top", "bottom")):
+        for name, other in (("left", "right"), ("top", "bottom"), ("dotted.5", "far.5")):
             ip("-n", NAMESPACE, "link", "add", name, "type", "veth", "peer", "name", other)
         ip("-n", NAMESPACE, "tuntap", "add", "dev", "tap", "mode", "tap")
-        for name in ("left", "right", "top", "bottom", "tap"):
-            ip("netns", "exec", NAMESPACE, "sysctl", "-q", f"net.ipv6.conf.{name}.disable_ipv6=1")
+        for name in ("left", "right", "top", "bottom", "dotted.5", "far.5", "tap"):
+            ip("netns", "exec", NAMESPACE, "sysctl", "-q", f"net/ipv6/conf/{name}/disable_ipv6=1")
             ip("-n", NAMESPACE, "link", "set", name, "up")
         yield
     finally:
@@ -54,6 +56,11 @@ def obstacles(port: dict[str, Any]) -> dict[str, str]:
     return {finding["word"]: finding["mend"] for finding in port["findings"] if finding["state"] == "obstacle"}
 
 
+def shell(line: str) -> None:
+    """Run a line in the namespace as somebody who pastes it does."""
+    ip("netns", "exec", NAMESPACE, "sh", "-c", line)
+
+
 @pytest.mark.usefixtures("_ports")
 def test_a_cable_of_veths_carries_the_tester_both_ways() -> None:
     status, ports = probed("left", "right")
@@ -65,59 +72,170 @@ def test_a_cable_of_veths_carries_the_tester_both_ways() -> None:
 
 
 @pytest.mark.usefixtures("_ports")
-def test_ports_that_take_no_frame_of_the_tester_are_not_usable() -> None:
-    """The other end of each veth has no XDP program, so the veth accepts nothing."""
-    status, ports = probed("left", "top")
+def test_veths_whose_other_ends_take_no_frame_are_named_each_with_its_command() -> None:
+    """The other end of each veth has neither GRO nor an XDP program, so the veth accepts nothing from the tester."""
+    try:
+        status, ports = probed("left", "top")
+        assert (status, [port["usable"] for port in ports]) == (3, [False, False])
+        assert obstacles(ports[0]) == {"XDP": "ethtool -K right gro on"}
+        assert obstacles(ports[1]) == {"XDP": "ethtool -K bottom gro on"}
+        shell(obstacles(ports[0])["XDP"])
+        status, ports = probed("left", "top")
+        assert (status, [port["usable"] for port in ports]) == (3, [True, False])
+        shell(obstacles(ports[1])["XDP"])
+        status, ports = probed("left", "top")
+    finally:
+        for name in ("right", "bottom"):
+            shell(f"ethtool -K {name} gro off")
+    assert (status, [port["usable"] for port in ports]) == (0, [True, True])
     (cable,) = (finding for finding in ports[0]["findings"] if finding["word"] == "cable")
-    assert (status, cable["state"]) == (3, "obstacle")
-    assert "left" in cable["what"]
+    assert cable["what"].startswith("no frame arrived (0 of 1000 from left to top, 0 of 1000 from top to left)")
+
+
+MISCONFIGURED = [
+    ("ip link set {port} down", "ip link set {port} up", "link"),
+    ("ip link set {peer} down", "ip link set {peer} up", "link"),
+    ("ip addr add 192.0.2.1/24 dev {port}", "ip addr flush dev {port}", "addresses"),
+    (
+        "sysctl -q net/ipv6/conf/{port}/disable_ipv6=0 && ip addr add 2001:db8::1/64 dev {port}",
+        "sysctl -q net/ipv6/conf/{port}/disable_ipv6=1",
+        "addresses",
+    ),
+    ("ip link set {port} mtu 9000", "ip link set {port} mtu 1500", "MTU"),
+    ("ip link set {port} mtu 1400", "ip link set {port} mtu 1500", "MTU"),
+    (
+        "ip link add bridge type bridge && ip link set {port} master bridge",
+        "ip link set {port} nomaster && ip link del bridge",
+        "bond",
+    ),
+]
+
+
+@pytest.mark.usefixtures("_ports")
+@pytest.mark.parametrize(("port", "peer"), [("left", "right"), ("dotted.5", "far.5")])
+@pytest.mark.parametrize(("make", "undo", "word"), MISCONFIGURED)
+def test_a_misconfigured_port_is_usable_after_the_command_that_is_named(
+    make: str, undo: str, word: str, port: str, peer: str
+) -> None:
+    shell(make.format(port=port, peer=peer))
+    try:
+        status, (found,) = probed(port)
+        assert (status, list(obstacles(found))) == (3, [word])
+        shell(obstacles(found)[word])
+        assert probed(port)[0] == 0
+    finally:
+        shell(undo.format(port=port, peer=peer))
 
 
 @pytest.mark.usefixtures("_ports")
 @pytest.mark.parametrize(
-    ("make", "undo", "word", "mend"),
+    ("above", "undo"),
     [
-        ("link set left down", "link set left up", "link", "ip link set left up"),
-        ("addr add 192.0.2.1/24 dev left", "addr flush dev left", "addresses", "ip addr flush dev left"),
-        ("link set left mtu 9000", "link set left mtu 1500", "MTU", "ip link set left mtu 1500"),
-        ("link set left mtu 1400", "link set left mtu 1500", "MTU", "ip link set left mtu 1500"),
+        (None, "ip route del default"),
+        ("ip link add above type bridge && ip link set left master above", "ip link del above"),
+        # A VLAN names the interface below it in the same way.
+        ("ip link add link left name above type macvlan", "ip link del above"),
     ],
 )
-def test_a_misconfigured_port_is_not_usable_and_the_command_that_mends_it_is_named(
-    make: str, undo: str, word: str, mend: str
-) -> None:
-    ip("-n", NAMESPACE, *make.split())
+def test_no_command_is_named_for_a_port_that_carries_the_default_route(above: str | None, undo: str) -> None:
+    shell("ip addr add 192.0.2.1/24 dev left")
     try:
-        status, (port,) = probed("left")
+        if above is not None:
+            shell(f"{above} && ip addr add 198.51.100.1/24 dev above && ip link set above up")
+        shell(f"ip route add default via {'192.0.2.9' if above is None else '198.51.100.9'}")
+        status, (left,) = probed("left")
+        other_status, _ = probed("right")
     finally:
-        ip("-n", NAMESPACE, *undo.split())
-    assert (status, port["usable"]) == (3, False)
-    assert list(obstacles(port)) == [word]
-    assert obstacles(port)[word].startswith(mend)
+        shell(f"{undo}; ip addr flush dev left")
+    assert (status, other_status) == (3, 0)
+    assert {"default route", "addresses"} <= set(obstacles(left))
+    assert [finding["mend"] for finding in left["findings"] if finding["mend"] is not None] == []
+    assert probed("left")[0] == 0
+
+
+ATTACH = """
+import socket, struct, sys, time
+from pyroute2 import IPRoute
+from natgauge.labs.wire import xdp
+mode, index, program = int(sys.argv[1]), socket.if_nametoindex("left"), xdp._load()
+if mode:
+    with IPRoute() as routes:
+        routes.link("set", index=index, IFLA_XDP={"attrs": [("IFLA_XDP_FD", program), ("IFLA_XDP_FLAGS", mode)]})
+else:
+    # BPF_LINK_CREATE for BPF_XDP: attached while this process runs.
+    done, _ = xdp._bpf(28, struct.pack("IIII", program, index, 37, 0))
+    assert done >= 0
+    print("attached", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.usefixtures("_ports")
+@pytest.mark.parametrize(("mode", "word"), [(4, "xdp"), (2, "xdpgeneric")])
+def test_an_attached_program_is_named_and_the_command_for_its_mode_detaches_it(mode: int, word: str) -> None:
+    ip("netns", "exec", NAMESPACE, sys.executable, "-c", ATTACH, str(mode))
+    try:
+        status, ports = probed("left", "right")
+        assert (status, [port["usable"] for port in ports]) == (3, [False, True])
+        assert obstacles(ports[0]) == {"XDP": f"ip link set left {word} off"}
+        (what,) = (found["what"] for found in ports[0]["findings"] if found["state"] == "obstacle")
+        assert re.match(rf"has BPF program \d+ attached \({word}\); ", what)
+        shell(obstacles(ports[0])["XDP"])
+        assert probed("left", "right")[0] == 0
+    finally:
+        shell(f"ip link set left {word} off")
+
+
+@pytest.mark.usefixtures("_ports")
+def test_a_program_behind_a_bpf_link_is_named_with_the_link_which_ip_cannot_detach() -> None:
+    command = ["ip", "netns", "exec", NAMESPACE, sys.executable, "-c", ATTACH, "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "attached\n"
+            _, (left,) = probed("left")
+            with pytest.raises(subprocess.CalledProcessError):
+                shell("ip link set left xdp off")
+        finally:
+            holder.kill()
+    (what,) = (found["what"] for found in left["findings"] if found["state"] == "obstacle")
+    found = re.search(r"by BPF link (\d+); end the process that holds the link", what)
+    assert found is not None
+    assert obstacles(left) == {"XDP": f"bpftool link detach id {found[1]}"}
     assert probed("left")[0] == 0
 
 
 @pytest.mark.usefixtures("_ports")
-def test_a_port_that_another_program_uses_is_not_usable_until_its_xdp_program_is_detached() -> None:
-    attach = """
-import socket
-from pyroute2 import IPRoute
-from natgauge.labs.wire import xdp
-with IPRoute() as routes:
-    xdp._attach(routes, socket.if_nametoindex("left"), xdp._load())
-"""
-    ip("netns", "exec", NAMESPACE, sys.executable, "-c", attach)
+@pytest.mark.parametrize("netns", [None, NAMESPACE])
+def test_a_port_that_a_measurement_uses_is_left_to_it(netns: str | None) -> None:
+    """A measurement names the namespace of its ports, or runs in it."""
+    lock = port_lock("left", netns)
+    lock.take()
     try:
-        status, ports = probed("left", "right")
+        ip("netns", "exec", NAMESPACE, sys.executable, "-c", ATTACH, "4")
+        status, (left,) = probed("left")
+        again, (without,) = probed("left", "--no-frames")
     finally:
-        ip("-n", NAMESPACE, "link", "set", "left", "xdp", "off")
-    assert (status, [port["usable"] for port in ports]) == (3, [False, True])
-    assert obstacles(ports[0]) == {"XDP": "ip link set left xdp off"}
-    assert probed("left", "right")[0] == 0
+        shell("ip link set left xdp off")
+        lock.release()
+    assert (status, again) == (3, 3)
+    for port in (left, without):
+        assert obstacles(port) == {"XDP": None}
+        assert [finding["mend"] for finding in port["findings"] if finding["mend"] is not None] == []
+        assert f"natgauge uses it (process {os.getpid()})" in json.dumps(port)
+    assert probed("left")[0] == 0
 
 
 @pytest.mark.usefixtures("_ports")
-@pytest.mark.parametrize(("name", "word"), [("lo", "XDP"), ("tap", "link")])
+def test_a_tap_without_a_program_says_so_and_has_no_queues_to_set() -> None:
+    _, (tap,) = probed("tap")
+    (what,) = (finding["what"] for finding in tap["findings"] if finding["state"] == "obstacle")
+    assert what.startswith("has no carrier: no program holds this tap; start")
+    assert [finding["what"] for finding in tap["findings"] if finding["what"].startswith("queues")] == []
+
+
+@pytest.mark.usefixtures("_ports")
+@pytest.mark.parametrize(("name", "word"), [("lo", "link"), ("lo", "XDP"), ("tap", "link")])
 def test_a_port_without_xdp_or_without_a_link_is_not_usable(name: str, word: str) -> None:
     status, (port,) = probed(name)
     assert status == 3
