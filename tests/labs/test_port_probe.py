@@ -226,6 +226,19 @@ def test_a_port_that_a_measurement_uses_is_left_to_it(netns: str | None) -> None
     assert probed("left")[0] == 0
 
 
+def test_a_port_of_a_lab_that_is_in_use_is_left_to_it() -> None:
+    with NetnsLab("probe-lab", initiator_family="ipv4", responder_family="ipv4") as lab:
+        command = command_line(["probe", lab.initiator.interface, "--json"])
+        done = subprocess.run(
+            ["ip", "netns", "exec", str(lab.initiator.netns), *command], capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 3, done.stderr
+    (port,) = json.loads(done.stdout)["ports"]
+    assert obstacles(port) == {"XDP": None}
+    assert f"natgauge uses it (process {os.getpid()})" in port["findings"][0]["what"]
+    assert [finding["mend"] for finding in port["findings"] if finding["mend"] is not None] == []
+
+
 @pytest.mark.usefixtures("_ports")
 def test_a_tap_without_a_program_says_so_and_has_no_queues_to_set() -> None:
     _, (tap,) = probed("tap")

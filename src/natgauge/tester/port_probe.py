@@ -16,6 +16,7 @@ from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.inputs.types import format_cores, parse_cores
 from natgauge.labs.common import namespaces
+from natgauge.labs.common.cleanup import status
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.contract import Port
 from natgauge.labs.wire import xdp
@@ -257,17 +258,18 @@ def _locked(*states: PortState) -> Iterator[None]:
 
 
 def _user_of(state: PortState) -> str | None:
-    """Return the process of natgauge that uses a port; None = there is none, or that cannot be known."""
-    for lock in _locks_of(state):
-        try:
-            lock.take()
-        except HostError as error:
-            if isinstance(error.__cause__, OSError):
-                # The directory of locks cannot be written. Where frames are sent, that is reported then.
-                return None
-            return str(lock.holder() or "unknown")
-        lock.release()
-    return None
+    """Return the process of natgauge that uses a port or its lab; None = there is none, or that cannot be known."""
+    try:
+        for lock in _locks_of(state):
+            if not lock.take_soon():
+                return str(lock.holder() or "unknown")
+            lock.release()
+        here = set(namespaces.here())
+        users = (lab.pid for lab in (status() if here else ()) if here & set(lab.namespaces))
+        return next((str(pid or "unknown") for pid in users if pid is not None), None)
+    except HostError:
+        # The directory of locks cannot be written. Where frames are sent, that is reported then.
+        return None
 
 
 def _locks_of(state: PortState) -> list[Lock]:

@@ -55,15 +55,24 @@ class Lock:
         Raises:
             HostError: another process holds it (named), or the directory cannot be written.
         """
+        if not self.take_soon():
+            raise HostError(
+                f"{self._what}: in use by process {self.holder() or 'unknown'}; "
+                f"wait until it has ended, or use {self._another}"
+            )
+
+    def take_soon(self) -> bool:
+        """Take the lock if no other process holds it for longer than a moment: listing and cleaning do.
+
+        Raises:
+            HostError: the directory cannot be written.
+        """
         deadline = time.monotonic() + _LOCK_PATIENCE_SECONDS
         while not self.try_take():
-            # Listing and cleaning hold locks for a moment; only a lasting holder is a second user.
             if time.monotonic() > deadline:
-                raise HostError(
-                    f"{self._what}: in use by process {self.holder() or 'unknown'}; "
-                    f"wait until it has ended, or use {self._another}"
-                )
+                return False
             time.sleep(0.02)
+        return True
 
     def try_take(self) -> bool:
         """Take the lock if no other process holds it."""
