@@ -562,8 +562,8 @@ def test_a_port_with_an_address_is_refused_unless_allowed(cable: CableLab) -> No
         _wire(cable, allow_addresses=True).up()
 
 
-def test_a_port_without_xdp_is_refused(cable: CableLab) -> None:
-    with pytest.raises(HostError, match="interface lo: its driver has no XDP"):
+def test_the_loopback_interface_is_refused(cable: CableLab) -> None:
+    with pytest.raises(UsageError, match="interface lo: is the loopback interface, which has no link; use another"):
         namespaces.inside(cable.tester, lambda: _wire(cable, "lo", "ng0i", allow_addresses=True).up())
 
 

@@ -244,7 +244,7 @@ def _of_link(port: PortState, *, may_wait: bool) -> Iterator[PortFinding]:
 def _of_use(port: PortState, *, allow_addresses: bool) -> Iterator[PortFinding]:
     """Yield what else the machine does with the port."""
     if port.has_default_route:
-        what = "carries the default route; a test would cut the machine off, use another"
+        what = "has the default route; a test would cut the machine off, use another"
         yield PortFinding("default route", "obstacle", what, is_choice=True)
     if port.addresses and not allow_addresses:
         commands = [["ip", "addr", "flush", "dev", port.name]]
@@ -333,9 +333,10 @@ def _of_queues(port: PortState, sender_cpus: Sequence[int]) -> Iterator[PortFind
 
 def _peer_of(routes: IPRoute, link: Any) -> str | None:
     """Return the name of a veth's other end; None = it is in another namespace."""
-    if link.get_attr("IFLA_LINK_NETNSID") is not None:
+    number = link.get_attr("IFLA_LINK")
+    if not number or link.get_attr("IFLA_LINK_NETNSID") is not None:
         return None
-    return str(routes.get_links(link.get_attr("IFLA_LINK"))[0].get_attr("IFLA_IFNAME"))
+    return str(routes.get_links(number)[0].get_attr("IFLA_IFNAME"))
 
 
 def _transmit_queues(interface: str) -> tuple[int | None, int | None]:
