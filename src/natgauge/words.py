@@ -21,6 +21,11 @@ Transport = Literal["udp", "icmp", "tcp"]
 #: stamps. Frames of the handshake have 78 and 70 octets, whatever the frame size. The IPv6 frame with the same payload
 #: has 20 octets more (RFC 8219 section 5.1.1 explains why 64 is impossible with IPv6), and that of IPv4 in IPv6 40.
 LEAST_OCTETS: Final[Mapping[Transport, int]] = {"udp": 64, "icmp": 64, "tcp": 88}
+#: Live frames are at most one page with its head and tail room: 3408 octets, plus FCS. A program for multi-buffer
+#: frames changes nothing: BPF_PROG_RUN refuses more octets, and bpf_xdp_adjust_tail has no page to add (Linux 6.18).
+LARGEST_FRAME: Final = 3412
+#: The reason, in messages.
+ONE_PAGE: Final = "a frame is made in one page of memory, for the kernel's live-frames mode has no multi-buffer XDP"
 #: Octets of an IP header of each family.
 IP_HEADER: Final[Mapping[Family, int]] = {"ipv4": 20, "ipv6": 40}
 

@@ -29,6 +29,7 @@ from natgauge.labs.wire.xdp import Attached
 from natgauge.tester import port_probe
 from natgauge.tester.port_probe import probe
 from natgauge.trials import StreamCounts, TrialRequest
+from natgauge.words import ONE_PAGE
 
 
 def driver(name: str) -> Media:
@@ -117,7 +118,7 @@ OBSTACLES: list[tuple[dict[str, Any], str, str, str | None]] = [
     ({"features": xdp.Features(0), "media": driver("e1000e")}, "XDP", r"has no XDP \(e1000e\)", None),
     ({"features": FULL, "media": driver("nfp")}, "XDP", r"takes no redirected frames \(nfp\)", None),
     ({"mtu": 9000, "media": driver("ixgbe")}, "MTU", "XDP programs up to 3050 only", "ip link set eth1 mtu 1500"),
-    ({"frame_sizes": (9000,)}, "MTU", "frames of 9000 octets need 8982", "ip link set eth1 mtu 8982"),
+    ({"frame_sizes": (3412,)}, "MTU", "frames of 3412 octets need 3394", "ip link set eth1 mtu 3394"),
     ({"frame_sizes": (1522,), "media": driver("igc")}, "MTU", "with XDP its driver has 1500 at most", None),
     (
         {"sender_cpus": (1, 5), "media": driver("i40e")},
@@ -412,13 +413,18 @@ def test_a_port_that_natgauge_uses_is_named_with_the_process_and_without_command
     assert probe(["eth1"], machine=made.machine, sends_frames=False)[0].usable == (not changed)
 
 
-@pytest.mark.parametrize("size", ["0", "-5", "20", "63"])
-def test_a_frame_size_below_that_of_ethernet_is_refused_in_one_line(
-    size: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("size", "rule"),
+    [
+        *((size, "is too small; the least with IPv4 is 64") for size in (-5, 0, 20, 63)),
+        (3413, f"is too large: {ONE_PAGE}; the most is 3412"),
+    ],
+)
+def test_a_frame_size_that_no_measurement_can_have_is_refused_in_one_line(
+    size: int, rule: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["probe", "eth1", "--frame-size", size]) == 2
-    said = f"natgauge: frame size: {size} octets is too small; the least with IPv4 is 64 (FCS included)\n"
-    assert capsys.readouterr() == ("", said)
+    assert run(["probe", "eth1", "--frame-size", str(size)]) == 2
+    assert capsys.readouterr() == ("", f"natgauge: frame size: {size} octets {rule} (FCS included)\n")
 
 
 def test_the_command_answers_in_its_first_line_and_by_its_exit_status(

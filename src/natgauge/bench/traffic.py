@@ -22,7 +22,18 @@ from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports
 from natgauge.errors import UsageError
 from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
-from natgauge.words import LEAST_OCTETS, MAXIMUM_CONNECTIONS, QUERY_OCTETS, Family, Order, Query, Side, Transport
+from natgauge.words import (
+    LARGEST_FRAME,
+    LEAST_OCTETS,
+    MAXIMUM_CONNECTIONS,
+    ONE_PAGE,
+    QUERY_OCTETS,
+    Family,
+    Order,
+    Query,
+    Side,
+    Transport,
+)
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
@@ -37,10 +48,6 @@ DEFAULT_CONNECTIONS = 100_000
 #: Four tuples of each emulated customer edge on average: with fewer drawn at random, some edges would have none.
 CONNECTIONS_PER_EDGE = 16
 
-#: Live frames are at most one page with its head and tail room: 3408 octets, plus FCS. A program for multi-buffer
-#: frames changes nothing: BPF_PROG_RUN refuses more octets, and bpf_xdp_adjust_tail has no page to add (Linux 6.18).
-LARGEST_FRAME = 3412
-_ONE_PAGE = "a frame is made in one page of memory, for the kernel's live-frames mode has no multi-buffer XDP"
 #: Octets of Ethernet header and FCS, which the MTU does not include.
 FRAME_OVERHEAD = 18
 
@@ -368,7 +375,7 @@ def frame_size(chosen: int | None, side: Side, around: AddressPlan, transport: T
     least = around.octets(shortest, families[side])
     carried = around.mtu + FRAME_OVERHEAD
     largest = min(LARGEST_FRAME, carried)
-    why = _ONE_PAGE if carried >= LARGEST_FRAME else f"the ports have an MTU of {around.mtu}"
+    why = ONE_PAGE if carried >= LARGEST_FRAME else f"the ports have an MTU of {around.mtu}"
     if chosen is None:
         return least
     if chosen < least:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.argument("port")
 @click.argument("other", required=False)
 @click.option(
-    "--frame-size", "frame_sizes", type=int, multiple=True, metavar="N", help="Planned frame size with FCS, from 64."
+    "--frame-size", "frame_sizes", type=int, multiple=True, metavar="N", help="Planned frame size with FCS, 64 to 3412."
 )
 @click.option("--allow-addresses", is_flag=True, help="The ports may carry IP addresses.")
 @click.option("--no-frames", is_flag=True, help="Attach no program and send nothing.")

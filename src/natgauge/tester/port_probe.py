@@ -24,7 +24,7 @@ from natgauge.labs.wire.lab import port_lock
 from natgauge.labs.wire.port_state import PortFinding, PortState, findings, harmless, of_peer, read_port, shell
 from natgauge.tester.cable import untranslated_request
 from natgauge.trials import Phase1, StreamCounts, phase1_of, run
-from natgauge.words import LEAST_OCTETS
+from natgauge.words import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 
 #: RFC 2544 section 9.1: the smallest and the largest frame of Ethernet.
 FRAME_SIZES: Final = (64, 1518)
@@ -73,15 +73,13 @@ def probe(
         sends_frames: whether programs are attached, and frames are sent from port to port.
 
     Raises:
-        UsageError: an interface does not exist, or is named twice, or a frame size is below that of Ethernet.
+        UsageError: an interface does not exist, or is named twice, or no measurement can have a frame size.
         HostError: a capability is missing.
     """
     if len(set(names)) < len(names):
         raise UsageError(f"probe: interface {names[0]} is named twice; name two different ones, or one")
-    least = LEAST_OCTETS["udp"]
     for size in frame_sizes:
-        if size < least:
-            raise UsageError(f"frame size: {size} octets is too small; the least with IPv4 is {least} (FCS included)")
+        _check_size(size)
     capabilities.require("examining ports", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
     place = machine or TunedMachine()
     states = [read_port(name) for name in names]
@@ -99,6 +97,21 @@ def probe(
         for each, across in zip(found, _of_cable(states[0], states[1]), strict=True):
             each.append(across)
     return tuple(_report(state, each) for state, each in zip(states, found, strict=True))
+
+
+def _check_size(octets: int) -> None:
+    """Refuse a frame size that no measurement can have.
+
+    Raises:
+        UsageError: it is below Ethernet's least, or above the largest live frame.
+    """
+    least = LEAST_OCTETS["udp"]
+    if octets < least:
+        raise UsageError(f"frame size: {octets} octets is too small; the least with IPv4 is {least} (FCS included)")
+    if octets > LARGEST_FRAME:
+        raise UsageError(
+            f"frame size: {octets} octets is too large: {ONE_PAGE}; the most is {LARGEST_FRAME} (FCS included)"
+        )
 
 
 def _of_port(
