@@ -57,11 +57,10 @@ def command(
         sends_frames=not no_frames,
     )
     if as_json:
-        import json
-
+        from natgauge.cli.say import json_object
         from natgauge.records.store import plain
 
-        click.echo(json.dumps({"ports": plain(reports)}))
+        json_object("probe", {"ports": plain(reports)})
     else:
         click.echo(_answer(reports))
         rows = [
