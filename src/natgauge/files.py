@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are replaced whole or not at all."""
+"""Files that are replaced whole or not at all, and files without a disk."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO
+
+
+def in_memory() -> BinaryIO:
+    """Return an open file without a name, in memory: what a command prints is not lost on a disk without room."""
+    return os.fdopen(os.memfd_create("natgauge"), "w+b")
 
 
 def replace(path: Path, text: str) -> None:

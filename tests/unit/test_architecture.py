@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "records": {"errors", "files", "inputs", "labs", "measurer", "notes", "procedures", "statistics", "words"},
     "analysis": {"errors", "procedures", "records", "statistics"},
     "published": {"analysis", "errors", "procedures", "toml_text"},
-    "trials": {"errors", "host", "words"},
+    "trials": {"errors", "files", "host", "words"},
     "counts": {"trial_evidence", "measurer", "trials"},
     "labs": {"core_work", "errors", "files", "host", "inputs", "table_memory", "words"},
     "duts": {"errors", "host", "inputs", "labs", "table_memory", "toml_text", "words"},

@@ -22,7 +22,7 @@ from natgauge.labs.common import register as registers
 from natgauge.labs.common.register import Register
 
 HOLDER = """
-import sys, time
+import os, signal, sys, time
 from pathlib import Path
 from natgauge.labs.common import locks
 from natgauge.labs.common import register as registers
@@ -32,6 +32,7 @@ register.record("directory", path=sys.argv[2] + "made")
 Path(sys.argv[2] + "made").mkdir()
 for path in sys.argv[3:]:
     register.set_global(path, "changed")
+signal.signal(signal.SIGUSR1, lambda *_: os.fork() or (time.sleep(0.7), os._exit(0)))
 print("ready", flush=True)
 time.sleep(60)
 """
@@ -97,6 +98,17 @@ def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.P
     (lab,) = cleanup.status()
     assert (lab.name, lab.state, lab.pid) == ("x", "in use", holder.pid)
     assert cleanup.clean({"x"}) == []
+
+
+def test_a_process_that_a_killed_user_was_starting_is_waited_for(holder: subprocess.Popen[str], root: Path) -> None:
+    # Like a process between fork and exec, the child has the lock's file open.
+    holder.send_signal(signal.SIGUSR1)
+    children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children")
+    while not children.read_text():
+        time.sleep(0.01)
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert cleanup.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {root}/made"]
 
 
 def test_what_a_killed_user_left_is_found_and_undone(holder: subprocess.Popen[str], root: Path) -> None:

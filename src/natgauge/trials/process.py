@@ -8,7 +8,6 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
+from natgauge import files
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
 from natgauge.host import programs
 from natgauge.trials.agreement import RESULT_VERSION, Progress, TrialRequest, TrialResult
@@ -102,7 +102,7 @@ def _perform(
 ) -> None:
     """Start the engine, write the request, and pass every line of output to `read`."""
     program = engine if engine is not None else programs.find("natgauge-engine")
-    with tempfile.TemporaryFile() as errors:
+    with files.in_memory() as errors:
         process = _start(program, arguments, errors)
         expired = threading.Event()
         timer = threading.Timer(limit, _expire, (process, expired))

@@ -72,7 +72,7 @@ def status() -> list[LabStatus]:
 def _user_of(name: str) -> int | None:
     """The live process that uses a lab; 0 when it cannot be named."""
     lock = Lock(name)
-    if lock.try_take():
+    if lock.take_soon(0.0):
         lock.release()
         return None
     return lock.holder() or 0

@@ -16,6 +16,8 @@ from natgauge.errors import HostError, UsageError
 RUN = Path("/run/natgauge")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _LOCK_PATIENCE_SECONDS = 0.3
+#: On a busy host a process takes some time until it executes its program.
+_ORPHAN_PATIENCE_SECONDS = 3.0
 
 
 def check_name(name: str) -> str:
@@ -61,15 +63,23 @@ class Lock:
                 f"wait until it has ended, or use {self._another}"
             )
 
-    def take_soon(self) -> bool:
+    def take_soon(self, patience: float = _LOCK_PATIENCE_SECONDS) -> bool:
         """Take the lock if no other process holds it for longer than a moment: listing and cleaning do.
+
+        A process that a killed run was starting holds the run's lock until it executes a program of its own. It is
+        waited for.
+
+        Args:
+            patience: longest wait for a live holder, s.
 
         Raises:
             HostError: the directory cannot be written.
         """
-        deadline = time.monotonic() + _LOCK_PATIENCE_SECONDS
+        begun = time.monotonic()
         while not self.try_take():
-            if time.monotonic() > deadline:
+            holder = self.holder()
+            is_live = holder is None or Path(f"/proc/{holder}").exists()
+            if time.monotonic() - begun > (patience if is_live else _ORPHAN_PATIENCE_SECONDS):
                 return False
             time.sleep(0.02)
         return True

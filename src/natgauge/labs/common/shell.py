@@ -7,12 +7,12 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
+from natgauge import files
 from natgauge.labs.contract import CommandResult
 
 #: Octets kept of each stream of a command: its beginning.
@@ -27,7 +27,7 @@ def run_shell(start: Callable[[IO[bytes], IO[bytes]], subprocess.Popen[bytes]], 
         timeout: time limit in seconds, > 0.
     """
     # Files, not pipes: a daemon started by the command would hold a pipe open for ever.
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    with files.in_memory() as out, files.in_memory() as err:
         begin = time.perf_counter()
         process = start(out, err)
         try:

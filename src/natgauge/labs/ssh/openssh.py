@@ -12,7 +12,6 @@ import re
 import select
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from natgauge import files
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs.common.namespaces import all_processes, end_processes, inside
 from natgauge.labs.common.shell import last_words, run_shell
@@ -147,7 +147,7 @@ class Connection:
         # The connection of a run that was killed ends by itself a little later. Until then `ssh` would share it, and
         # lose what runs over it when it ends.
         end_orphans(self._control)
-        with tempfile.TemporaryFile() as errors:
+        with files.in_memory() as errors:
             shares = ("-M", f"-oControlPath={self._control}")
             self._process = process = _start(
                 self.host, shares, f"echo {_GREETING}; exec cat", (subprocess.PIPE, subprocess.PIPE, errors)
@@ -208,7 +208,7 @@ def explained(host: SshHost, output: str) -> str:
 
 
 def _run(host: SshHost, options: Sequence[str], script: str, seconds: float) -> CommandResult:
-    with tempfile.TemporaryFile() as text:
+    with files.in_memory() as text:
         text.write(script.encode())
         text.seek(0)
         # By standard input: no shell on the way sees it, and its length has no limit.
