@@ -103,6 +103,10 @@ def probed(machine: Machine, *words: str) -> tuple[int, list[dict[str, Any]]]:
     return done.status, json.loads(done.out)["ports"]
 
 
+#: Probes of two cabled ports, of which one must lose no frame.
+TRIES = 4
+
+
 def of(port: dict[str, Any], word: str) -> list[dict[str, Any]]:
     return [finding for finding in port["findings"] if finding["word"] == word]
 
@@ -113,8 +117,12 @@ def obstacles(port: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("ports", [("mq0", "mq1"), ("one0", "one1"), ("vmx0", "vmx1")])
 def test_cabled_ports_carry_the_tester_both_ways(tester: Machine, ports: tuple[str, str]) -> None:
-    status, reports = probed(tester, *ports)
-    assert (status, [report["usable"] for report in reports]) == (0, [True, True]), reports
+    # Where this host stalls, frames come in a burst, and an emulated port loses some. Then a warning is right.
+    for _ in range(TRIES):
+        status, reports = probed(tester, *ports)
+        assert (status, [report["usable"] for report in reports]) == (0, [True, True]), reports
+        if all(of(report, "cable")[0]["state"] == "ok" for report in reports):
+            break
     for report in reports:
         assert report["driver"] == DRIVERS[ports[0]]
         (cable,) = of(report, "cable")
