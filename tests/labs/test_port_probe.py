@@ -206,7 +206,7 @@ def test_a_program_behind_a_bpf_link_is_named_with_the_link_which_ip_cannot_deta
 
 
 @pytest.mark.usefixtures("_ports")
-@pytest.mark.parametrize("netns", [None, NAMESPACE])
+@pytest.mark.parametrize("netns", [None, NAMESPACE], ids=["in_it", "named"])
 def test_a_port_that_a_measurement_uses_is_left_to_it(netns: str | None) -> None:
     """A measurement names the namespace of its ports, or runs in it."""
     lock = port_lock("left", netns)
