@@ -115,7 +115,7 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     parameters = read_summary(answer.folder).parameters
     shown = parameters.flat()
     conducted: dict[str, Any] = {name: shown.pop(name) for name in ("labs", "seeds", "begun")}
-    assert plan == {"schema": "natgauge-plan-1", **shown}
+    assert plan == {"schema": "natgauge-plan-1", "metric": "connection-rate", **shown}
     assert (conducted["labs"], conducted["seeds"][0], len(set(conducted["seeds"]))) == (2, 7, 2)
     assert conducted["begun"] == sorted(conducted["begun"])
     assert parameters.place["kernel"] == os.uname().release
