@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::panic;
+use std::process;
 
 /// A message repeats no longer word of a value, in characters.
 const LONGEST_WORD: usize = 200;
@@ -59,3 +61,38 @@ fn shortened(word: &str) -> Cow<'_, str> {
 
 /// Result with this crate's failure.
 pub type Outcome<T> = Result<T, Failure>;
+
+/// From now on a panic of any thread ends the process (SIGABRT) after its message. Other threads would wait for that one.
+///
+/// The profile does not say so (`panic = "abort"`): tests would need every dependency compiled a second time.
+pub fn abort_on_panic() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |information| {
+        report(information);
+        process::abort();
+    }));
+}
+
+#[cfg(test)]
+#[allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use std::env;
+    use std::os::unix::process::ExitStatusExt;
+    use std::thread;
+
+    const IN_CHILD: &str = "NATGAUGE_TEST_PANICS";
+
+    #[test]
+    fn a_panic_of_another_thread_ends_the_process() {
+        if env::var_os(IN_CHILD).is_some() {
+            abort_on_panic();
+            let _ = thread::spawn(|| panic!("expected")).join();
+            return;
+        }
+        let name = "failure::tests::a_panic_of_another_thread_ends_the_process";
+        let mut child = process::Command::new(env::current_exe().unwrap());
+        let ended = child.args(["--exact", name]).env(IN_CHILD, "1").output().unwrap();
+        assert_eq!(ended.status.signal(), Some(libc::SIGABRT));
+    }
+}

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 
-use natgauge_engine::failure::{Failure, Outcome};
+use natgauge_engine::failure::{abort_on_panic, Failure, Outcome};
 use natgauge_engine::report::Line;
 use natgauge_engine::{comparison, host, request, schema, trial};
 
@@ -108,6 +108,7 @@ fn print_text(text: &str) -> Outcome<()> {
 
 fn main() -> ExitCode {
     let began = Instant::now();
+    abort_on_panic();
     match work(&Arguments::parse().action, began) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

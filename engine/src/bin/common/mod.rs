@@ -12,6 +12,7 @@ use libbpf_rs::{MapCore, MapHandle};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{setns, CloneFlags};
 
+use natgauge_engine::failure::abort_on_panic;
 pub use natgauge_engine::failure::{Failure, Outcome};
 
 /// Failure of reading counts back, which happens only when programs or maps are removed at the same time.
@@ -21,6 +22,7 @@ pub fn unreadable(error: impl Display) -> Failure {
 
 /// Read the command line, do `work`, and print a failure as one line on standard error.
 pub fn run<T: Parser>(work: impl FnOnce(T) -> Outcome<()>) -> ExitCode {
+    abort_on_panic();
     // libbpf's own messages would be printed in addition to that line.
     libbpf_rs::set_print(None);
     let arguments = match T::try_parse() {
