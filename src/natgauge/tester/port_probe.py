@@ -17,7 +17,6 @@ from natgauge.host.tuning.contract import TunedMachine
 from natgauge.inputs.types import format_cores, parse_cores
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.cleanup import status
-from natgauge.labs.common.locks import Lock
 from natgauge.labs.contract import Port
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.lab import port_lock
@@ -264,7 +263,8 @@ def _locked(*states: PortState) -> Iterator[None]:
         HostError: another process uses one.
     """
     with ExitStack() as taken:
-        for lock in (lock for state in states for lock in _locks_of(state)):
+        for state in states:
+            lock = port_lock(state.name, None)
             lock.take()
             taken.callback(lock.release)
         yield
@@ -273,18 +273,13 @@ def _locked(*states: PortState) -> Iterator[None]:
 def _user_of(state: PortState) -> str | None:
     """Return the process of natgauge that uses a port or its lab; None = there is none, or that cannot be known."""
     try:
-        for lock in _locks_of(state):
-            if not lock.take_soon():
-                return str(lock.holder() or "unknown")
-            lock.release()
+        lock = port_lock(state.name, None)
+        if not lock.take_soon():
+            return str(lock.holder() or "unknown")
+        lock.release()
         here = set(namespaces.here())
         users = (lab.pid for lab in (status() if here else ()) if here & set(lab.namespaces))
         return next((str(pid or "unknown") for pid in users if pid is not None), None)
     except HostError:
         # The directory of locks cannot be written. Where frames are sent, that is reported then.
         return None
-
-
-def _locks_of(state: PortState) -> list[Lock]:
-    """Return the locks of a port: a measurement may name its namespace, which is ours here, or be in it."""
-    return [port_lock(state.name, netns) for netns in (None, *namespaces.here())]

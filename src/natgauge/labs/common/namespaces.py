@@ -29,6 +29,7 @@ from natgauge.errors import BrokenError, HostError
 PREFIX: Final = "ng-"
 
 _RUN = Path("/run/netns")
+_OWN = Path("/proc/thread-self/ns/net")
 _CLONE_NEWNET = 0x40000000
 _INTERRUPTED_SECONDS = 5.0
 _T = TypeVar("_T")
@@ -44,10 +45,27 @@ def exists(name: str) -> bool:
     return path_of(name).exists()
 
 
+def number_of(name: str | None) -> int:
+    """Return the kernel's number of a namespace, which is the same by any of its names.
+
+    Args:
+        name: its name; None = the namespace of the calling thread.
+
+    Raises:
+        FileNotFoundError: there is no such namespace.
+    """
+    return (_OWN if name is None else path_of(name)).stat().st_ino
+
+
 def here() -> tuple[str, ...]:
     """Names of the calling thread's namespace; none where it has none."""
-    own = Path("/proc/thread-self/ns/net").stat()
-    return tuple(name for name in names() if os.path.samestat(path_of(name).stat(), own))
+    own = _OWN.stat()
+    found = []
+    for name in names():
+        with suppress(FileNotFoundError):  # deleted by now
+            if os.path.samestat(path_of(name).stat(), own):
+                found.append(name)
+    return tuple(found)
 
 
 def names() -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSi
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.links import drop_counters
 from natgauge.labs.common.locks import Lock
-from natgauge.labs.common.namespaces import exists, inside
+from natgauge.labs.common.namespaces import exists, inside, number_of
 from natgauge.labs.contract import Addresses, Device, DeviceCores, ExternalDevice, Ground, LabCounters, Link, Port
 from natgauge.labs.wire.media import Media, media_of
 from natgauge.labs.wire.port_state import findings, read_port, refuse
@@ -275,9 +275,17 @@ class WireLab:
 
 
 def port_lock(interface: str, netns: str | None) -> Lock:
-    """Return the lock that every user of a port takes."""
-    place = f"{netns}-" if netns else ""
-    return Lock(f"port-{place}{interface}", f"port {place}{interface}")
+    """Return the lock that every user of a port takes, whichever name of its namespace the user knows.
+
+    Args:
+        interface: name of the port in its namespace.
+        netns: name of that namespace; None = the namespace of the calling thread.
+
+    Raises:
+        FileNotFoundError: there is no such namespace.
+    """
+    place = f" in {netns}" if netns else ""
+    return Lock(f"port-{number_of(netns)}-{interface}", f"port {interface}{place}")
 
 
 def _link(side: LinkSide, port: Port) -> Link:
