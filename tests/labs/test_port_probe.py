@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.labs.program import command_line
 
-from natgauge.labs.common.namespaces import PREFIX
+from natgauge.labs.common.namespaces import PREFIX, inside
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.wire.lab import port_lock
 from natgauge.tester.cable import untranslated_request
@@ -111,6 +111,7 @@ MISCONFIGURED = [
 ]
 
 
+@pytest.mark.calm
 @pytest.mark.usefixtures("_ports")
 @pytest.mark.parametrize(("port", "peer"), [("left", "right"), ("dotted.5", "far.5")])
 @pytest.mark.parametrize(("make", "undo", "word"), MISCONFIGURED)
@@ -120,13 +121,14 @@ def test_a_misconfigured_port_is_usable_after_the_command_that_is_named(
     shell(make.format(port=port, peer=peer))
     try:
         status, (found,) = probed(port)
-        assert (status, list(obstacles(found))) == (3, [word])
+        assert (status, list(obstacles(found))) == (3, [word]), found["findings"]
         shell(obstacles(found)[word])
         assert probed(port)[0] == 0
     finally:
         shell(undo.format(port=port, peer=peer))
 
 
+@pytest.mark.calm
 @pytest.mark.usefixtures("_ports")
 @pytest.mark.parametrize(
     ("above", "undo"),
@@ -170,6 +172,7 @@ else:
 """
 
 
+@pytest.mark.calm
 @pytest.mark.usefixtures("_ports")
 @pytest.mark.parametrize(("mode", "word"), [(4, "xdp"), (2, "xdpgeneric")])
 def test_an_attached_program_is_named_and_the_command_for_its_mode_detaches_it(mode: int, word: str) -> None:
@@ -206,10 +209,10 @@ def test_a_program_behind_a_bpf_link_is_named_with_the_link_which_ip_cannot_deta
 
 
 @pytest.mark.usefixtures("_ports")
-@pytest.mark.parametrize("netns", [None, NAMESPACE], ids=["in_it", "named"])
-def test_a_port_that_a_measurement_uses_is_left_to_it(netns: str | None) -> None:
+@pytest.mark.parametrize(("place", "name"), [(NAMESPACE, None), (None, NAMESPACE)], ids=["in it", "named"])
+def test_a_port_that_a_measurement_uses_is_left_to_it(place: str | None, name: str | None) -> None:
     """A measurement names the namespace of its ports, or runs in it."""
-    lock = port_lock("left", netns)
+    lock = inside(place, lambda: port_lock("left", name))
     lock.take()
     try:
         ip("netns", "exec", NAMESPACE, sys.executable, "-c", ATTACH, "4")
@@ -224,6 +227,16 @@ def test_a_port_that_a_measurement_uses_is_left_to_it(netns: str | None) -> None
         assert [finding["mend"] for finding in port["findings"] if finding["mend"] is not None] == []
         assert f"natgauge uses it (process {os.getpid()})" in json.dumps(port)
     assert probed("left")[0] == 0
+
+
+@pytest.mark.usefixtures("_ports")
+def test_a_port_of_the_same_name_in_another_namespace_is_another_port() -> None:
+    lock = port_lock("left", None)
+    lock.take()
+    try:
+        assert probed("left")[0] == 0
+    finally:
+        lock.release()
 
 
 def test_a_port_of_a_lab_that_is_in_use_is_left_to_it() -> None:

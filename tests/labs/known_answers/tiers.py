@@ -12,7 +12,6 @@ Tier = Literal["beside others", "alone", "soak"]
 #: Their figures are counts, which a busy host does not change: a trial that it disturbs is INVALID, and repeated.
 COUNTED: Final = frozenset(
     {
-        "loss of every 50th frame",
         "duplicates",
         "reordering",
         "stability",
