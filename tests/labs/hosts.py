@@ -47,7 +47,9 @@ def hosts(lab: str, inside: Sequence[str], outside: Sequence[str], gateway: str)
 def capturing(netns: str, interface: str, file: Path, wanted: str) -> subprocess.Popen[bytes]:
     """A program that captures the wanted packets on an interface; it has begun to."""
     # tshark says that it captures before it does; tcpdump says so when it has its socket.
-    command = ["tcpdump", "-U", "--immediate-mode", "-B", "16384", "-i", interface, "-w", str(file), wanted]
+    # Each packet takes up the longest captured length of the buffer: without -s there is room for 256 packets.
+    options = ["-U", "--immediate-mode", "-s", "2048", "-B", "16384"]
+    command = ["tcpdump", *options, "-i", interface, "-w", str(file), wanted]
     process = subprocess.Popen(
         ["ip", "netns", "exec", netns, *command], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
     )

@@ -14,7 +14,6 @@ COUNTED: Final = frozenset(
     {
         "duplicates",
         "reordering",
-        "stability",
         "damage",
         "leak",
         "mistranslation",
