@@ -51,8 +51,8 @@ fn check_sending(programs: &Programs, side: usize, ports: &[Port; SIDES], cpu: u
     }
     Err(Failure::Host(format!(
         "{}: {}: self-test: CPU {cpu} sent {ATTEMPTS} frames and the port accepted none (refused {refused}): it needs a \
-         queue for every CPU, and on veth a peer with GRO or XDP on: ethtool -K PEER gro on",
-        port.name, port.interface,
+         queue for every CPU, and the other end of a veth needs GRO or an XDP program; natgauge probe {} names the command",
+        port.name, port.interface, port.interface,
     )))
 }
 
