@@ -83,6 +83,17 @@ def test_a_series_of_one_device_is_not_mixed_whatever_its_seeds_and_cores() -> N
     assert comparable(series(every), PURE) == []
 
 
+#: They offer a share of the tester's highest rate, or that rate itself.
+BY_HIGHEST = {"back-to-back", "frame-loss", "system-recovery"}
+
+
+@pytest.mark.parametrize("metric", sorted(procedures.procedures()))
+def test_a_highest_rate_of_the_tester_that_was_measured_again_mixes_only_what_was_offered_by_it(metric: str) -> None:
+    every = [parameters(tester_highest_phase1_rate=rate, tester_highest_phase2_rate=rate) for rate in (6e6, 6.1e6)]
+    mixed = [name for _, name, value in joined(every, metric).items() if differing(value)]
+    assert len(mixed) == (2 if metric in BY_HIGHEST else 0)
+
+
 def test_a_worker_that_joined_later_makes_a_series_mixed_and_shared() -> None:
     alone, beside = parameters(), with_neighbours(parameters(), {"beside": 1})
     for every in ([alone, beside, beside, beside], [beside, alone, alone, alone]):

@@ -55,8 +55,8 @@ class Description:
 _BELOW_TESTER: Final = frozenset(
     {
         "connection-rate", "validated-connection-rate", "throughput", "latency", "pdv", "ipdv", "reset",
-        "resolution-rate", "tear-down-rate", "expiry", "table-capacity", "enumeration-orders", "cost",
-        "stability",
+        "resolution-rate", "transaction-rate", "tear-down-rate", "expiry", "table-capacity", "enumeration-orders",
+        "cost", "stability",
     }
 )  # fmt: skip
 
