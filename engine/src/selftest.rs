@@ -36,6 +36,7 @@ pub fn run(programs: &Programs, ports: &[Port; SIDES], cpus: &[usize]) -> Outcom
 /// The port must accept a frame from this CPU. A link that goes down for a moment gets another try when it is back.
 fn check_sending(programs: &Programs, side: usize, ports: &[Port; SIDES], cpu: usize) -> Outcome<()> {
     let port = &ports[side];
+    let interface = &port.interface;
     let mut frame = [&port.gateway.0[..], &port.mac.0, &EXPERIMENTAL, &[side as u8]].concat();
     frame.resize(OCTETS, 0);
     let mut refused = 0;
@@ -50,9 +51,9 @@ fn check_sending(programs: &Programs, side: usize, ports: &[Port; SIDES], cpu: u
         refused += after.refused - before.refused;
     }
     Err(Failure::Host(format!(
-        "{}: {}: self-test: CPU {cpu} sent {ATTEMPTS} frames and the port accepted none (refused {refused}): it needs a \
-         queue for every CPU, and the other end of a veth needs GRO or an XDP program; natgauge probe {} names the command",
-        port.name, port.interface, port.interface,
+        "{}: {interface}: self-test: CPU {cpu} sent {ATTEMPTS} frames and the port accepted none (refused {refused}): it needs a \
+         queue for every CPU, and the other end of a veth needs GRO or an XDP program; natgauge probe {interface} names the command",
+        port.name,
     )))
 }
 

@@ -47,7 +47,7 @@ def hosts(lab: str, inside: Sequence[str], outside: Sequence[str], gateway: str)
 def capturing(netns: str, interface: str, file: Path, wanted: str) -> subprocess.Popen[bytes]:
     """A program that captures the wanted packets on an interface; it has begun to."""
     # tshark says that it captures before it does; tcpdump says so when it has its socket.
-    # Each packet takes up the longest captured length of the buffer: without -s there is room for 256 packets.
+    # Its buffer reserves the longest captured length (-s) for each packet, and by default has room for 256 of them.
     options = ["-U", "--immediate-mode", "-s", "2048", "-B", "16384"]
     command = ["tcpdump", *options, "-i", interface, "-w", str(file), wanted]
     process = subprocess.Popen(

@@ -503,7 +503,7 @@ def test_a_wire_uses_ports_as_they_are(cable: CableLab) -> None:
         told = lab.parameters()
         assert (told["port_drivers"], told["media"]) == (["veth", "veth"], ["virtual", "virtual"])
         assert (told["link_speeds"], told["flow_control"]) == ([None, None], ["not known", "not known"])
-        with pytest.raises(HostError, match=f"ng0i in .*: in use by process {os.getpid()}"):
+        with pytest.raises(HostError, match=f"port ng0i in {cable.tester}: in use by process {os.getpid()}"):
             _wire(cable, "ng0i", "ng0r").up()
     with _wire(cable):
         pass

@@ -9,7 +9,8 @@ from tests.labs.known_answers.rows import Row
 
 Tier = Literal["beside others", "alone", "soak"]
 
-#: Their figures are counts, which a busy host does not change: a trial that it disturbs is INVALID, and repeated.
+#: Their figures are counts, which a busy host does not change: a trial that it disturbs is INVALID, and repeated. An
+#: isolated device needs two cores at the same time; next to other tests too many of its trials are disturbed.
 COUNTED: Final = frozenset(
     {
         "duplicates",

@@ -45,8 +45,8 @@ def exists(name: str) -> bool:
     return path_of(name).exists()
 
 
-def number_of(name: str | None) -> int:
-    """Return the kernel's number of a namespace, which is the same by any of its names.
+def inode_of(name: str | None) -> int:
+    """Return the inode number of a namespace, which is the same by any of its names.
 
     Args:
         name: its name; None = the namespace of the calling thread.
@@ -175,7 +175,7 @@ def within(name: str, pids: Iterable[int]) -> tuple[int, ...]:
     for pid in pids:
         with suppress(OSError):
             here = Path(f"/proc/{pid}/ns/net").stat()
-            if (here.st_dev, here.st_ino) == (wanted.st_dev, wanted.st_ino):
+            if os.path.samestat(here, wanted):
                 inside.append(pid)
     return tuple(inside)
 
@@ -285,7 +285,7 @@ def _unshare() -> None:
 def _anonymous() -> int:
     """A descriptor of a new namespace that nothing else holds once the calling thread has ended."""
     _unshare()
-    return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    return os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _number(numbering: IPRoute, handle: int, number: int) -> None:

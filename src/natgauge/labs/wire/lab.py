@@ -18,7 +18,7 @@ from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSi
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.links import drop_counters
 from natgauge.labs.common.locks import Lock
-from natgauge.labs.common.namespaces import exists, inside, number_of
+from natgauge.labs.common.namespaces import exists, inode_of, inside
 from natgauge.labs.contract import Addresses, Device, DeviceCores, ExternalDevice, Ground, LabCounters, Link, Port
 from natgauge.labs.wire.media import Media, media_of
 from natgauge.labs.wire.port_state import findings, read_port, refuse
@@ -285,7 +285,7 @@ def port_lock(interface: str, netns: str | None) -> Lock:
         FileNotFoundError: there is no such namespace.
     """
     place = f" in {netns}" if netns else ""
-    return Lock(f"port-{number_of(netns)}-{interface}", f"port {interface}{place}")
+    return Lock(f"port-{inode_of(netns)}-{interface}", f"port {interface}{place}")
 
 
 def _link(side: LinkSide, port: Port) -> Link:
