@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import distributed
 import pytest
 from tests.labs.kills import children, faults
 from tests.labs.program import command_line, small_plan
+from tests.unit import strangers
 
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.status import status
@@ -29,12 +30,18 @@ PATIENCE_SECONDS = 120.0
 
 
 @pytest.fixture
-def scheduler() -> Iterator[str]:
-    """Where it is, as `--on` names it."""
-    with distributed.LocalCluster(
-        n_workers=0, processes=False, protocol="tcp://", dashboard_address="127.0.0.1:0", silence_logs=50
-    ) as cluster:
-        yield cluster.scheduler_address.replace("tcp://", "dask://")
+def campaign_options(tmp_path: Path) -> Iterator[tuple[str, ...]]:
+    """Where the scheduler is and with which certificates, as the documentation starts it."""
+    assert natgauge(tmp_path, "certificates", "own").wait(PATIENCE_SECONDS) == 0
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"dask://127.0.0.1:{free.getsockname()[1]}"
+    process = natgauge(tmp_path, "scheduler", address, "--certificates", "own")
+    try:
+        wait_for(tmp_path, "scheduler.log", b"waits for workers", process)
+        yield address, "--certificates", "own"
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
 
 
 def natgauge(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
@@ -52,21 +59,27 @@ def wait_for(folder: Path, name: str, said: bytes, process: subprocess.Popen[byt
         time.sleep(0.05)
 
 
-def test_campaign_and_worker_are_killed_and_all_is_measured_and_undone(tmp_path: Path, scheduler: str) -> None:
+def test_campaign_and_worker_are_killed_and_all_is_measured_and_undone(
+    tmp_path: Path, campaign_options: tuple[str, ...]
+) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
     core = usable_cpus()[-1]
     own = f"{NAME}-c{core}"
     trial = b'"event":"trial"'
-    worker = natgauge(tmp_path, "worker", scheduler, "--cores", str(core), "--lab", NAME, "--name", "one")
+    worker = natgauge(tmp_path, "worker", *campaign_options, "--cores", str(core), "--lab", NAME, "--name", "one")
     try:
         wait_for(tmp_path, "worker.log", b"worker one waits for work", worker)
-        run = natgauge(tmp_path, "run", "plan.toml", "--out", "out", "--on", scheduler)
+        # Nanny and worker run programs as root, for nobody without a certificate.
+        ports = strangers.listening([worker.pid])
+        assert [host for host, _ in ports] == ["127.0.0.1"] * 2
+        assert {port: strangers.answered(port) for port in ports} == {port: [] for port in ports}
+        run = natgauge(tmp_path, "run", "plan.toml", "--out", "out", "--on", *campaign_options)
         wait_for(tmp_path, f"out/{JOURNAL}", trial, run)
         # The worker ends the run that nobody waits for any more, and is free for the session that follows.
         run.kill()
         run.wait()
         before = (tmp_path / "out" / JOURNAL).read_bytes().count(trial)
-        run = natgauge(tmp_path, "run", "plan.toml", "--out", "out", "--on", scheduler, "--resume")
+        run = natgauge(tmp_path, "run", "plan.toml", "--out", "out", "--on", *campaign_options, "--resume")
         wait_for(tmp_path, f"out/{JOURNAL}", trial, run, before + 1)
         for victim in children(worker.pid):
             os.kill(victim, signal.SIGKILL)

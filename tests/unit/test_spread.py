@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from tests.unit.spreading import WORKERS, alone, counted_once, make_bench, own_r
 from natgauge.campaigns import spread
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.plan import read
-from natgauge.campaigns.spread import resources, workers
+from natgauge.campaigns.spread import access, certificates, resources, workers
+from natgauge.campaigns.spread.closed import ClosedScheduler, listening
 from natgauge.campaigns.spread.cluster import coordinator as workers_of
+from natgauge.campaigns.spread.coordinator import Coordinator
 from natgauge.cli import run as command_line
 from natgauge.errors import HostError, UsageError
 
@@ -41,12 +44,18 @@ def test_many_workers_do_what_one_machine_does(alone: Path, tmp_path: Path) -> N
     assert len({one["worker"]["name"] for one in begun if one["cell"].startswith("nftables")}) == 1
 
 
+def local(labs: list[str]) -> AbstractContextManager[Coordinator]:
+    """A worker of this machine, with these labs."""
+    where = spread.where("local:1")
+    return workers_of(where, labs, access.client_of(where, None, insecure=False), make_bench=make_bench)
+
+
 @pytest.mark.slow("starts worker processes, each of which imports Dask")
 def test_a_lab_that_no_worker_has_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(PLAN + '\n[lab]\nlab_name = "rack"\n')
     plan = read(path).model_copy(update={"seed": 1})
-    with workers_of(spread.where("local:1"), ["attic"], make_bench=make_bench) as found:
+    with local(["attic"]) as found:
         with pytest.raises(HostError, match=r'no worker has lab "rack", they have attic .* natgauge worker'):
             found.workers.plan_cells(plan, "plan")
         assert found.workers.plan_cells(read(path).model_copy(update={"seed": 1, "lab": {"lab_name": "attic"}}), "plan")
@@ -67,7 +76,7 @@ def test_a_worker_that_dies_while_it_plans_the_cells_is_no_fault_of_natgauge(
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)
     plan = read(path).model_copy(update={"seed": 1})
-    with workers_of(spread.where("local:1"), ["lab"], make_bench=make_bench) as found:
+    with local(["lab"]) as found:
         monkeypatch.setattr(workers, "view_plan", die)
         with pytest.raises(HostError, match=r"all at local:1 died while they looked at the plan"):
             found.workers.plan_cells(plan, "plan")
@@ -80,25 +89,40 @@ def samples(*, dask_worker: distributed.Worker) -> bool:
 
 @pytest.mark.slow("starts worker processes, each of which imports Dask")
 def test_nobody_samples_workers_while_they_measure() -> None:
-    with workers_of(spread.where("local:1"), ["lab"], make_bench=make_bench) as found:
+    with local(["lab"]) as found:
         assert list(found.workers.client.run(samples).values()) == [False]
 
 
 @pytest.fixture
-def scheduler() -> Iterator[str]:
+def folder(tmp_path: Path) -> Path:
+    """Certificates of scheduler and campaign."""
+    certificates.make(tmp_path / "certificates")
+    return tmp_path / "certificates"
+
+
+@pytest.fixture
+def scheduler(folder: Path) -> Iterator[str]:
     """One without workers of ours, as `--on` names it."""
-    with distributed.LocalCluster(
-        n_workers=0, processes=False, protocol="tcp://", dashboard_address=None, silence_logs=50
+    named = {
+        f"tls_{role}_{part}": str(folder / f"{role}{ending}.pem")
+        for role in ("scheduler", "client")
+        for part, ending in (("cert", ""), ("key", "-key"))
+    }
+    security = distributed.Security(require_encryption=True, tls_ca_file=str(folder / "ca.pem"), **named)
+    with distributed.SpecCluster(
+        scheduler={"cls": ClosedScheduler, "options": {**listening("127.0.0.1", security), "port": 0}},
+        security=security,
+        silence_logs=50,
     ) as cluster:
-        yield cluster.scheduler_address.replace("tcp://", "dask://")
+        yield cluster.scheduler_address.replace("tls://", "dask://")
 
 
 def test_a_scheduler_without_a_worker_is_told_and_nothing_is_made(
-    scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    scheduler: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.toml").write_text(PLAN)
-    assert command_line(["run", "small.toml", "--on", scheduler]) == 3
+    assert command_line(["run", "small.toml", "--on", scheduler, "--certificates", str(folder)]) == 3
     told = capsys.readouterr().err
     assert f"none is at {scheduler}; start one on each machine that is to measure: natgauge worker {scheduler}" in told
     assert told.count("\n") == 1
@@ -106,12 +130,11 @@ def test_a_scheduler_without_a_worker_is_told_and_nothing_is_made(
 
 
 def test_a_scheduler_that_is_not_there_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(workers, "_CONNECT_SECONDS", 0.3)
     (tmp_path / "small.toml").write_text(PLAN)
-    assert command_line(["run", "small.toml", "--on", "dask://127.0.0.1:9"]) == 3
+    assert command_line(["run", "small.toml", "--on", "dask://127.0.0.1:9", "--certificates", str(folder)]) == 3
     told = capsys.readouterr().err
     assert "no Dask scheduler answers at dask://127.0.0.1:9" in told
     assert told.count("\n") == 1

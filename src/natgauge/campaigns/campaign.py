@@ -61,6 +61,8 @@ class RunOrder:
         host_name: whether results, which may be published, contain the host's name.
         on: the workers: `dask://HOST:PORT` = workers at that scheduler, `local:N` = N on this machine; None = this
             process measures.
+        certificates: folder with the certificates for that scheduler; None = those that Dask's configuration names.
+        insecure: whether to go without certificates.
     """
 
     plan: Path
@@ -70,6 +72,8 @@ class RunOrder:
     retry_broken: bool = False
     host_name: bool = False
     on: str | None = None
+    certificates: Path | None = None
+    insecure: bool = False
 
 
 def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
@@ -180,6 +184,9 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
         HostError: this host cannot measure, or no worker can.
     """
     if order.on is None:
+        if order.insecure or order.certificates is not None:
+            option = "--insecure" if order.insecure else "--certificates"
+            raise UsageError(f"{option}: belongs to --on dask://HOST:PORT; add that, or leave it out")
         cells = points(plan, str(order.plan))
         if make_bench is None:
             check_host()
@@ -188,10 +195,13 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
         return
     where = spread.where(order.on)
     spread.need_dask()
-    from natgauge.campaigns.spread.cluster import coordinator  # noqa: PLC0415 - Dask takes seconds to load
+    # Dask takes seconds to load.
+    from natgauge.campaigns.spread.access import client_of  # noqa: PLC0415
+    from natgauge.campaigns.spread.cluster import coordinator  # noqa: PLC0415
 
+    security = client_of(where, order.certificates, insecure=order.insecure)
     labs = [plan.lab.get("lab_name", LabOptions().lab_name)]
-    with coordinator(where, labs, make_bench=make_bench, host_name=order.host_name) as coordinated:
+    with coordinator(where, labs, security, make_bench=make_bench, host_name=order.host_name) as coordinated:
         cells = coordinated.workers.plan_cells(plan, str(order.plan))
         yield _Setup(cells, coordinated, coordinated.workers.machines)
 

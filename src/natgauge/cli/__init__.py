@@ -26,7 +26,8 @@ from natgauge.errors import EndedBySignal, NatgaugeError, fault, shortened
 
 #: Heading of the help -> subcommands, each the function `command` in the module of the same name.
 SECTIONS: Final = {
-    "Measure": ("measure", "compare", "audit", "plan", "run", "worker", "status"),
+    "Measure": ("measure", "compare", "audit", "plan", "run", "status"),
+    "Several machines": ("certificates", "scheduler", "worker"),
     "Results": ("report", "diff", "explain", "published"),
     "Host": ("doctor", "probe", "selftest", "host", "lab"),
     "Learn": ("demo", "duts", "completion"),

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import click
 import cloup
 
+from natgauge.cli.access import access_options, warn
+
 if TYPE_CHECKING:
     from natgauge.campaigns.campaign import RunOrder
     from natgauge.campaigns.status import CampaignStatus
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
 @click.option(
     "--on",
     metavar="WHERE",
-    help="Workers: local:N (N on this machine), or dask://HOST:PORT (those of a Dask scheduler).",
+    help="Workers: local:N (N on this machine), or dask://HOST:PORT (those of `natgauge scheduler`).",
 )
+@access_options
 @click.option("--host-name", is_flag=True, help="Store the host's name in the folder, which may be published.")
 @click.option("-v", "--verbose", is_flag=True, help="Print every trial, and all doubts in full.")
 def command(
@@ -48,6 +51,8 @@ def command(
     only: Sequence[str],
     retry_broken: bool,
     on: str | None,
+    certificates: Path | None,
+    insecure: bool,
     host_name: bool,
     verbose: bool,
 ) -> int:
@@ -65,8 +70,17 @@ def command(
     from natgauge.records.store import CAMPAIGN
 
     order = campaign.RunOrder(
-        plan=plans[0], out=out, resume=resume, only=only, retry_broken=retry_broken, host_name=host_name, on=on
+        plan=plans[0],
+        out=out,
+        resume=resume,
+        only=only,
+        retry_broken=retry_broken,
+        host_name=host_name,
+        on=on,
+        certificates=certificates,
+        insecure=insecure,
     )
+    warn(insecure=insecure and on is not None)
     statuses = [0]
     try:
         for each in campaign.orders(plans, order):
@@ -86,6 +100,8 @@ def command(
         # A signal: everything is undone, and nothing is lost.
         named = "" if out is None else f" --out {out}"
         named += "" if on is None else f" --on {on}"
+        named += "" if certificates is None else f" --certificates {certificates}"
+        named += " --insecure" if insecure else ""
         click.echo(f"natgauge: continue with: natgauge run {' '.join(map(str, plans))}{named} --resume", err=True)
         raise
     return max(statuses)

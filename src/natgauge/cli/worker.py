@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 import cloup
 
+from natgauge.cli.access import access_options, warn
 from natgauge.cli.generator import CORES
 
 
@@ -18,22 +20,32 @@ from natgauge.cli.generator import CORES
     "--lab", "labs", multiple=True, metavar="NAME", help="Name of a lab of this worker; repeatable.  [default: default]"
 )
 @click.option("--name", help="Unique name, written to the journal.  [default: digits and the cores]")
-def command(scheduler: str, cores: tuple[int, ...] | None, labs: Sequence[str], name: str | None) -> None:
-    """Measure cells for a Dask scheduler until that scheduler ends. Start one with `dask scheduler`.
+@access_options
+def command(
+    scheduler: str,
+    cores: tuple[int, ...] | None,
+    labs: Sequence[str],
+    name: str | None,
+    certificates: Path | None,
+    *,
+    insecure: bool,
+) -> None:
+    """Measure cells for a scheduler (`natgauge scheduler`) until that scheduler ends.
 
-    `natgauge run PLAN --on dask://HOST:PORT` then measures here, in labs with these names. Any client of the
-    scheduler can run any program on this machine as root: see docs/campaigns.md for how to restrict access.
+    `natgauge run PLAN --on dask://HOST:PORT` then measures here, in labs with these names. Scheduler, workers and
+    `natgauge run` can run any program on this machine as root. So each proves by a certificate that it is one of them
+    (see `natgauge certificates`), and the worker listens only at the address from which it reaches the scheduler.
     """
     from natgauge.bench.bench import check_host
     from natgauge.campaigns import spread
-    from natgauge.errors import UsageError
     from natgauge.host.cpus import check_cpus, usable_cpus
     from natgauge.inputs.types import format_cores
 
-    where = spread.where(scheduler)
-    if not where.scheduler:
-        raise UsageError(f"workers: {scheduler!r} is no Dask scheduler; write dask://HOST:{spread.PORT}")
+    where = spread.scheduler_at(scheduler)
     spread.need_dask()
+    from natgauge.campaigns.spread.access import security_of
+
+    security = security_of("worker", where, certificates, insecure=insecure)
     check_host()
     mine = check_cpus(cores or usable_cpus(), "cores")
 
@@ -42,5 +54,6 @@ def command(scheduler: str, cores: tuple[int, ...] | None, labs: Sequence[str], 
 
     # Not the host's name, because journals are published.
     called = name or f"{machine_digest()[:6]}-{format_cores(mine).replace(',', '-')}"
+    warn(insecure=insecure)
     with reserved(called, mine, labs or ("default",)) as offer:
-        serve(where, offer, lambda text: click.echo(text, err=True))
+        serve(where, security, offer, lambda text: click.echo(text, err=True))

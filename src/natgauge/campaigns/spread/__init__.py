@@ -3,7 +3,9 @@
 
 `resources.py`: what a worker offers and a cell needs, as Dask's resources. `worker.py`: the tasks that run on a worker.
 `workers.py`: requests to the scheduler about its workers. `coordinator.py`: the campaign's side, which has the journal.
-`cluster.py`: workers on this machine, and `natgauge worker`.
+`cluster.py`: workers on this machine, `natgauge worker` and `natgauge scheduler`. `certificates.py`: certificates for
+these. `access.py`: certificates are checked there, and so who may connect. `closed.py`: Dask's servers, without the
+ports that ask for no certificate.
 """
 
 from __future__ import annotations
@@ -24,16 +26,29 @@ def need_dask() -> Any:
     """Import the module `distributed`; that takes seconds.
 
     Raises:
-        HostError: it is not installed.
+        HostError: it is not installed, or the package that makes certificates is not.
     """
     # Level of Dask's own messages. Dask reads it when it is imported, also in its workers.
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")
     try:
+        importlib.import_module("cryptography")
         return importlib.import_module("distributed")
     except ImportError as error:
         raise HostError(
             f"workers: the Python package {error.name or 'distributed'} is not installed: pip install 'natgauge[dask]'"
         ) from error
+
+
+def scheduler_at(text: str) -> Where:
+    """Read `dask://HOST:PORT`.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    found = where(text)
+    if not found.scheduler:
+        raise UsageError(f"workers: {text!r} is no Dask scheduler; write dask://HOST:{PORT}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

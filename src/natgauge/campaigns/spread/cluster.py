@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers of this machine: `--on local:N` with a scheduler of their own, and `natgauge worker` at any scheduler."""
+"""Workers of this machine: `--on local:N` with a scheduler of their own, and `natgauge worker` at any scheduler.
+
+Also `natgauge scheduler`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from distributed import Nanny, Scheduler, Security, SpecCluster, Status
+from distributed import Nanny, Security, SpecCluster, Status
 
 from natgauge.campaigns.bench_protocol import MakeBench
 from natgauge.campaigns.spread import Where
+from natgauge.campaigns.spread.access import local_address
+from natgauge.campaigns.spread.closed import ClosedScheduler, ClosedWorker, address_of, listening
 from natgauge.campaigns.spread.coordinator import Coordinator
 from natgauge.campaigns.spread.resources import Offer, reserved, shares
 from natgauge.campaigns.spread.worker import NatgaugeWorker
-from natgauge.campaigns.spread.workers import Workers, address_of, connected
+from natgauge.campaigns.spread.workers import Workers, connected
 from natgauge.errors import HostError, in_a_line
 from natgauge.host import machine
 from natgauge.labs.common import cleanup
@@ -29,13 +36,19 @@ _HERE: Final = "127.0.0.1"
 
 @contextmanager
 def coordinator(
-    where: Where, labs: Sequence[str], *, make_bench: MakeBench | None = None, host_name: bool = False
+    where: Where,
+    labs: Sequence[str],
+    security: Security,
+    *,
+    make_bench: MakeBench | None = None,
+    host_name: bool = False,
 ) -> Iterator[Coordinator]:
     """A coordinator of the workers that `--on` names.
 
     Args:
         where: as `natgauge.campaigns.spread.where` reads it.
         labs: names of the labs of workers that are started here.
+        security: TLS settings, as `access.client_of` makes them.
         make_bench: makes benches on workers that are started here; None = benches in labs.
         host_name: whether results contain the workers' host names.
 
@@ -44,10 +57,12 @@ def coordinator(
         HostError: there is no scheduler or no worker, another worker uses a core, or versions differ.
     """
     with ExitStack() as made:
-        scheduler: Any = where.scheduler
         if where.workers:
-            scheduler = made.enter_context(_here(where.workers, labs, make_bench))
-        client = made.enter_context(connected(where.text, scheduler))
+            scheduler: Any = made.enter_context(_here(where.workers, labs, make_bench, security))
+        else:
+            scheduler = address_of(where, security)
+            local_address(where, security, "client")
+        client = made.enter_context(connected(where.text, scheduler, security))
         revive = None
         if where.workers:
             revive = partial(_revive, scheduler, where.workers)
@@ -74,11 +89,10 @@ def _revive(cluster: SpecCluster, number: int) -> None:
 
 
 @contextmanager
-def _here(number: int, labs: Sequence[str], make_bench: MakeBench | None) -> Iterator[SpecCluster]:
+def _here(number: int, labs: Sequence[str], make_bench: MakeBench | None, security: Security) -> Iterator[SpecCluster]:
     """A scheduler and workers on this machine, each with the same number of cores; they end with this process."""
     facts = machine.facts()
-    # Any client of a worker runs code as root, so other users of this machine must not connect.
-    options = {"security": Security.temporary(), "protocol": "tls://", "host": _HERE, "dashboard_address": f"{_HERE}:0"}
+    options = listening(_HERE, security)
     with ExitStack() as held:
         folder = held.enter_context(TemporaryDirectory(prefix="natgauge-dask-", ignore_cleanup_errors=True))
         offers = [held.enter_context(reserved(f"local-{cores[0]}", cores, labs)) for cores in shares(number)]
@@ -93,9 +107,9 @@ def _here(number: int, labs: Sequence[str], make_bench: MakeBench | None) -> Ite
         }
         try:
             cluster = SpecCluster(
-                scheduler={"cls": Scheduler, "options": {**options, "port": 0, "dashboard": False}},
+                scheduler={"cls": ClosedScheduler, "options": {**options, "port": 0}},
                 workers=workers,
-                security=options["security"],
+                security=security,
                 silence_logs=logging.CRITICAL,
                 name="natgauge",
             )
@@ -113,10 +127,10 @@ def _worker(offer: Offer, facts: Any, make_bench: MakeBench | None) -> dict[str,
     """Options of a Dask worker. It runs one task at a time, and the gateway needs its memory."""
     return {
         "name": offer.name,
+        "worker_class": ClosedWorker,
         "nthreads": 1,
         "resources": offer.resources(facts),
         "memory_limit": 0,
-        "dashboard": False,
         "silence_logs": logging.CRITICAL,
         "plugins": (NatgaugeWorker(offer, make_bench),),
         # Dask samples a task's stack a hundred times a second: nobody reads that, it takes time on the measuring core,
@@ -132,29 +146,77 @@ def undo(offer: Offer) -> None:
     cleanup.clean(own & left)
 
 
-def serve(where: Where, offer: Offer, say: Callable[[str], None]) -> None:
+def serve(where: Where, security: Security, offer: Offer, say: Callable[[str], None]) -> None:
     """Be a worker at a scheduler, restarted whenever it dies, until the scheduler ends.
+
+    Args:
+        where: the scheduler.
+        security: TLS settings of a worker, as `access.security_of` makes them.
+        offer: the resources of this worker.
+        say: takes a message for the user.
 
     Raises:
         HostError: no scheduler answers there, or it is gone.
     """
-    with connected(where.text, where.scheduler):
-        pass
+    # Only from this address can the scheduler be reached, so it is where the worker listens, and nowhere else.
+    options = listening(local_address(where, security, "worker"), security)
     facts = machine.facts()
     undo(offer)
     try:
-        asyncio.run(_serve(where, offer, facts, say))
-    except (OSError, TimeoutError) as error:
-        raise HostError(f"workers: {offer.name} cannot join {where.text}: {in_a_line(error)}") from error
+        asyncio.run(_serve(where, options, _worker(offer, facts, None), lambda: say(_waits(where, offer))))
+    except (OSError, RuntimeError) as error:
+        raise HostError(f"workers: {offer.name} cannot join {where.text}: {_cause(error)}") from error
     finally:
         undo(offer)
     raise HostError(f"workers: the scheduler at {where.text} is gone; start it, then this worker again")
 
 
-async def _serve(where: Where, offer: Offer, facts: Any, say: Callable[[str], None]) -> None:
-    security = Security()
-    address = address_of(where.scheduler, security)
+def _waits(where: Where, offer: Offer) -> str:
+    return f"worker {offer.name} waits for work of {where.text}"
+
+
+async def _serve(
+    where: Where, options: Mapping[str, Any], worker: Mapping[str, Any], ready: Callable[[], None]
+) -> None:
+    address = address_of(where, options["security"])
     with TemporaryDirectory(prefix="natgauge-dask-", ignore_cleanup_errors=True) as folder:
-        async with Nanny(address, security=security, local_directory=folder, **_worker(offer, facts, None)) as nanny:
-            say(f"worker {offer.name} waits for work of {where.text}")
+        async with Nanny(address, local_directory=folder, **options, **worker) as nanny:
+            ready()
             await nanny.finished()
+
+
+def schedule(where: Where, security: Security, say: Callable[[str], None]) -> None:
+    """Be a scheduler until a signal.
+
+    Args:
+        where: the address to listen at.
+        security: TLS settings of a scheduler, as `access.security_of` makes them.
+        say: takes a message for the user.
+
+    Raises:
+        HostError: it cannot listen there.
+    """
+    parts = urlsplit(f"//{where.scheduler}")
+    options = {**listening(str(parts.hostname), security), "port": parts.port}
+    try:
+        # Dask says only that it failed to start.
+        for family, *_, address in socket.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_STREAM):
+            with socket.create_server(address[:2], family=family):
+                pass
+        asyncio.run(_schedule(options, lambda: say(f"scheduler {where.text} waits for workers and campaigns")))
+    except (OSError, RuntimeError) as error:
+        raise HostError(
+            f"scheduler: cannot listen at {where.text}: {_cause(error)}; name an address of this machine, and a free "
+            "port"
+        ) from error
+
+
+def _cause(error: Exception) -> str:
+    """Return the reason in a line; Dask's own exceptions often say only that something failed to start."""
+    return in_a_line(error.__cause__ if isinstance(error.__cause__, Exception) else error)
+
+
+async def _schedule(options: Mapping[str, Any], ready: Callable[[], None]) -> None:
+    async with ClosedScheduler(**options) as scheduler:
+        ready()
+        await scheduler.finished()

@@ -33,30 +33,26 @@ T = TypeVar("T")
 
 
 @contextmanager
-def connected(text: str, scheduler: str | Any) -> Iterator[Client]:
-    """A client of a scheduler (`HOST:PORT`), or of a cluster.
+def connected(text: str, scheduler: str | Any, security: Security) -> Iterator[Client]:
+    """A client of a scheduler.
+
+    Args:
+        text: name of the scheduler in messages.
+        scheduler: its address in Dask's form, or a cluster.
+        security: as `access.security_of` makes it, or the cluster's.
 
     Raises:
         HostError: no scheduler answers there.
     """
-    security = {"security": Security()} if isinstance(scheduler, str) else {}
-    address = address_of(scheduler, security["security"]) if isinstance(scheduler, str) else scheduler
     try:
-        client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="natgauge", **security)
+        client = Client(scheduler, timeout=_CONNECT_SECONDS, set_as_default=False, name="natgauge", security=security)
     except (OSError, ValueError, TypeError) as error:
-        raise HostError(
-            f"workers: no Dask scheduler answers at {text} ({in_a_line(error)}); start one there with: dask scheduler"
-        ) from None
+        raise HostError(f"workers: no Dask scheduler answers at {text} ({in_a_line(error)})") from None
     try:
         yield client
     finally:
         with suppress(OSError):
             client.close(timeout=_CONNECT_SECONDS)
-
-
-def address_of(scheduler: str, security: Security) -> str:
-    """Return a scheduler's address with Dask's protocol: "host:8786" becomes "tcp://host:8786"."""
-    return f"{'tls' if security.require_encryption else 'tcp'}://{scheduler}"
 
 
 class Workers:
@@ -151,7 +147,7 @@ class Workers:
         if not workers:
             raise HostError(
                 f"workers: none is at {self.text}; start one on each machine that is to measure: "
-                f"natgauge worker {self.text}"
+                f"natgauge worker {self.text}, with the certificates of the scheduler"
             )
         versions: Any = self.client.get_versions
         answers = self._ask(versions)

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may connect to scheduler and workers: holders of certificates, and nobody else."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import socket
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import distributed
+import pytest
+from cryptography.hazmat.primitives import serialization
+from tests.labs.program import command_line
+from tests.unit import strangers
+from tests.unit.campaigning import PLAN
+from tests.unit.spreading import own_run
+
+from natgauge.campaigns import spread
+from natgauge.campaigns.spread import access, certificates, cluster
+from natgauge.campaigns.spread.resources import Offer
+from natgauge.cli import run as command_line_here
+from natgauge.errors import HostError, UsageError
+
+__all__ = ["own_run"]
+
+SCHEDULER = spread.where("dask://127.0.0.1:9")
+PATIENCE_SECONDS = 60.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Certificates as an operator makes them."""
+    certificates.make(tmp_path / "certificates")
+    return tmp_path / "certificates"
+
+
+def test_private_keys_are_for_their_owner_alone_and_the_authority_has_none(folder: Path) -> None:
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {name for name, mode in modes.items() if mode != 0o600} == {
+        "ca.pem",
+        "client.pem",
+        "scheduler.pem",
+        "worker.pem",
+    }
+    assert {name for name in modes if "key" in name} == {"client-key.pem", "scheduler-key.pem", "worker-key.pem"}
+
+
+def test_no_certificate_is_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert command_line_here(["certificates", str(folder)]) == 2
+    assert re.fullmatch(r"natgauge: certificates: .* exists already, .*\n", capsys.readouterr().err)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_certificates_that_could_not_be_written_leave_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = certificates._made()
+    monkeypatch.setattr(certificates, "_made", lambda: {**made, "no/such": (b"", 0o600)})
+    with pytest.raises(UsageError, match=r"certificates: cannot write .*; name another folder"):
+        certificates.make(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("role", certificates.ROLES)
+def test_certificates_as_made_are_good_for_each_role(role: certificates.Role, folder: Path) -> None:
+    assert access.security_of(role, SCHEDULER, folder, insecure=False).require_encryption
+
+
+@pytest.mark.parametrize("role", certificates.ROLES)
+def test_a_role_needs_no_file_of_the_others(role: certificates.Role, folder: Path) -> None:
+    for other in set(certificates.ROLES) - {role}:
+        (folder / f"{other}.pem").unlink()
+        (folder / f"{other}-key.pem").unlink()
+    assert access.security_of(role, SCHEDULER, folder, insecure=False)
+
+
+def remade(folder: Path, **changed: Any) -> None:
+    """Put the worker's certificate of another authority into a folder, made under other conditions."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in changed.items():
+            patch.setattr(certificates, name, value)
+        certificates.make(folder / "other")
+    for name in ("worker.pem", "worker-key.pem", *(["ca.pem"] if changed else [])):
+        (folder / "other" / name).replace(folder / name)
+
+
+def with_passphrase(folder: Path) -> None:
+    path = folder / "worker-key.pem"
+    key = serialization.load_pem_private_key(path.read_bytes(), None)
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+
+
+def as_client(folder: Path) -> None:
+    for ending in (".pem", "-key.pem"):
+        (folder / f"client{ending}").replace(folder / f"worker{ending}")
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda folder: (folder / "ca.pem").unlink(), r"ca\.pem: No such file .*; name the folder"),
+        (lambda folder: (folder / "worker.pem").unlink(), r"worker\.pem: No such file"),
+        (lambda folder: (folder / "worker-key.pem").unlink(), r"worker-key\.pem: No such file"),
+        (lambda folder: a_folder(folder / "worker.pem"), r"cannot read .*worker\.pem: Is a directory"),
+        (lambda folder: (folder / "worker.pem").write_text("x"), r"worker\.pem, .*: these are not a certificate"),
+        (lambda folder: (folder / "worker-key.pem").write_text("x"), r"worker-key\.pem: these are not a certificate"),
+        (lambda folder: (folder / "ca.pem").write_text("x"), r"ca\.pem, .*: these are not a certificate"),
+        (lambda folder: (folder / "ca.pem").write_bytes(b"\xff"), r"ca\.pem, .*: these are not a certificate"),
+        (lambda folder: (folder / "worker-key.pem").chmod(0o640), r"other users may read this private key \(mode 0640"),
+        (lambda folder: (folder / "worker-key.pem").chmod(0o604), r"other users may read this private key \(mode 0604"),
+        (lambda folder: (folder / "ca.pem").chmod(0o666), r"ca\.pem: other users may change it \(mode 0666"),
+        (lambda folder: folder.chmod(0o770), r"other users may change it \(mode 0770"),
+        (lambda folder: remade(folder, DAYS=-0.5), r"worker\.pem: has expired; make new ones"),
+        (lambda folder: remade(folder, _CLOCK_SKEW=dt.timedelta(-1)), r"worker\.pem: is not valid yet; set .* clock"),
+        (remade, r"worker\.pem: is not of the authority .*ca\.pem"),
+        (lambda folder: (folder / "client-key.pem").replace(folder / "worker-key.pem"), "these are not a certificate"),
+        (with_passphrase, r"worker-key\.pem: the private key has a passphrase"),
+        (as_client, r"worker\.pem: is not of the authority .*\(unsuitable certificate purpose\)"),
+    ],
+)
+def test_certificates_that_cannot_be_used_are_refused_in_a_line(
+    damage: Callable[[Path], None], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(folder)
+    assert command_line_here(["worker", "dask://127.0.0.1:9", "--certificates", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert re.fullmatch(rf"natgauge: certificates: .*{said}.*\n", told), told
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["worker", "dask://127.0.0.1:9"],
+        ["scheduler", "dask://127.0.0.1:9"],
+        ["run", "p.toml", "--on", "dask://[::1]:9"],
+    ],
+)
+def test_without_certificates_nothing_connects_and_the_safe_way_is_told(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.toml").write_text(PLAN)
+    monkeypatch.setattr(socket, "create_connection", lambda *_, **__: pytest.fail("it connects"))
+    assert command_line_here(command) == 2
+    told = capsys.readouterr().err
+    assert re.fullmatch(r"natgauge: .* make them by natgauge certificates DIR, .* --certificates DIR .*\n", told), told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["worker", "dask://127.0.0.1:9", "--insecure", "--certificates", "x"], "--insecure: contradicts"),
+        (["run", "p.toml", "--on", "local:1", "--certificates", "x"], "--certificates: belongs to --on dask"),
+        (["run", "p.toml", "--on", "local:1", "--insecure"], "--insecure: belongs to --on dask"),
+        (["run", "p.toml", "--insecure"], "--insecure: belongs to --on dask"),
+        (["run", "p.toml", "--certificates", "x"], "--certificates: belongs to --on dask"),
+        (["scheduler", "local:2"], "'local:2' is no Dask scheduler"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.toml").write_text(PLAN)
+    assert command_line_here(arguments) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_certificates_of_dasks_own_configuration_are_taken_and_checked_alike(folder: Path) -> None:
+    names = {f"worker.{part}": str(folder / name) for part, name in (("cert", "worker.pem"), ("key", "worker-key.pem"))}
+    tls = {"ca-file": str(folder / "ca.pem"), **names}
+    settings = {"distributed.comm.require-encryption": True}
+    with dask.config.set({**settings, **{f"distributed.comm.tls.{name}": value for name, value in tls.items()}}):
+        assert access.security_of("worker", SCHEDULER, None, insecure=False).require_encryption
+        (folder / "worker-key.pem").chmod(0o644)
+        with pytest.raises(UsageError, match="other users may read this private key"):
+            access.security_of("worker", SCHEDULER, None, insecure=False)
+    with dask.config.set(settings), pytest.raises(UsageError, match=r"requires encryption and names no authority"):
+        access.security_of("worker", SCHEDULER, None, insecure=False)
+
+
+def started(*arguments: str, log: Path) -> subprocess.Popen[bytes]:
+    """Start natgauge, and wait until it has said that it waits."""
+    with log.open("wb") as file:
+        process = subprocess.Popen(command_line(arguments), stdout=file, stderr=file)
+    until = time.monotonic() + PATIENCE_SECONDS
+    while b" waits for " not in log.read_bytes():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return process
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture
+def scheduler(folder: Path, tmp_path: Path) -> Iterator[tuple[spread.Where, subprocess.Popen[bytes]]]:
+    """A scheduler as documented."""
+    where = spread.where(f"dask://127.0.0.1:{free_port()}")
+    process = started("scheduler", where.text, "--certificates", str(folder), log=tmp_path / "scheduler.log")
+    yield where, process
+    process.terminate()
+    assert process.wait(PATIENCE_SECONDS) == 143
+    assert (tmp_path / "scheduler.log").read_text().endswith("ended by SIGTERM; everything is undone\n")
+
+
+@pytest.mark.slow("starts a scheduler and a worker, which import Dask")
+def test_scheduler_and_worker_listen_at_one_address_and_answer_only_holders_of_certificates(
+    folder: Path, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
+) -> None:
+    where, process = scheduler
+    waits, errors = threading.Event(), list[HostError]()
+    before = strangers.listening([os.getpid()])
+    security = access.security_of("worker", where, folder, insecure=False)
+
+    def work() -> None:
+        offer = Offer(name="one", cores=(0,), labs=("default",), machine_wide=False)
+        try:
+            cluster.serve(where, security, offer, lambda _: waits.set())
+        except HostError as error:
+            errors.append(error)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert waits.wait(PATIENCE_SECONDS), errors
+    found = strangers.listening([process.pid]) | (strangers.listening([os.getpid()]) - before)
+    assert {host for host, _ in found} == {"127.0.0.1"}
+    # Scheduler, nanny and worker, and no port for HTTP.
+    assert len(found) == 3
+    client = access.security_of("client", where, folder, insecure=False)
+    for address in found:
+        assert strangers.greeted(f"tls://127.0.0.1:{address[1]}", client)
+        assert strangers.answered(address) == []
+    process.terminate()
+    worker.join(PATIENCE_SECONDS)
+    assert "is gone; start it, then this worker again" in str(*errors)
+
+
+@pytest.mark.slow("starts a scheduler, which imports Dask")
+def test_a_scheduler_of_another_authority_is_told_from_one_that_refuses_us(
+    folder: Path, tmp_path: Path, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
+) -> None:
+    where, _ = scheduler
+    security = access.security_of("worker", where, folder, insecure=False)
+    assert access.local_address(where, security, "worker") == "127.0.0.1"
+    certificates.make(tmp_path / "foreign")
+    with pytest.raises(HostError, match=r"the scheduler at dask://.* has a certificate that is refused"):
+        access.local_address(where, access.security_of("worker", where, tmp_path / "foreign", insecure=False), "worker")
+    # One that knows our scheduler's authority, and is itself of another.
+    (tmp_path / "foreign" / "ca.pem").write_bytes((folder / "ca.pem").read_bytes())
+    stranger = access._of_folder("worker", tmp_path / "foreign")
+    with pytest.raises(HostError, match=r"the scheduler at dask://.* refuses the certificate of this worker"):
+        access.local_address(where, stranger, "worker")
+
+
+@pytest.fixture
+def open_scheduler() -> Iterator[str]:
+    """One as `dask scheduler` starts it."""
+    with distributed.LocalCluster(
+        n_workers=0, processes=False, protocol="tcp://", dashboard_address=None, silence_logs=50
+    ) as made:
+        yield made.scheduler_address.replace("tcp://", "dask://")
+
+
+def test_an_open_scheduler_is_refused_by_who_has_certificates(folder: Path, open_scheduler: str) -> None:
+    where = spread.where(open_scheduler)
+    security = access.security_of("worker", where, folder, insecure=False)
+    with pytest.raises(
+        HostError, match=r"what listens at dask://.* does not encrypt .*; start it by natgauge scheduler"
+    ):
+        access.local_address(where, security, "worker")
+
+
+def test_going_without_certificates_warns_at_each_start(
+    open_scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.toml").write_text(PLAN)
+    for _ in range(2):
+        assert command_line_here(["run", "p.toml", "--on", open_scheduler, "--insecure"]) == 3
+        warning, told = capsys.readouterr().err.splitlines()
+        assert re.match("natgauge: WARNING: --insecure: .* can run programs as root", warning)
+        assert "none is at" in told
+
+
+@pytest.mark.slow("starts a scheduler, which imports Dask")
+def test_an_insecure_scheduler_warns(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = started("scheduler", f"dask://127.0.0.1:{free_port()}", "--insecure", log=log)
+    assert {host for host, _ in strangers.listening([process.pid])} == {"127.0.0.1"}
+    process.terminate()
+    process.wait(PATIENCE_SECONDS)
+    assert log.read_text().startswith("natgauge: WARNING: --insecure: ")
+
+
+def test_a_scheduler_at_a_foreign_address_or_a_taken_port_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for address in (f"127.0.0.1:{taken.getsockname()[1]}", "192.0.2.1:8786", "nowhere.invalid:8786"):
+            assert command_line_here(["scheduler", f"dask://{address}", "--certificates", str(folder)]) == 3
+            told = capsys.readouterr().err
+            assert re.fullmatch(rf"natgauge: scheduler: cannot listen at dask://{re.escape(address)}: .*\n", told), told
