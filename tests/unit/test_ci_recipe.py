@@ -29,14 +29,14 @@ echo "$(basename "$0") $*" >> "$LOG"
 
 def github(step: str) -> str:
     """The shell of one of GitHub's steps."""
-    found = re.search(rf"- name: {step}\n.*?run: \|\n(.*?)(?=\n      - |\Z)", GITHUB, re.DOTALL)
+    found = re.search(rf"- name: {step}\n.*?run: \|\n(.*?)(?=\n      - |\n  \w|\Z)", GITHUB, re.DOTALL)
     assert found is not None
     return textwrap.dedent(found[1])
 
 
-def gitlab() -> str:
-    """The shell of GitLab's script: each line by itself, one after the other in one shell."""
-    found = re.search(r"\n  script:\n(.*?)\n  \w", GITLAB, re.DOTALL)
+def gitlab(job: str) -> str:
+    """The shell of the script of one of GitLab's jobs: each line by itself, one after the other in one shell."""
+    found = re.search(rf"^{job}:\n(?:  .*\n)*?  script:\n((?:    - .*\n)+)", GITLAB, re.MULTILINE)
     assert found is not None
     return "\n".join(line.removeprefix("    - ") for line in found[1].splitlines())
 
@@ -116,9 +116,9 @@ def test_the_github_job_compares_comments_and_judges(tmp_path: Path, status: int
     assert "natgauge compare base/gateway.toml ./gateway.toml" in job.asked()
     assert "# before\n# after\n" in job.asked()
     commented = job.run(GITHUB_SHELL, github("Comment"))
-    assert commented.returncode == 0
+    assert commented.returncode == 0, commented.stderr
     spoke = status in (0, 10, 11)
-    assert ("gh pr comment 7 --body-file cost.md" in job.asked()) == spoke
+    assert ("gh pr comment 7 --body-file comment.md" in job.asked()) == spoke
     assert (tmp_path / "summary").read_text() == ("### natgauge: said\n" if spoke else "")
     told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
     judged = job.run(GITHUB_SHELL, github("Judge"), STATUS=told["status"])
@@ -129,9 +129,11 @@ def test_the_github_job_compares_comments_and_judges(tmp_path: Path, status: int
 @pytest.mark.parametrize("status", [0, 10, 11, 2])
 def test_the_gitlab_job_compares_comments_and_ends_as_natgauge_did(tmp_path: Path, status: int) -> None:
     job = Job(tmp_path, status)
-    done = job.run(GITLAB_SHELL, gitlab().replace("/opt/natgauge/bin/natgauge", "natgauge"))
+    done = job.run(GITLAB_SHELL, gitlab("cost").replace("/opt/natgauge/bin/natgauge", "natgauge"))
     assert done.returncode == status, done.stderr
     assert "# before\n# after\n" in job.asked()
+    assert "curl" not in job.asked()
+    assert job.run(GITLAB_SHELL, gitlab("comment")).returncode == 0
     spoke = status in (0, 10, 11)
     assert ("/projects/1/merge_requests/7/notes" in job.asked()) == spoke
     assert "exit_codes: 11" in GITLAB
@@ -144,13 +146,34 @@ def test_a_base_without_the_gateway_fails_before_anything_is_measured(tmp_path: 
     assert job.asked() == ""
 
 
-@pytest.mark.parametrize("script", [github("Compare"), gitlab()], ids=["github", "gitlab"])
+@pytest.mark.parametrize("script", [github("Compare"), gitlab("cost")], ids=["github", "gitlab"])
 def test_its_options_are_those_of_the_command(script: str) -> None:
     (line,) = (each for each in script.replace("\\\n", " ").splitlines() if " compare " in each)
     known = {name for parameter in command.params for name in parameter.opts}
     given = set(re.findall(r"--[a-z-]+", line.split(" compare ")[1]))
     assert given <= known
     assert {"--fail-above", "--format"} <= given
+
+
+def jobs(page: str, indent: str) -> dict[str, str]:
+    """The text of each job of a service, by name."""
+    parts = re.split(rf"^{indent}(cost|comment):\n", page, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_a_job_that_runs_a_strangers_recipe_has_no_token_and_one_that_has_runs_nothing_of_it() -> None:
+    for every, token, write in (
+        (jobs(GITHUB, "  "), "github.token", "pull-requests: write"),
+        (jobs(GITLAB, ""), "REPORT_TOKEN", "environment: comments"),
+    ):
+        assert token not in every["cost"]
+        assert write not in every["cost"]
+        assert token in every["comment"]
+        assert write in every["comment"]
+        assert not re.search(r"checkout|natgauge|gateway\.toml|sudo", every["comment"])
+    assert GITHUB.split("jobs:")[0].endswith("on: pull_request\npermissions:\n  contents: read\n")
+    assert "persist-credentials: false" in GITHUB
+    assert "GIT_STRATEGY: none" in jobs(GITLAB, "")["comment"]
 
 
 def test_the_install_steps_are_right_shell() -> None:
