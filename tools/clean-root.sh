@@ -9,6 +9,7 @@
 # names a mirror; without it, the mirror is the one that this host's apt uses.
 
 readonly RELEASE=bookworm
+readonly KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 readonly SYSTEM_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 complain() {
@@ -33,7 +34,7 @@ bootstrap() { # PACKAGE,...: the smallest Debian system, and these packages
 	log=$(mktemp --tmpdir="$ROOT")
 	eval "$(apt-config shell proxy Acquire::http::Proxy)"
 	[[ -z $proxy ]] || export http_proxy=${http_proxy:-$proxy}
-	if ! debootstrap --variant=minbase --include="$1" "$RELEASE" "$ROOT" "$(mirror)" >"$log" 2>&1; then
+	if ! debootstrap --force-check-gpg --keyring="$KEYRING" --variant=minbase --include="$1" "$RELEASE" "$ROOT" "$(mirror)" >"$log" 2>&1; then
 		tail -n 5 "$log" >&2
 		complain "debootstrap from $(mirror) failed: name another mirror in DEBIAN_MIRROR"
 	fi
@@ -95,6 +96,10 @@ in_clean_root() { # ARGUMENT...: run this script again in a mount namespace, whe
 	check "$@"
 	if [[ $(id -u) -ne 0 ]]; then complain "makes namespaces and mounts: run it as root"; fi
 	if ! command -v debootstrap >/dev/null; then complain "needs debootstrap: apt-get install debootstrap"; fi
+	if ! command -v gpgv >/dev/null; then complain "needs gpgv, to verify Debian's signatures: apt-get install gpgv"; fi
+	if [[ ! -f $KEYRING ]]; then
+		complain "needs $KEYRING, to verify Debian's signatures: apt-get install debian-archive-keyring"
+	fi
 	local root
 	root=$(mktemp --directory)
 	# shellcheck disable=SC2064 # the folder of now, which is empty again when the namespace is gone

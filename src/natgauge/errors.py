@@ -175,7 +175,10 @@ def fault(error: Exception, places: Iterable[Path]) -> NatgaugeError:
     text = "".join(traceback.format_exception(error))
     for place in places:
         try:
-            place.write_text(text, encoding="utf-8")
+            # The name can be guessed, and the folder may be everybody's: a link that waits there is not followed.
+            place.unlink(missing_ok=True)
+            with place.open("x", encoding="utf-8") as file:
+                file.write(text)
         except OSError:
             continue
         return FaultError(f"{line}please report it with its traceback: {place}")

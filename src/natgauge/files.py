@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are replaced whole or not at all, and files without a disk."""
+"""Files that are replaced whole or not at all, files for their owner alone, and files without a disk."""
 
 from __future__ import annotations
 
@@ -22,14 +22,38 @@ def replace(path: Path, text: str) -> None:
     # Two processes may write the same file at once, so each has a partial file of its own.
     partial = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with _new(partial, 0o666) as file:
+            file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that nobody but its owner can read at any moment, in place of any that is there.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with _new(path, 0o600) as file:
+        file.write(content)
+
+
+def _new(path: Path, mode: int) -> BinaryIO:
+    """Open a new file in place of any that is there; a link of another user with that name leads nowhere.
+
+    Args:
+        path: the file.
+        mode: its permissions, less the process's umask.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb")
 
 
 def remove(path: Path) -> None:

@@ -64,3 +64,12 @@ def test_wrong_arguments_are_refused_in_one_line(words: list[str], complaint: st
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"tools/{words[0]}: {complaint}")
     assert done.stdout == ""
+
+
+def test_a_clean_root_is_made_of_signed_packages_only(tmp_path: Path) -> None:
+    (tmp_path / "debootstrap").write_text('#!/bin/sh\necho "$*" > "$ASKED"\n')
+    (tmp_path / "debootstrap").chmod(0o755)
+    (tmp_path / "root").mkdir()
+    bash("ROOT=$NEW bootstrap make", "exit 0", tmp_path, NEW=str(tmp_path / "root"), ASKED=str(tmp_path / "asked"))
+    words = (tmp_path / "asked").read_text().split()
+    assert words[:2] == ["--force-check-gpg", "--keyring=/usr/share/keyrings/debian-archive-keyring.gpg"]

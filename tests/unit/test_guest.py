@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.host import capabilities
 from natgauge.labs import vm
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image, qemu, user_files
@@ -114,6 +116,53 @@ def test_a_guest_gets_keys_and_the_users_files_and_lists_modules_only_where_ther
     names = [entry.name for entry in guest._added(keys)]
     assert names[3] == "natgauge/modules"
     assert names[-1] == "usr/local/bin/mine"
+
+
+def test_keys_of_a_guest_are_readable_by_root_alone(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_keys(command: list[str]) -> None:
+        for name in (command[-1], f"{command[-1]}.pub"):
+            Path(name).touch()
+
+    monkeypatch.setattr(qemu, "_run", make_keys)
+    (tmp_path / "image").write_bytes(b"")
+    guest.image, guest.taps = Image(Path("/k"), tmp_path / "image", "6.1"), ()  # type: ignore[assignment] # no taps
+    guest.prepare()
+    secrets = [path for path in tmp_path.iterdir() if path.name not in {"image", "ssh_config"}]
+    assert {path.name: path.stat().st_mode & 0o077 for path in secrets} == {"natgauge": 0, "initrd": 0}
+
+
+@pytest.mark.parametrize(
+    ("missing", "package"),
+    [("debootstrap", "debootstrap"), ("gpgv", "gpgv"), ("keyring", "debian-archive-keyring")],
+)
+def test_a_guest_is_not_built_where_its_packages_cannot_be_verified(
+    missing: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(image.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(capabilities, "require", lambda *_: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == missing else name)
+    keyring = tmp_path / "keyring"
+    if missing != "keyring":
+        keyring.touch()
+    monkeypatch.setattr(image, "KEYRING", keyring)
+    with pytest.raises(HostError, match=f"^{package}: is not installed here; run: apt-get install {package}$"):
+        image.build(lambda _: None)
+
+
+def test_a_guest_is_built_of_signed_packages_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[list[str]]()
+
+    def run(command: list[str], *_: object) -> None:
+        asked.append(command)
+        raise HostError("enough")
+
+    monkeypatch.setattr(image, "_run", run)
+    (tmp_path / "work").mkdir()
+    with pytest.raises(HostError, match="enough"):
+        image._build(tmp_path / "work", tmp_path / "place", lambda _: None)
+    assert asked[0][:3] == ["debootstrap", "--force-check-gpg", f"--keyring={image.KEYRING}"]
 
 
 def test_files_that_a_guest_cannot_have_are_refused(tmp_path: Path) -> None:

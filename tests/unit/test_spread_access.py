@@ -66,7 +66,7 @@ def test_certificates_that_could_not_be_written_leave_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = certificates._made()
-    monkeypatch.setattr(certificates, "_made", lambda: {**made, "no/such": (b"", 0o600)})
+    monkeypatch.setattr(certificates, "_made", lambda: {**made, "no/such": b""})
     with pytest.raises(UsageError, match=r"certificates: cannot write .*; name another folder"):
         certificates.make(tmp_path / "new")
     assert not (tmp_path / "new").exists()

@@ -8,7 +8,6 @@ every certificate of its authority. So an authority signs these three roles and 
 from __future__ import annotations
 
 import datetime as dt
-import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from natgauge import files
 from natgauge.errors import UsageError, unwritable
 
 Role = Literal["scheduler", "worker", "client"]
@@ -29,8 +29,6 @@ AUTHORITY: Final = "ca.pem"
 DAYS: Final = 365
 #: A machine whose clock is slower by less than this can use them at once.
 _CLOCK_SKEW: Final = dt.timedelta(days=1)
-_KEY_MODE: Final = 0o600
-_CERTIFICATE_MODE: Final = 0o644
 
 
 def certificate_name(role: Role) -> str:
@@ -50,7 +48,7 @@ def make(folder: Path) -> None:
         UsageError: the folder exists, or cannot be made there.
         HostError: the disk is full.
     """
-    files = _made()
+    made = _made()
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
@@ -60,11 +58,11 @@ def make(folder: Path) -> None:
     except OSError as error:
         raise unwritable(folder, error, what="certificates", remedy="name another folder") from error
     try:
-        for name, (content, mode) in files.items():
-            # Opened with its final mode: nobody else can read a key at any moment.
-            descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
+        for name, content in made.items():
+            if name in map(key_name, ROLES):
+                files.write_private(folder / name, content)
+            else:
+                (folder / name).write_bytes(content)
     except BaseException as error:
         with suppress(OSError):
             shutil.rmtree(folder)
@@ -73,20 +71,19 @@ def make(folder: Path) -> None:
         raise
 
 
-def _made() -> dict[str, tuple[bytes, int]]:
-    """Content and mode of each file, by name."""
+def _made() -> dict[str, bytes]:
+    """Content of each file, by name."""
     authority_key = _new_key()
     authority = _certificate("natgauge authority", authority_key, authority_key)
-    files = {AUTHORITY: (_pem(authority), _CERTIFICATE_MODE)}
+    made = {AUTHORITY: _pem(authority)}
     for role in ROLES:
         key = _new_key()
         certificate = _certificate(f"natgauge {role}", key, authority_key, issuer=authority, role=role)
-        files[certificate_name(role)] = (_pem(certificate), _CERTIFICATE_MODE)
-        private = key.private_bytes(
+        made[certificate_name(role)] = _pem(certificate)
+        made[key_name(role)] = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        files[key_name(role)] = (private, _KEY_MODE)
-    return files
+    return made
 
 
 def _new_key() -> ec.EllipticCurvePrivateKey:

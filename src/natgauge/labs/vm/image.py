@@ -31,6 +31,9 @@ PACKAGES: Final = (
     "linux-image-amd64", "linux-headers-amd64", "dkms", "jool-dkms", "jool-tools", "openssh-server", "iproute2", "kmod",
     "nftables", "iptables", "conntrack", "tayga", "ethtool", "busybox-static", "initramfs-tools", "cpio",
 )  # fmt: skip
+#: Debian's keys, by which `debootstrap` verifies every package. Without them it would install whatever a mirror, or
+#: anybody on the way to it, sends.
+KEYRING: Final = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 #: Octets that building takes, for a short time.
 _ROOM: Final = 2 * 1024**3
 _HERE: Final = Path(__file__).parent
@@ -92,8 +95,13 @@ def build(notify: Callable[[str], None]) -> Image:
     with suppress(HostError):
         return find()
     capabilities.require("building a guest", "CAP_SYS_ADMIN")
-    if shutil.which("debootstrap") is None:
-        raise HostError("debootstrap: is not installed here; run: apt-get install debootstrap")
+    for package, found in (
+        ("debootstrap", shutil.which("debootstrap") is not None),
+        ("gpgv", shutil.which("gpgv") is not None),
+        ("debian-archive-keyring", KEYRING.is_file()),
+    ):
+        if not found:
+            raise HostError(f"{package}: is not installed here; run: apt-get install {package}")
     place = folder()
     place.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(place.parent).free
@@ -118,9 +126,10 @@ def _build(work: Path, place: Path, notify: Callable[[str], None]) -> None:
     root = work / "root"
     notify(f"installing {len(PACKAGES)} packages of {DISTRIBUTION} and what they need into {root}")
     mirror = os.environ.get("DEBIAN_MIRROR")
+    trusted = ["--force-check-gpg", f"--keyring={KEYRING}"]
     wanted = ["--variant=minbase", f"--include={','.join(PACKAGES)}", RELEASE, str(root), *([mirror] if mirror else [])]
     with (work / "log").open("w+b") as log:
-        _run(["debootstrap", *wanted], log, None)
+        _run(["debootstrap", *trusted, *wanted], log, None)
         notify("packing kernel, modules and programs")
         for name in ("pack", "init"):
             shutil.copy(_HERE / f"{name}.sh", root / f"natgauge-{name}")

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+from natgauge import files
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.machine import memory_octets
 from natgauge.labs.common.locks import RUN
@@ -123,7 +124,8 @@ class Guest:
         (keys / "authorized").write_text((keys / "user.pub").read_text())
         (keys / "known").write_text(f"[127.0.0.1]:{SSH_PORT} {(keys / 'host.pub').read_text()}")
         added = archive(self._added(keys))
-        (self.folder / "initrd").write_bytes(self.image.initrd.read_bytes() + gzip.compress(added, 1))
+        # It contains the guest's keys.
+        files.write_private(self.folder / "initrd", self.image.initrd.read_bytes() + gzip.compress(added, 1))
         self.config.write_text(
             f"Host guest\n    HostName 127.0.0.1\n    Port {SSH_PORT}\n    User root\n    IdentityFile {keys}/user\n"
             "    IdentitiesOnly yes\n    IdentityAgent none\n    GlobalKnownHostsFile none\n"
