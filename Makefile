@@ -18,12 +18,17 @@ C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c tests/*/*.c tests/*/*/*.c)
 
 # Tests see only the programs of these purposes of tools/debian-packages.txt; `make test LISTED=` lets them see all.
 LISTED := $(BIN)/python -m tools.listed_programs build run test --
+# Everything that comes from PyPI has its version and hash in requirements/, and none of it builds anything here.
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+INSTALL_LOCKED := $(PIP) install --require-hashes --only-binary :all: --requirement
+# What goes to uv: make lock UPGRADE=--upgrade takes the newest of everything.
+UPGRADE ?=
 # What goes to pytest: make test ARGS='-x tests/unit/test_plan.py'
 ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo wheel try-wheel try-install try-clean test soak test-guest record-runs test-unit check format schemas \
-        site bench clean
+        lock site bench clean
 
 help: ## list what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -37,7 +42,7 @@ demo: setup ## measure nftables NAT44 in namespaces: connection rate, then throu
 
 wheel: setup ## build the wheel that installs without compilers, into dist/
 	rm -f dist/natgauge-*.whl
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
 
 try-wheel: wheel $(STAMPS)/release-packages ## try the wheel in a clean Debian 12 root, up to the demo's result (root; about 4 minutes)
 	tools/try-wheel dist/natgauge-*.whl
@@ -85,6 +90,12 @@ schemas: $(STAMPS)/installed ## write trial/*.schema.json and records/*.schema.j
 		target/release/natgauge-engine --schema $$name > trial/$$name-1.schema.json; done
 	$(BIN)/python tools/record_schemas.py records
 
+lock: $(STAMPS)/lock ## write requirements/*.txt from pyproject.toml, after a change of its dependencies; UPGRADE=--upgrade takes the newest
+	for wanted in "dev --extra dev pyproject.toml" "site --extra site --constraint requirements/dev.txt pyproject.toml" "lock --group lock"; do \
+		set -- $$wanted; list=requirements/$$1.txt; shift; \
+		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-build $(UPGRADE) \
+			--custom-compile-command "make lock" --output-file $$list "$$@" || exit; done
+
 bench: setup $(STAMPS)/bench-packages ## the tester's own speed, beside other generators (root; about 15 minutes)
 	$(BIN)/python -m benchmarks.run
 
@@ -111,14 +122,16 @@ $(STAMPS)/%-packages: tools/debian-packages.txt tools/install-packages | $(STAMP
 	@touch $@
 
 # The pages are made of the Python sources, without the package that is built of them.
-$(STAMPS)/site: pyproject.toml | $(STAMPS)/venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c 'import tomllib; \
-	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	print(*project["dependencies"], *project["optional-dependencies"]["site"])')
+$(STAMPS)/site $(STAMPS)/lock: $(STAMPS)/%: requirements/%.txt | $(STAMPS)/venv
+	$(INSTALL_LOCKED) $<
+	@touch $@
+
+$(STAMPS)/dependencies: requirements/dev.txt | $(STAMPS)/venv
+	$(INSTALL_LOCKED) $<
 	@touch $@
 
 # cargo runs first, with its progress shown; pip then finds everything built.
-$(STAMPS)/installed: $(STAMPS)/packages pyproject.toml $(WHEEL_TOOLS) $(SOURCES)
+$(STAMPS)/installed: $(STAMPS)/packages $(STAMPS)/dependencies pyproject.toml $(WHEEL_TOOLS) $(SOURCES)
 	cargo build --release --locked
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) install --no-deps --no-build-isolation --check-build-dependencies --editable .
 	@touch $@
