@@ -282,6 +282,17 @@ def test_a_scheduler_of_another_authority_is_told_from_one_that_refuses_us(
         access.local_address(where, stranger, "worker")
 
 
+@pytest.mark.slow("starts a scheduler, which imports Dask")
+def test_going_without_certificates_does_not_reach_a_scheduler_that_demands_them(
+    monkeypatch: pytest.MonkeyPatch, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
+) -> None:
+    where, _ = scheduler
+    monkeypatch.setattr(access, "_SECONDS", 0.5)
+    security = access.security_of("worker", where, None, insecure=True)
+    with pytest.raises(HostError, match=r"no Dask scheduler answers at dask://.* \(timed out\)"):
+        access.local_address(where, security, "worker")
+
+
 @pytest.fixture
 def open_scheduler() -> Iterator[str]:
     """One as `dask scheduler` starts it."""

@@ -197,6 +197,8 @@ def local_address(where: Where, security: Security, role: Role) -> str:
             address: str = plain.getsockname()[0]
             if security.require_encryption:
                 _greet(plain, where, security, role)
+            elif not plain.recv(1):
+                raise ConnectionResetError("it ended the connection")
     except OSError as error:
         raise HostError(
             f"workers: no Dask scheduler answers at {where.text} ({in_a_line(error)}); start one there: natgauge "
@@ -228,7 +230,7 @@ def _greet(plain: socket.socket, where: Where, security: Security, role: Role) -
         ) from None
     with secure:
         try:
-            # A scheduler speaks first. Since TLS 1.3 a client learns only now whether its certificate was refused.
+            # Dask's servers speak first. Since TLS 1.3 a client learns only now whether its certificate was refused.
             if secure.recv(1):
                 return
             reason = "it ended the connection"
