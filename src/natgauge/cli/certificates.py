@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -25,9 +26,10 @@ def command(folder: Path) -> None:
     click.echo(
         f"{folder}: valid for {certificates.DAYS} days; whoever has a key of it can run programs as root on workers"
     )
-    address = f"dask://ADDRESS:{spread.PORT} --certificates {folder}"
+    named = shlex.quote(str(folder))
+    address = f"dask://ADDRESS:{spread.PORT} --certificates {named}"
     for who, what in (
-        ("copy it to each machine", f"scp -rp {folder} HOST:"),
+        ("copy it to each machine", f"scp -rp {named} HOST:"),
         ("one machine", f"natgauge scheduler {address}"),
         ("each that measures", f"natgauge worker {address}"),
         ("where the plan is", f"natgauge run PLAN --on {address}"),
