@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "measurements": {"bench", "duts", "host", "inputs", "labs", "procedures", "records", "tester", "words"},
     "audits": {"bench", "duts", "errors", "host", "inputs", "labs", "records", "words"},
     "campaigns": {
-        "bench", "duts", "errors", "host", "inputs", "labs", "measurements", "measurer", "notes", "paired",
+        "bench", "duts", "errors", "files", "host", "inputs", "labs", "measurements", "measurer", "notes", "paired",
         "procedures", "records", "toml_text", "version", "words",
     },
     "comparisons": {
