@@ -13,20 +13,28 @@ def in_memory() -> BinaryIO:
     return os.fdopen(os.memfd_create("natgauge"), "w+b")
 
 
-def replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str, *, mode: int = 0o666) -> None:
     """Give a file new content; a kill or a crash at any moment leaves the old content or the new one.
 
+    Args:
+        path: the file.
+        text: its new content.
+        mode: its permissions, as far as the process's umask allows them.
+
     Raises:
-        OSError: it cannot be written; the old content stays.
+        OSError: it cannot be written, with its name; the old content stays.
     """
     # Two processes may write the same file at once, so each has a partial file of its own.
     partial = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        with _new(partial, 0o666) as file:
+        with _new(partial, mode) as file:
             file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
     except BaseException:
         partial.unlink(missing_ok=True)
         raise

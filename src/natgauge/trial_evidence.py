@@ -94,6 +94,7 @@ class TrialEvidence:
         left_open: the device's own number of open TCP connections after such a trial; None where it is not known.
         server_dropped: queries that a real server behind the device did not read in time.
         link_losses: how often the link of each of the tester's own ports went down, by port; only where it did.
+        found_changed: global setting of the device's machine that others changed since it was set; empty = none.
     """
 
     placement: Placement
@@ -122,6 +123,7 @@ class TrialEvidence:
     left_open: int | None = None
     server_dropped: int = 0
     link_losses: Mapping[str, int] = field(default_factory=dict)
+    found_changed: str = ""
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -57,12 +57,20 @@ class _Stream:
 def judge(evidence: TrialEvidence) -> Judgement:
     """Decide how a trial ended; the first rule that applies decides.
 
-    The order is: the device collapsed; the table was not empty before the trial; the tester did not offer all intended
-    frames, or the queue before the device was full; wrong frames, loss and lag of phase 1; the same of phase 2;
-    connections that were to be closed and are open. Phase 2 is late because it says nothing after a failed phase 1.
+    The order is: the device collapsed; others changed a setting of its machine; the table was not empty before the
+    trial; the tester did not offer all intended frames, or the queue before the device was full; wrong frames, loss and
+    lag of phase 1; the same of phase 2; connections that were to be closed and are open. Phase 2 is late because it
+    says nothing after a failed phase 1.
     """
     rules = (
-        *(_gone(evidence), _not_empty(evidence), _refused(evidence), _queue_full(evidence), _strayed(evidence)),
+        *(
+            _gone(evidence),
+            _changed(evidence),
+            _not_empty(evidence),
+            _refused(evidence),
+            _queue_full(evidence),
+            _strayed(evidence),
+        ),
         *_streams_judged(evidence),
         _left_open(evidence),
     )
@@ -137,6 +145,11 @@ def _gone(evidence: TrialEvidence) -> Judgement | None:
     if evidence.unprobed:
         forwards = f"; whether it forwards is not known, since single frames could not be sent ({evidence.unprobed})"
     return Judgement(Verdict.INVALID, f"the device {what}{why}{forwards}", limited_by="host")
+
+
+def _changed(evidence: TrialEvidence) -> Judgement | None:
+    """Judge nothing of a device whose machine had other settings than the result states."""
+    return Judgement(Verdict.INVALID, evidence.found_changed, limited_by="host") if evidence.found_changed else None
 
 
 def _not_empty(evidence: TrialEvidence) -> Judgement | None:

@@ -242,8 +242,8 @@ def unchanged(machine: FarMachine) -> Iterator[FarMachine]:
 
 def forget() -> None:
     """Undo what a failed test left: the tests after it would fail, too."""
-    namespaces.delete([name for name in namespaces.names() if name.startswith("natgauge-")])
-    registers = [path for lab in LABS for path in RUN.glob(f"{lab}*")]
+    namespaces.delete([name for name in namespaces.names() if name.startswith("natgauge-")], unmarked=True)
+    registers = [path for lab in LABS for path in RUN.glob(f"*/{lab}*")]
     for left in [*Path("/var/run").glob("natgauge-device*"), *registers]:
         if left.is_dir() and not left.is_symlink():
             shutil.rmtree(left)

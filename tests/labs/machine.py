@@ -25,7 +25,8 @@ from typing import Self
 from tests.labs.program import command_line
 
 from natgauge.errors import BrokenError
-from natgauge.labs.common.namespaces import end_processes, inside
+from natgauge.labs.common.namespaces import inside
+from natgauge.labs.common.processes import end_processes
 from natgauge.labs.common.shell import last_words
 from natgauge.labs.vm.archive import ArchivedFile, archive
 from natgauge.labs.vm.qemu import PROGRAM

@@ -68,7 +68,7 @@ def test_killed_at_random_moments_each_trial_counts_once(kills: int, tmp_path: P
         assert LIMIT.read_text() == before
         assert [name for name in namespaces.names() if name.startswith(f"ng-{NAME}-")] == []
         # A session names some labs after its process: the tester's cables, plain forwarding next to a device.
-        left = [path.name for path in locks.RUN.iterdir() if {*path.stem.split("-")} & pids]
+        left = [path.name for path in locks.RUN.glob("*/*") if {*path.stem.split("-")} & pids]
         assert left == [], f"{moments.told}: {(tmp_path / 'log').read_text()}"
     finally:
         if any(lab.name == NAME for lab in cleanup.status()):

@@ -29,7 +29,7 @@ from natgauge.core_work import imbalance
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import online_cpus, usable_cpus
-from natgauge.labs.common import cleanup, links, locks, namespaces
+from natgauge.labs.common import cleanup, links, locks, marks, namespaces
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.cable import CableLab
 from natgauge.labs.contract import Port
@@ -59,7 +59,7 @@ def _traces() -> tuple[list[str], list[str], list[str]]:
     with IPRoute() as routes:
         interfaces = [link.get_attr("IFLA_IFNAME") for link in routes.get_links()]
     own = [name for name in namespaces.names() if "ngtest" in name]
-    return own, interfaces, sorted(str(path) for path in locks.RUN.glob("*ngtest*"))
+    return own, interfaces, sorted(str(path) for path in locks.RUN.glob("*/*ngtest*"))
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def _runs(pid: int) -> bool:
 def test_a_snippet_is_told_where_it_is(lab: NetnsLab) -> None:
     assert _run(lab, 'echo "$NG_INSIDE $NG_OUTSIDE_ADDRESS4 $NG_NAME"; pwd').splitlines() == [
         f"inside 198.19.0.1 {NAME}-dut",
-        f"/run/natgauge/{NAME}/dut",
+        f"/run/natgauge/labs/{NAME}/dut",
     ]
     assert _run(lab, "ls /sys/class/net").split() == ["inside", "lo", "outside"]
     assert lab.devices[0].run('echo "$X"', environment={"X": "y"}).stdout == "y\n"
@@ -393,7 +393,7 @@ def test_what_a_signal_leaves(user: subprocess.Popen[str], number: signal.Signal
 def test_a_kill_at_any_moment_can_be_cleaned(milliseconds: int) -> None:
     process = subprocess.Popen([sys.executable, "-c", USER, NAME], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 20
-    while not (locks.RUN / f"{NAME}.json").exists() and time.monotonic() < deadline:
+    while not (locks.folder("labs") / f"{NAME}.json").exists() and time.monotonic() < deadline:
         time.sleep(0.001)
     time.sleep(milliseconds / 1000)
     process.kill()
@@ -403,16 +403,39 @@ def test_a_kill_at_any_moment_can_be_cleaned(milliseconds: int) -> None:
         time.sleep(0.01)
 
 
-def test_stray_namespaces_are_found_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A prefix of our own: the real one may belong to somebody who measures on this machine now.
-    monkeypatch.setattr(namespaces, "PREFIX", f"ngtest{os.getpid()}-")
-    namespaces.create(f"ngtest{os.getpid()}-stray")
-    half_made = namespaces.path_of(f"ngtest{os.getpid()}-half")
-    half_made.touch()
-    assert sorted(cleanup._delete_strays()) == [
-        f"deleted namespace ngtest{os.getpid()}-half",
-        f"deleted namespace ngtest{os.getpid()}-stray",
-    ]
+def test_what_no_lab_has_goes_by_its_mark_and_not_by_its_name() -> None:
+    marked, theirs, half_made = (f"ng-ngtest{os.getpid()}-{name}" for name in ("marked", "theirs", "half"))
+    subprocess.run(["ip", "netns", "add", theirs], check=True)
+    try:
+        namespaces.create(marked)
+        # A kill in the middle leaves the mark, and an ordinary file where the name belongs.
+        marks.write(half_made, "0")
+        namespaces.path_of(half_made).touch()
+        present = (marked, theirs, half_made)
+        assert sorted(cleanup._delete_ownerless(present)) == [
+            f"deleted namespace {half_made}",
+            f"deleted namespace {marked}",
+        ]
+        (stray,) = cleanup.find_strays(present)
+        assert (stray.name, stray.processes, stray.why) == (theirs, (), "")
+        with pytest.raises(BrokenError, match="natgauge did not make it"):
+            namespaces.delete([theirs])
+    finally:
+        subprocess.run(["ip", "netns", "delete", theirs], check=True)
+
+
+def test_a_namespace_that_only_has_the_name_of_a_deleted_one_is_left() -> None:
+    """The kernel gives the number of a deleted namespace's inode to the next namespace."""
+    name = f"ng-{NAME}-dut"
+    with NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4") as lab:
+        lab.keep()
+    for command in ("delete", "add"):
+        subprocess.run(["ip", "netns", command, name], check=True)
+    try:
+        assert f"left namespace {name}: it is not the one that natgauge made" in cleanup.take_down(NAME)
+        assert namespaces.exists(name)
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
 def test_somebody_elses_namespace_is_not_taken() -> None:

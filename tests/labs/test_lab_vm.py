@@ -66,7 +66,7 @@ def left() -> list[str]:
     """What a guest left."""
     strays = [name for name in namespaces.names() if "vmtest" in name]
     strays += [lab.name for lab in own_labs()]
-    strays += [str(path) for path in Path("/run/natgauge").glob("vmtest*")]
+    strays += [str(path) for path in Path("/run/natgauge").glob("*/vmtest*")]
     found = subprocess.run(["pgrep", "-fl", "ng-vmtest|vmtest/initrd"], check=False, capture_output=True, text=True)
     return [*strays, *found.stdout.splitlines()]
 

@@ -128,7 +128,7 @@ def test_what_was_broken_off_is_gone_on_with_by_workers_or_without(alone: Path, 
         spread_out(tmp_path, _EndsAfter(15))
     # Nothing of it is left: no worker, no core that is taken.
     assert [*children(os.getpid())] == []
-    assert list(locks.RUN.glob("core.*")) == []
+    assert list(locks.RUN.glob("*/core.*")) == []
     before = (tmp_path / "out" / "journal.jsonl").read_bytes()
     with pytest.raises(_Ends):
         spread_out(tmp_path, _EndsAfter(5), only=["lin*"])

@@ -129,6 +129,17 @@ class Memory:
         assert Path(path).read_text().strip() == value, "remembered before it is changed"
         self.known.setdefault(Path(path), value)
 
+    def confirm_global(self, path: str | Path, value: str) -> None:
+        """As `natgauge.host.settings.Remembers`."""
+        assert Path(path).read_text().strip() == value, "the value that was accepted"
+
+    def share_global(self, path: str | Path, value: str) -> None:
+        """As `natgauge.host.settings.Remembers`: no other lab changes anything here."""
+
+    def value_set(self, _path: str | Path) -> str | None:
+        """As `natgauge.host.settings.Remembers`: no other lab has set anything."""
+        return None
+
     def undo(self) -> None:
         """Put back what was found first."""
         for path, value in self.known.items():

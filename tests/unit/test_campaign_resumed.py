@@ -321,7 +321,7 @@ def test_a_campaign_that_is_gone_on_with_undoes_what_the_killed_session_left(
     finally:
         used.release()
     assert [path for path in gone if path.exists()] == []
-    assert sorted(path.name for path in locks.RUN.iterdir()) == ["mine", "mine.json"]
+    assert sorted(path.name for path in locks.folder("labs").iterdir()) == ["mine", "mine.json"]
     assert kept.exists()
     assert status(tmp_path / "out").measurements[0].left == 0
 

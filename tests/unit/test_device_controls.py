@@ -169,6 +169,10 @@ class Forgetful(FakeTable):
         self._answers()
         return self.engine.requests[-1].connections if len(self.engine.requests) > self.seen else 0
 
+    def found_changed(self) -> str:
+        """Nothing is."""
+        return ""
+
     def confirm_ready(self) -> None:
         """It stands, where it answers."""
         self._answers()
@@ -318,6 +322,7 @@ class Booting:
         return {}
 
     outlive = ExternalControls.outlive
+    found_changed = ExternalControls.found_changed
     faults = strays
     restart = ExternalControls.restart
 

@@ -10,7 +10,8 @@ import pytest
 
 from natgauge.errors import HostError
 from natgauge.host import capabilities, programs
-from natgauge.labs.common import cleanup
+from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.common.register import HiddenLabsError
 from natgauge.tester import doctor
 from natgauge.tester.doctor import Finding, Host, examine, worst_state
 from natgauge.tester.probe import CableProof
@@ -44,7 +45,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(capabilities, "missing", lambda *_: ())
     monkeypatch.setattr(programs, "find", lambda _: program)
     monkeypatch.setattr(doctor, "usable_cpus", lambda: (0, 1))
-    monkeypatch.setattr(doctor, "names", lambda: ("ng-mine-tester", "somebody-elses"))
+    monkeypatch.setattr(namespaces, "names", lambda: ("ng-mine-tester", "somebody-elses"))
     mine = cleanup.LabStatus("mine", "netns", "in use", 4711, ("ng-mine-tester",), {})
     monkeypatch.setattr(cleanup, "status", lambda: [mine])
     return tmp_path
@@ -201,10 +202,27 @@ def test_lacking_capabilities_are_named(root: Path, monkeypatch: pytest.MonkeyPa
 def test_what_killed_runs_left_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dead = cleanup.LabStatus("demo", "netns", "left behind", None, ("ng-demo-tester",), {})
     monkeypatch.setattr(cleanup, "status", lambda: [dead])
-    monkeypatch.setattr(doctor, "names", lambda: ("ng-demo-tester", "ng-stray-dut", "somebody-elses"))
+    monkeypatch.setattr(cleanup, "ownerless", lambda: ["ng-mine-dut"])
+    monkeypatch.setattr(cleanup, "find_strays", list)
     found = finding(host(root), "leftovers")
     assert (found.state, found.mend) == ("warning", "natgauge lab clean")
-    assert found.what == "a killed run left lab demo, namespace ng-stray-dut"
+    assert found.what == "a killed run left lab demo, namespace ng-mine-dut"
+
+
+def test_a_namespace_of_others_is_no_remains_of_a_killed_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup, "find_strays", lambda: [cleanup.Stray("ng-theirs", ())])
+    found = finding(host(root), "leftovers")
+    assert found.what.startswith("left namespace ng-theirs: natgauge did not make it")
+    assert "--strays" in found.what
+
+
+def test_an_ordinary_user_is_told_that_labs_cannot_be_seen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hidden() -> list[cleanup.LabStatus]:
+        raise HiddenLabsError("labs of root are private: run as root to list them")
+
+    monkeypatch.setattr(cleanup, "status", hidden)
+    found = finding(host(root), "leftovers")
+    assert (found.state, found.what) == ("ok", "labs of root are private: run as root to list them")
 
 
 def test_one_core_is_enough_for_one_placement_only(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.labs import vm
+from natgauge.labs.common import locks
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image, qemu, user_files
 from natgauge.labs.vm.archive import ArchivedFile, archive
@@ -25,7 +26,7 @@ NEED = LabNeeds(families=("ipv4", "ipv4"))
 @pytest.fixture
 def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guest:
     """One whose remembered facts are its own."""
-    monkeypatch.setattr(qemu, "RUN", tmp_path)
+    monkeypatch.setattr(locks, "RUN", tmp_path)
     return Guest(Image(Path("/k"), Path("/i"), "6.1"), Shape(2, 512), "ng-x-tester", tmp_path, ("ng0i", "ng0r"))
 
 

@@ -31,6 +31,7 @@ def test_a_process_that_was_started_while_others_were_ended_is_ended_too(
     (tmp_path / "ng-lab-dut").touch()
     monkeypatch.setattr(namespaces, "path_of", lambda name: tmp_path / name)
     monkeypatch.setattr(namespaces, "_is_namespace", lambda _name: True)
+    monkeypatch.setattr(namespaces, "is_marked", lambda _name: True)
     monkeypatch.setattr(namespaces, "processes", lambda _name: tuple(running))
     monkeypatch.setattr(namespaces, "end_processes", end)
     monkeypatch.setattr(namespaces, "in_thread", deleted)

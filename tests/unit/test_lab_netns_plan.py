@@ -72,7 +72,7 @@ def test_the_environment_of_a_nat64() -> None:
     (device,) = _lab(name="x", initiator_family="ipv6").devices
     assert device.environment == {
         "NG_NAME": "x-dut",
-        "NG_WORK": "/run/natgauge/x/dut",
+        "NG_WORK": "/run/natgauge/labs/x/dut",
         "NG_CPUS": "0",
         "NG_INSIDE": "inside",
         "NG_OUTSIDE": "outside",

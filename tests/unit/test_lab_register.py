@@ -28,8 +28,10 @@ from natgauge.labs.common import locks
 from natgauge.labs.common import register as registers
 locks.RUN, registers.GLOBAL_ROOTS = Path(sys.argv[1]), (sys.argv[2],)
 register = registers.Register.begin("x", "netns", {"a": 1})
-register.record("directory", path=sys.argv[2] + "made")
-Path(sys.argv[2] + "made").mkdir()
+made = register.directory / "made"
+register.directory.mkdir()
+register.record("directory", path=str(made))
+made.mkdir()
 for path in sys.argv[3:]:
     register.set_global(path, "changed")
 signal.signal(signal.SIGUSR1, lambda *_: os.fork() or (time.sleep(0.7), os._exit(0)))
@@ -70,7 +72,7 @@ def _begin(name: str = "x") -> Register:
 
 
 def _content(name: str = "x") -> dict[str, object]:
-    content = json.loads((locks.RUN / f"{name}.json").read_text())
+    content = json.loads((locks.folder("labs") / f"{name}.json").read_text())
     assert isinstance(content, dict)
     return content
 
@@ -82,14 +84,25 @@ def test_what_will_be_made_is_in_the_file_at_once(root: Path) -> None:
     register.release()
 
 
+def _made() -> Path:
+    """The folder that the holder makes."""
+    return locks.directory_of("x") / "made"
+
+
+def _left() -> list[str]:
+    """All files and folders below /run/natgauge, without its subfolders."""
+    return sorted(path.name for path in locks.RUN.glob("*/*"))
+
+
 def test_undoing_leaves_nothing(root: Path) -> None:
     register = _begin()
-    register.record("directory", path=f"{root}/a")
-    (root / "a").mkdir()
-    register.record("directory", path=f"{root}/never-made")
-    assert register.undo() == [f"deleted directory {root}/a"]
+    folder = register.directory
+    register.record("directory", path=str(folder))
+    folder.mkdir()
+    register.record("directory", path=f"{folder}/never-made")
+    assert register.undo() == [f"deleted directory {folder}"]
     register.release()
-    assert list(locks.RUN.iterdir()) == list(root.iterdir()) == []
+    assert _left() == list(root.iterdir()) == []
 
 
 def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.Popen[str]) -> None:
@@ -108,7 +121,7 @@ def test_a_process_that_a_killed_user_was_starting_is_waited_for(holder: subproc
         time.sleep(0.01)
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    assert cleanup.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {root}/made"]
+    assert cleanup.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {_made()}"]
 
 
 def test_what_a_killed_user_left_is_found_and_undone(holder: subprocess.Popen[str], root: Path) -> None:
@@ -116,7 +129,7 @@ def test_what_a_killed_user_left_is_found_and_undone(holder: subprocess.Popen[st
     holder.wait()
     (lab,) = cleanup.status()
     assert (lab.state, lab.pid, lab.changed) == ("left behind", None, {f"{root}/knob": "before"})
-    assert cleanup.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {root}/made"]
+    assert cleanup.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {_made()}"]
     assert cleanup.clean({"x"}) == []
     assert [path.name for path in root.iterdir()] == ["knob"]
     assert cleanup.status() == []
@@ -127,7 +140,7 @@ def test_a_new_run_undoes_what_a_killed_one_left(holder: subprocess.Popen[str], 
     holder.wait()
     register = _begin()
     assert (root / "knob").read_text() == "before"
-    assert not (root / "made").exists()
+    assert not _made().exists()
     register.release()
 
 
@@ -152,7 +165,7 @@ def test_taking_down_what_is_not_there_is_refused(root: Path) -> None:
     assert root.exists()
     with pytest.raises(UsageError, match="lab x: there is none"):
         cleanup.take_down("x")
-    assert list(locks.RUN.iterdir()) == []
+    assert _left() == []
 
 
 def test_globals_come_back_in_reverse_to_their_first_value(root: Path) -> None:
@@ -207,9 +220,10 @@ def test_a_setting_that_is_not_there_is_refused(root: Path) -> None:
 
 
 def test_what_cannot_be_undone_stays_written_down(root: Path) -> None:
-    obstacle = root / "obstacle"
-    obstacle.write_text("a file, so it cannot be deleted as a directory")
     register = _begin()
+    register.directory.mkdir()
+    obstacle = register.directory / "obstacle"
+    obstacle.write_text("a file, so it cannot be deleted as a directory")
     register.record("directory", path=str(obstacle))
     (root / "knob").write_text("1")
     register.set_global(root / "knob", "2")
@@ -228,30 +242,29 @@ def test_what_cannot_be_undone_stays_written_down(root: Path) -> None:
 )
 def test_a_register_that_cannot_be_read_is_refused(root: Path, text: str, message: str) -> None:
     assert root.exists()
-    locks.RUN.mkdir()
-    (locks.RUN / "x.json").write_text(text)
+    (locks.made_folder("labs") / "x.json").write_text(text)
     with pytest.raises(HostError, match=message):
         _begin()
-    assert [path.name for path in locks.RUN.iterdir()] == ["x.json"]
+    assert _left() == ["x.json"]
 
 
 def test_an_unfinished_write_does_not_harm_the_register(root: Path) -> None:
     register = _begin()
     register.record("directory", path=f"{root}/a")
     register.release()
-    (locks.RUN / "x.json.1.new").write_text('{"version":')
+    (locks.folder("labs") / "x.json.1.new").write_text('{"version":')
     assert [lab.name for lab in cleanup.status()] == ["x"]
     cleanup.clean({"x"})
-    assert list(locks.RUN.iterdir()) == []
+    assert _left() == []
 
 
 def test_a_run_killed_before_it_made_anything_leaves_a_lock_that_is_cleaned(root: Path) -> None:
     assert root.exists()
-    locks.RUN.mkdir()
+    folder = locks.made_folder("labs")
     for name in ("x.lock", "x.json.1.new"):
-        (locks.RUN / name).write_text("1")
-    assert cleanup._delete_lock_files() == [f"deleted {locks.RUN}/x.lock"]
-    assert list(locks.RUN.iterdir()) == []
+        (folder / name).write_text("1")
+    assert cleanup._delete_lock_files() == [f"deleted {folder}/x.lock"]
+    assert _left() == []
 
 
 def test_orphans_are_recognised_by_their_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,7 +351,7 @@ def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_proc
 ) -> None:
     process = subprocess.Popen(["/bin/true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    monkeypatch.setattr(cleanup, "_is_orphan", lambda _pid: True)
+    monkeypatch.setattr(cleanup, "_is_orphan", lambda pid: pid == process.pid)
     monkeypatch.setattr(namespaces, "all_processes", lambda: [process.pid])
     # While it is waited for, its parent does what the init process does for an orphan.
     monkeypatch.setattr(time, "sleep", lambda _seconds: process.wait())
@@ -347,7 +360,7 @@ def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_proc
 
 
 def test_what_does_not_end_is_told_after_all_else_was_undone(
-    holder: subprocess.Popen[str], root: Path, monkeypatch: pytest.MonkeyPatch
+    holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holder.kill()
     holder.wait()
@@ -359,5 +372,5 @@ def test_what_does_not_end_is_told_after_all_else_was_undone(
     monkeypatch.setattr(namespaces, "names", tuple)
     with pytest.raises(BrokenError, match="process 7: did not end"):
         cleanup.clean()
-    assert not (root / "made").exists()
-    assert list(locks.RUN.iterdir()) == []
+    assert not _made().exists()
+    assert _left() == ["x"]

@@ -87,6 +87,10 @@ class FakeTable:
         """Nothing is where it should not be."""
         return {}
 
+    def found_changed(self) -> str:
+        """Nothing is."""
+        return ""
+
     def object_caches(self) -> ObjectCaches:
         """A table of 320 octets a connection, and what the rest of the machine holds."""
         return {"conntrack": ObjectCache(self.count(), 256), "extension": ObjectCache(500 + self.count(), 64)}

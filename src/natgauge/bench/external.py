@@ -114,6 +114,10 @@ class ExternalControls:
         """Empty: not known for an external device."""
         return {}
 
+    def found_changed(self) -> str:
+        """Empty: natgauge sets nothing of this device."""
+        return ""
+
     def confirm_ready(self) -> None:
         """Check that the device still answers, where there is a count command.
 

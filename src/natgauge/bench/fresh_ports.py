@@ -22,8 +22,9 @@ from natgauge import files
 from natgauge.bench.observer import Observer
 from natgauge.bench.ranges import LAST_PORT, Range
 from natgauge.bench.traffic import TrafficPlan
-from natgauge.errors import UsageError
-from natgauge.labs.common.locks import RUN
+from natgauge.errors import HostError, UsageError
+from natgauge.host.private_folder import FILE_MODE
+from natgauge.labs.common import locks
 from natgauge.labs.contract import FreshTrials
 
 #: Seconds added to the time-out: the device's clock and the tester's may differ.
@@ -63,7 +64,7 @@ class Ledger:
     @classmethod
     def of(cls, name: str, now: float) -> Ledger:
         """Return the ledger of a pair of ports by name; `now` on the monotonic clock."""
-        return cls.read(RUN / f"{name}.uses", now)
+        return cls.read(locks.folder("uses") / name, now)
 
     @classmethod
     def read(cls, path: Path, now: float) -> Ledger:
@@ -78,10 +79,11 @@ class Ledger:
         self.uses = [old for old in self.uses if old.ended > use.ended - keep_seconds]
         self.uses.append(use)
         if self.path is not None:
-            with suppress(OSError):
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(OSError, HostError):
+                if self.path.parent == locks.folder("uses"):
+                    locks.made_folder("uses")
                 uses = [[old.first, old.last, old.ended, old.connections] for old in self.uses]
-                files.replace(self.path, json.dumps(uses))
+                files.replace(self.path, json.dumps(uses), mode=FILE_MODE)
 
 
 @dataclass(slots=True)

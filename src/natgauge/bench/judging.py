@@ -77,6 +77,7 @@ def judged(
             left_open=raw.established if plan.close is not None else None,
             server_dropped=raw.server_refused.get(SOCKET, 0),
             link_losses=raw.link_losses,
+            found_changed=raw.found_changed,
         )
     )
     return TrialOutcome(
@@ -146,6 +147,7 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
         "network_counters": raw.network_counters,
         "taps": raw.taps,
         "link_losses": raw.link_losses,
+        "found_changed": raw.found_changed,
         "core_work": raw.core_work,
         "octets_per_connection": raw.octets_per_connection,
         "request": raw.request,

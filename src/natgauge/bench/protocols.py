@@ -69,6 +69,9 @@ class DeviceControl(Protocol):
     def object_caches(self) -> ObjectCaches:
         """Object caches of the kernel that holds the table; empty where they are not known."""
 
+    def found_changed(self) -> str:
+        """Global setting of the device's machine that others changed since it was set, in words; empty = none."""
+
     def confirm_ready(self) -> None:
         """Check that the device is still running.
 

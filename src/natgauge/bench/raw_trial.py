@@ -40,6 +40,7 @@ class RawTrial:
         free_octets: available memory of the device's machine after a period; None = not read.
         network_counters: counters of the devices' kernels that rose during the trial, see `LabCounters`.
         taps: whether the tester's ports are taps of a guest.
+        found_changed: global setting of the device's machine that others changed since it was set; empty = none.
         link_losses: how often the link of each of the tester's ports went down during the trial, by the port's name.
     """
 
@@ -63,6 +64,7 @@ class RawTrial:
     taps: bool = False
     link_losses: Mapping[str, int] = field(default_factory=dict)
     established: int | None = None
+    found_changed: str = ""
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -68,6 +68,9 @@ class Visited(Protocol):
     def count(self) -> int | None:
         """Return the device's number of connections; None where it keeps none, or does not report it."""
 
+    def found_changed(self) -> str:
+        """Return which global setting was changed by others since it was set; empty = none was."""
+
     @property
     def udp_timeout(self) -> int | None:
         """Seconds after which the device forgets a connection; None where it keeps none."""
@@ -132,8 +135,10 @@ def perform(plan: RoundPlan, devices: Sequence[Visited], cables: Sequence[Contes
     result = run(request, seconds=limit + _SLACK_SECONDS)
     faults = {}
     for position, counts in enumerate(result.contestants):
-        counted = devices[position].count() if position < len(devices) else None
-        if fault := fault_of(counts, request.contestants[position].trial.connections, counted):
+        visited = devices[position] if position < len(devices) else None
+        counted = None if visited is None else visited.count()
+        changed = "" if visited is None else visited.found_changed()
+        if fault := changed or fault_of(counts, request.contestants[position].trial.connections, counted):
             faults[position] = fault
     return Round(request, result, faults)
 

@@ -45,6 +45,11 @@ class TimedGateway:
         device = self.measurer.device
         return None if device is None else self.measurer.asking(device.count)
 
+    def found_changed(self) -> str:
+        """Return which global setting was changed by others since it was set; empty = none was."""
+        device = self.measurer.device
+        return "" if device is None else self.measurer.asking(device.found_changed)
+
     @property
     def udp_timeout(self) -> int | None:
         """Seconds after which the gateway forgets a connection; None where it keeps none."""

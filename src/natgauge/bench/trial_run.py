@@ -28,13 +28,17 @@ NOT_OURS: Final = "natgauge does not control this device and cannot do that; cho
 
 @dataclass(frozen=True, slots=True)
 class _DeviceReport:
-    """A device's report after a trial: connections, those of its stateless parts, refused frames, memory, open TCP."""
+    """A device's report after a trial: connections, those of its stateless parts, refused frames, memory, open TCP.
+
+    `found_changed` is the setting of its machine that others changed.
+    """
 
     count: int | None = None
     strays: Mapping[str, int] = field(default_factory=dict)
     faults: Mapping[str, int] = field(default_factory=dict)
     octets_per_connection: float | None = None
     established: int | None = None
+    found_changed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,7 @@ class TrialRun:
             core_work=since(before.core_work, after.core_work),
             octets_per_connection=report.octets_per_connection,
             established=report.established,
+            found_changed=report.found_changed,
             server_refused=refused,
             device_error=None if self.device is None else error,
             restart=restart,
@@ -145,6 +150,7 @@ class TrialRun:
             before, counters = counters, self._counters()
             links_before, links = links, self._link_losses()
             count, free_octets, error = self._resources()
+            changed = self._found_changed()
             ended(
                 RawTrial(
                     request=request,
@@ -156,6 +162,7 @@ class TrialRun:
                     faults={},
                     core_work=since(before.core_work, counters.core_work),
                     device_error=error,
+                    found_changed=changed,
                     free_octets=free_octets,
                     network_counters=counters.network_since(before),
                     taps=self.place.initiator.tap,
@@ -180,6 +187,16 @@ class TrialRun:
         except NatgaugeError as error:
             self.asking.failures.append(str(error))
             return None, None, str(error)
+
+    def _found_changed(self) -> str:
+        """Return the setting that others changed; empty where that cannot be found out, which the outcome reports."""
+        if self.device is None:
+            return ""
+        try:
+            return self.device.found_changed()
+        except NatgaugeError as error:
+            self.asking.failures.append(str(error))
+            return ""
 
     def _run_restarting(self, request: TrialRequest, seconds: float) -> tuple[TrialResult, Restart, str]:
         """Run a trial with a restart; the last value is the error of a device that did not become ready again."""
@@ -251,7 +268,8 @@ class TrialRun:
         after = self._caches(device) if memory_before else {}
         octets = octets_per_connection(memory_before, after, count or 0)
         established = self.asking(device.count_established) if request.frame.transport == "tcp" else None
-        return _DeviceReport(count, strays, self.asking(device.faults), octets, established)
+        changed = self.asking(device.found_changed)
+        return _DeviceReport(count, strays, self.asking(device.faults), octets, established, changed)
 
 
 def emptied(device: DeviceControl | None, asking: CommandRetries) -> int | None:

@@ -28,9 +28,14 @@ def check(ports: str | None, *, as_json: bool) -> int:
     Without --ports every interface of a network card is checked.
     """
     from natgauge.host.tuning import tuner
+    from natgauge.host.tuning.changes import HiddenStateError
 
     settings = tuner.check(None if ports is None else _split(ports))
-    changed = tuner.remembered()
+    hidden, changed = "", tuple[Any, ...]()
+    try:
+        changed = tuner.remembered()
+    except HiddenStateError as error:
+        hidden = str(error)
     if as_json:
         from dataclasses import asdict
 
@@ -39,6 +44,7 @@ def check(ports: str | None, *, as_json: bool) -> int:
         document = {
             "settings": [asdict(setting) for setting in settings],
             "tuned": [asdict(setting) for setting in changed],
+            "hidden": hidden or None,
         }
         json_object("host", document)
     else:
@@ -48,6 +54,8 @@ def check(ports: str | None, *, as_json: bool) -> int:
         }
         for knob, why in reasons.items():
             click.echo(f"{knob}: {why}.")
+        if hidden:
+            click.echo(hidden)
         if changed:
             click.echo(f"natgauge has changed {len(changed)} of them; put them back with: natgauge host restore")
     return 1 if any(setting.outcome in {"better", "failed"} for setting in settings) else 0

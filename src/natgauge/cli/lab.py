@@ -62,11 +62,24 @@ def down(name: str) -> None:
 
 
 @command.command("clean")
-def clean() -> None:
-    """Remove the remains of killed runs and all kept labs, except labs in use."""
+@click.option("--dry-run", is_flag=True, help="Print what would be removed; nothing is changed.")
+@click.option(
+    "--strays", is_flag=True, help="Remove also namespaces named ng-... that natgauge did not make, with processes."
+)
+def clean(*, dry_run: bool, strays: bool) -> None:
+    """Remove the remains of killed runs and all kept labs, of every user, except labs in use.
+
+    Only namespaces that natgauge made are removed. Others whose names begin with "ng-" are listed with their processes;
+    --strays removes them, too. The network namespace of the machine, and processes that natgauge was started from, are
+    never touched.
+    """
     from natgauge.labs.common import cleanup
 
-    _print_done(cleanup.clean(), "nothing to clean")
+    done = cleanup.plan(strays=strays) if dry_run else cleanup.clean(strays=strays)
+    _print_done(done, "nothing to clean")
+    for stray in cleanup.find_strays():
+        if not (dry_run and strays) or stray.why:
+            click.echo(stray.text)
 
 
 @command.command("status")
@@ -74,18 +87,25 @@ def clean() -> None:
 def status(as_json: bool) -> None:
     """List the labs of this machine."""
     from natgauge.labs.common import cleanup
+    from natgauge.labs.common.register import HiddenLabsError
 
-    labs = cleanup.status()
+    hidden = ""
+    try:
+        labs = cleanup.status()
+    except HiddenLabsError as error:
+        labs, hidden = [], str(error)
     if as_json:
         from natgauge.cli.say import json_object
         from natgauge.records.store import plain
 
-        json_object("labs", {"labs": plain(labs)})
+        json_object("labs", {"labs": plain(labs), "hidden": hidden or None})
         return
-    if not labs:
+    if hidden:
+        click.echo(hidden)
+    elif not labs:
         click.echo("no labs")
     for lab in labs:
-        user = f" by process {lab.pid}" if lab.pid else ""
+        user = f" by process {lab.pid}" if lab.pid else f" by {lab.user}" if lab.user and lab.state == "kept" else ""
         click.echo(f"{lab.name}: {lab.kind}, {lab.state}{user}; namespaces {', '.join(lab.namespaces) or 'none'}")
         for path, value in lab.changed.items():
             click.echo(f"  changed {path}, was {value}")

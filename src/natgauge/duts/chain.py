@@ -156,6 +156,15 @@ class Chain:
         """Return the object caches of the kernel of the machine that holds the table; empty where not known."""
         return self.holder.device.machine.object_caches()
 
+    def found_changed(self) -> str:
+        """Return which global setting of a gateway was changed by others since it was set; empty = none was.
+
+        Raises:
+            BrokenError: a device does not answer.
+            HostError: a setting cannot be read.
+        """
+        return next(filter(None, (gateway.found_changed() for gateway in self.gateways)), "")
+
     def confirm_ready(self) -> None:
         """Check that every gateway is still ready.
 

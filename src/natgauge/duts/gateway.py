@@ -160,6 +160,15 @@ class Gateway:
         timeout = self._values["udp_timeout"]
         return timeout if timeout > seconds else None
 
+    def found_changed(self) -> str:
+        """Return which global setting of its machine was changed by others since it was set; empty = none was.
+
+        Raises:
+            BrokenError: the device does not answer.
+            HostError: a setting cannot be read.
+        """
+        return next(filter(None, (knob.found_changed() for knob in self._machine.values())), "")
+
     def confirm_ready(self) -> None:
         """Check that the gateway is still ready, for example after a trial in which no frame came through.
 
@@ -407,7 +416,9 @@ class Gateway:
             wanted = self._values.get(name, self._found[name])
             if wanted == present:
                 knob.rely()
-            else:
+                # Another natgauge may have restored it just before this one relied on it.
+                present = knob.read()
+            if wanted != present:
                 knob.write(wanted)
 
     def _set_device(self) -> None:

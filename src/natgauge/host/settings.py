@@ -2,15 +2,14 @@
 """Global settings of a machine that a gateway needs: read, remembered by the lab, written.
 
 A process that uses such a setting relies on it until the process ends. Raising the setting disturbs no other process;
-lowering it is refused while another process relies on it. The reliance is a lock on the setting's own file, so the
-kernel releases it when the process ends, for any reason. A process that makes several labs one after the other keeps
-the lock between them (`reliance_kept`).
+lowering it is refused while another process relies on it. The process announces its reliance to all processes of the
+machine, also in other containers (`natgauge.host.announcements`), and the kernel ends the announcement with the
+process, for any reason. A process that makes several labs one after the other keeps the announcement between them
+(`reliance_kept`). A setting that changes all the same is found when it is read again after each trial.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -20,32 +19,35 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from natgauge.errors import HostError
+from natgauge.host.announcements import Announced, Announcement, Kind, is_own, others, turn
 
 _MODPROBE_SECONDS: Final = 10.0
 
-#: Open files of settings whose locks outlast the gateways that took them, by path; None = locks end with the gateways.
-_kept: ContextVar[dict[Path, list[int]] | None] = ContextVar("kept reliance", default=None)
+#: Announcements that outlast the gateways that made them, by path; None = announcements end with the gateways.
+_kept: ContextVar[dict[Path, list[Announcement]] | None] = ContextVar("kept reliance", default=None)
+#: Values that this process set last, by path: several gateways of one process may set the same setting.
+_set_here: dict[Path, int] = {}
 
 
 @contextmanager
 def reliance_kept() -> Iterator[None]:
-    """Within the block, keep the locks of all settings of this machine that a gateway of this process used.
+    """Within the block, keep relying on all settings of this machine that a gateway of this process used.
 
     The values are still restored with each gateway. But no other natgauge can lower a setting between the end of a lab
-    and the beginning of the next. The next gateway takes over the locks.
+    and the beginning of the next. The next gateway takes over the announcements.
     """
     if _kept.get() is not None:
         yield
         return
-    held: dict[Path, list[int]] = {}
+    held: dict[Path, list[Announcement]] = {}
     before = _kept.set(held)
     try:
         yield
     finally:
         _kept.reset(before)
-        for handles in held.values():
-            for handle in handles:
-                os.close(handle)
+        for announcements in held.values():
+            for announcement in announcements:
+                announcement.close()
 
 
 class Remembers(Protocol):
@@ -53,6 +55,15 @@ class Remembers(Protocol):
 
     def remember_global(self, path: str | Path, value: str) -> None:
         """Write down the present `value` of the file `path`; it is restored when the lab is undone."""
+
+    def confirm_global(self, path: str | Path, value: str) -> None:
+        """Write down the `value` that was set; the first value is restored only while this one stands."""
+
+    def share_global(self, path: str | Path, value: str) -> None:
+        """Restore the file `path`, too, where another lab has changed it to the present `value`."""
+
+    def value_set(self, path: str | Path) -> str | None:
+        """Return the value of the file `path` that a natgauge of this container set last; None = none has."""
 
 
 class MachineSetting(ABC):
@@ -75,6 +86,7 @@ class MachineSetting(ABC):
         """
         self.paths = tuple(Path(path) for path in paths)
         self.module = module
+        self._expected: dict[str, int] = {}
         self.name = f"{name} ({', '.join(path.name for path in self.paths)}){where}"
 
     @abstractmethod
@@ -117,12 +129,44 @@ class MachineSetting(ABC):
         for path in self.paths:
             self._remember(path, before[path.name])
             self._put(path, value)
-        if (accepted := self.read()) < value:
+        self._expected = self.values()
+        for path in self.paths:
+            self._confirm(path, self._expected[path.name])
+        if (accepted := min(self._expected.values())) < value:
             raise HostError(f"{self.name}: set to {value}, but the kernel made it {accepted}; use a smaller value")
+
+    def found_changed(self) -> str:
+        """Return which file of the setting has another value than when it was set or relied on; empty = none has.
+
+        Raises:
+            HostError: the setting cannot be read.
+        """
+        now = self.values()
+        for path in self.paths:
+            was, found = self._expected.get(path.name), now[path.name]
+            if was not in (None, found) and not self._set_by_us(path, found):
+                if self._may_be_taken_over(path, found):
+                    self._expected[path.name] = found
+                return (
+                    f"{self.name}: {path} was {was} when the device was set up, and is {found} now; "
+                    "another program, or another natgauge, changed it"
+                )
+        return ""
 
     @abstractmethod
     def release(self) -> None:
         """Stop relying on the setting."""
+
+    def _set_by_us(self, _path: Path, _value: int) -> bool:
+        """Whether this process itself set the value."""
+        return False
+
+    def _may_be_taken_over(self, _path: Path, _value: int) -> bool:
+        """Whether later trials may run with this other value."""
+        return False
+
+    def _confirm(self, _path: Path, _value: int) -> None:  # noqa: B027 - most settings store nothing more
+        """Have the lab write down the value that was accepted."""
 
     @abstractmethod
     def _claim(self, value: int, present: int) -> None:
@@ -155,7 +199,7 @@ class LocalSetting(MachineSetting):
         """
         super().__init__(name, paths, module)
         self._memory = memory
-        self._reliance: dict[Path, int] = {}
+        self._reliance: dict[Path, Announcement] = {}
 
     def available(self) -> bool:
         """Whether this kernel has the setting; a missing kernel module is loaded first."""
@@ -183,26 +227,40 @@ class LocalSetting(MachineSetting):
         Raises:
             HostError: another one has lowered it and still runs.
         """
-        self._lock(fcntl.LOCK_SH, "has lowered it")
+        self._announce("relies", ("lowered",), "has lowered it")
+        self._expected = self.values()
+        for path in self.paths:
+            self._memory.share_global(path, str(self._expected[path.name]))
 
     def release(self) -> None:
-        """Stop relying on it, or keep the locks for the next gateway."""
+        """Stop relying on it, or keep the announcements for the next gateway."""
         kept = _kept.get()
         while self._reliance:
-            path, handle = self._reliance.popitem()
+            path, announcement = self._reliance.popitem()
             if kept is None:
-                os.close(handle)
+                announcement.close()
             else:
-                kept.setdefault(path, []).append(handle)
+                kept.setdefault(path, []).append(announcement)
 
     def _claim(self, value: int, present: int) -> None:
         if value < present:
-            self._lock(fcntl.LOCK_EX, "relies on it")
+            self._announce("lowered", ("relies", "lowered"), "relies on it")
         else:
-            self.rely()
+            self._announce("relies", ("lowered",), "has lowered it")
 
     def _remember(self, path: Path, value: int) -> None:
         self._memory.remember_global(path, str(value))
+
+    def _confirm(self, path: Path, value: int) -> None:
+        _set_here[path] = value
+        self._memory.confirm_global(path, str(value))
+
+    def _set_by_us(self, path: Path, value: int) -> bool:
+        return _set_here.get(path) == value
+
+    def _may_be_taken_over(self, path: Path, value: int) -> bool:
+        """Allow a value that a natgauge of this container has set: raising a setting disturbs no other natgauge."""
+        return self._memory.value_set(path) in (str(value), "")
 
     def _exists(self) -> bool:
         return all(path.exists() for path in self.paths)
@@ -216,22 +274,30 @@ class LocalSetting(MachineSetting):
                 "containers and network namespaces"
             ) from error
 
-    def _lock(self, kind: int, who: str) -> None:
-        self._open()
-        for handle in self._reliance.values():
-            try:
-                fcntl.flock(handle, kind | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise HostError(
-                    f"{self.name}: another natgauge on this machine {who}; wait until it has ended"
-                ) from None
+    def _announce(self, kind: Kind, opposed: tuple[Kind, ...], who: str) -> None:
+        """Announce the reliance, unless an announcement is in its way.
 
-    def _open(self) -> None:
+        Raises:
+            HostError: there is one.
+        """
         kept = _kept.get() or {}
-        for path in self.paths:
-            if path not in self._reliance:
-                handles = kept.get(path)
-                self._reliance[path] = handles.pop() if handles else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with turn():
+            for path in self.paths:
+                if path not in self._reliance and (handed := kept.get(path)):
+                    self._reliance[path] = handed.pop()
+                former = self._reliance.get(path)
+                if rivals := others(path, opposed, own=() if former is None else (former,)):
+                    raise HostError(
+                        f"{self.name}: another natgauge on this machine {who} ({_who(rivals[0])}); "
+                        "wait until it has ended"
+                    )
+                self._reliance[path] = Announcement(path, kind)
+                if former is not None:
+                    former.close()
+
+
+def _who(rival: Announced) -> str:
+    return "another gateway of this one" if is_own(rival) else rival.who
 
 
 def _load_module(name: str) -> None:

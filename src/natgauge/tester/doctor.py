@@ -26,7 +26,7 @@ from natgauge.host.machine import memory_octets
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.types import format_cores
 from natgauge.labs.common import cleanup
-from natgauge.labs.common.namespaces import PREFIX, names
+from natgauge.labs.common.register import HiddenLabsError
 from natgauge.labs.wire import xdp
 from natgauge.tester.probe import CableProof, send_over_a_cable
 
@@ -351,16 +351,20 @@ def _ports(host: Host) -> Iterator[Finding]:
 def _leftovers(_host: Host) -> Iterator[Finding]:
     try:
         labs = cleanup.status()
+        strays = cleanup.find_strays()
+    except HiddenLabsError as error:
+        yield Finding("leftovers", "ok", str(error))
+        return
     except NatgaugeError as error:
         yield Finding("leftovers", "warning", str(error), "natgauge lab clean")
         return
-    dead = [lab.name for lab in labs if lab.state == "left behind"]
-    owned = {name for lab in labs for name in lab.namespaces}
-    strays = [name for name in names() if name.startswith(PREFIX) and name not in owned]
-    if dead or strays:
-        what = ", ".join([*(f"lab {name}" for name in dead), *(f"namespace {name}" for name in strays)])
-        yield Finding("leftovers", "warning", f"a killed run left {what}", "natgauge lab clean")
-    else:
+    dead = [f"lab {lab.name}" for lab in labs if lab.state == "left behind"]
+    dead += [f"namespace {name}" for name in cleanup.ownerless()]
+    for stray in strays:
+        yield Finding("leftovers", "warning", stray.text)
+    if dead:
+        yield Finding("leftovers", "warning", f"a killed run left {', '.join(dead)}", "natgauge lab clean")
+    elif not strays:
         yield Finding("leftovers", "ok", "no killed run left anything")
 
 

@@ -274,12 +274,11 @@ def _user_of(state: PortState) -> str | None:
     """Return the process of natgauge that uses a port or its lab; None = there is none, or that cannot be known."""
     try:
         lock = port_lock(state.name, None)
-        if not lock.take_soon():
+        if lock.is_held():
             return str(lock.holder() or "unknown")
-        lock.release()
         here = set(namespaces.here())
         users = (lab.pid for lab in (status() if here else ()) if here & set(lab.namespaces))
         return next((str(pid or "unknown") for pid in users if pid is not None), None)
     except HostError:
-        # The directory of locks cannot be written. Where frames are sent, that is reported then.
+        # The locks cannot be seen. Where frames are sent, that is reported then.
         return None

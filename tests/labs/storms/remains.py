@@ -34,8 +34,8 @@ def settings_left(before: Mapping[str, str]) -> Iterator[str]:
             yield f"{path} is {value}, and was {before[path]}"
 
 
-#: Says until the next boot whether guests start with KVM.
-_KNOWN: Final = "kvm"
+#: Subfolders with facts that are valid until the next boot: whether guests start with KVM, and used ports of a wire.
+_KNOWN: Final = ("guests", "uses")
 
 
 def _within(seconds: float, gone: Callable[[], bool]) -> bool:
@@ -76,8 +76,7 @@ def processes_left(group: Group) -> Iterator[str]:
 def labs_left() -> Iterator[str]:
     """What labs left in this storm's own /run."""
     yield from (f"namespace {name} is left" for name in namespaces.names() if name.startswith("ng-"))
-    if locks.RUN.exists():
-        yield from (f"{path} is left" for path in sorted(locks.RUN.iterdir()) if path.name != _KNOWN)
+    yield from (f"{path} is left" for path in sorted(locks.RUN.glob("*/*")) if path.parent.name not in _KNOWN)
 
 
 def programs_left(programs: Collection[int]) -> Iterator[str]:

@@ -217,7 +217,7 @@ class Run:
             return "while the engine ran"
         if any(self.known.values()):
             return "between two trials"
-        made = locks.RUN.exists() and any(locks.RUN.glob("*.json"))
+        made = any(locks.folder("labs").glob("*.json"))
         return "while a lab was made or undone" if made else "before the first lab, or after the last one"
 
     def _appended(self) -> list[Path]:

@@ -200,7 +200,7 @@ def reserved(name: str, cores: Sequence[int], labs: Sequence[str]) -> Iterator[O
                 lock.take()
                 held.callback(lock.release)
         machine_lock = Lock("core.machine", MACHINE_WIDE)
-        machine_wide = machine_lock.try_take()
+        machine_wide = machine_lock.take_soon()
         if machine_wide:
             held.callback(machine_lock.release)
         yield Offer(name=name, cores=tuple(cores), labs=tuple(labs), machine_wide=machine_wide)

@@ -7,17 +7,18 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 from natgauge import files
 from natgauge.errors import HostError
+from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, RUN, private, unwritable
 
 #: In a memory file system: a reboot empties it, and restores most of these settings, too. It has its own folder,
-#: because the parent folder contains the registers of labs.
-STATE: Final = Path("/run/natgauge/host/found.json")
+#: because labs have any names in theirs.
+STATE: Final = RUN / "host" / "found.json"
 _VERSION: Final = 1
 
 
@@ -62,14 +63,19 @@ class State:
     def drop(self, changed: Changed) -> None:
         """Remove a change; after the last, remove the file."""
         self.items = [item for item in self.items if item != changed]
-        self._write()
+        # Without room the longer file stays: what is restored already is found as it was.
+        with suppress(HostError):
+            self._write()
 
     def _write(self) -> None:
         if not self.items:
             files.remove(self._path)
             return
         document = {"version": _VERSION, "items": [asdict(item) for item in self.items]}
-        files.replace(self._path, json.dumps(document, indent=1))
+        try:
+            files.replace(self._path, json.dumps(document, indent=1), mode=FILE_MODE)
+        except OSError as error:
+            raise unwritable(self._path, error) from error
 
 
 def read(path: Path) -> tuple[Changed, ...]:
@@ -85,9 +91,15 @@ def read(path: Path) -> tuple[Changed, ...]:
             return tuple(Changed(**{name: str(value) for name, value in item.items()}) for item in items)
     except FileNotFoundError:
         return ()
+    except PermissionError as error:
+        raise HiddenStateError(f"{path}: is private; run as root to see what natgauge host tune has changed") from error
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise HostError(f"{path}: is damaged ({error}); put the settings back by hand, then delete it") from error
     raise HostError(f"{path}: version {version}, but this natgauge reads {_VERSION}; use the one that wrote it")
+
+
+class HiddenStateError(HostError):
+    """The file belongs to another user, and only that user may see it."""
 
 
 @contextmanager
@@ -98,10 +110,14 @@ def state(path: Path) -> Iterator[State]:
         HostError: another process changes settings now, the folder cannot be written, or the file is damaged.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        path.parent.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        if path.parent.parent == RUN:
+            private(RUN)
+        private(path.parent)
+        # A file of its own: every user may lock a folder that the user can enter.
+        handle = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
     except OSError as error:
-        raise HostError(f"{path.parent}: cannot be used ({error.strerror}); run natgauge as root") from error
+        raise unwritable(path.parent, error) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -15,7 +15,7 @@ from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.links import VethCable, drop_counters, make, prepare_namespace
 from natgauge.labs.common.locks import check_name, directory_of
-from natgauge.labs.common.register import Register, kept_settings
+from natgauge.labs.common.register import Register, kept_settings, make_directory, say_left
 from natgauge.labs.contract import Device, ExternalDevice, LabCounters, Port
 from natgauge.words import Placement
 
@@ -134,6 +134,7 @@ class MadeLab(ABC):
             if self._adopts:
                 register.undo_since(self._adopted_length)
         finally:
+            say_left(register)
             register.release()
 
     def _make(self, register: Register) -> None:
@@ -152,7 +153,7 @@ class MadeLab(ABC):
         private = [home.environment["NG_WORK"] for home in homes]
         for directory in [str(register.directory), *private] if private else []:
             register.record("directory", path=directory)
-            Path(directory).mkdir(exist_ok=True)
+            make_directory(Path(directory))
 
     def _home_of_server(self, gateway_mac: str, cpus: Sequence[int]) -> NamespaceDevice:
         """A server's home: the tester's namespace, at whose port the frames arrive that it answers."""
@@ -186,6 +187,7 @@ class MadeLab(ABC):
         try:
             return register.undo()
         finally:
+            say_left(register)
             register.release()
 
     def keep(self) -> None:
@@ -212,6 +214,18 @@ class MadeLab(ABC):
     def remember_global(self, path: str | Path, value: str) -> None:
         """Write down the present value of a global setting before it is changed; `down` restores it."""
         self.register.remember_global(path, value)
+
+    def confirm_global(self, path: str | Path, value: str) -> None:
+        """Write down the value of a global setting that was set; `down` restores the first one only while it stands."""
+        self.register.confirm_global(path, value)
+
+    def share_global(self, path: str | Path, value: str) -> None:
+        """Restore a global setting, too, that another lab has changed to the present value."""
+        self.register.share_global(path, value)
+
+    def value_set(self, path: str | Path) -> str | None:
+        """Return the value of a global setting that natgauge set last; None = it has not set it."""
+        return self.register.value_set(path)
 
     def set_global(self, path: str | Path, value: str | int) -> None:
         """Remember a global setting's present value, then change it; `down` restores it."""

@@ -14,7 +14,8 @@ from typing import IO
 from natgauge.errors import BrokenError
 from natgauge.host import programs
 from natgauge.host.this_machine import ThisMachine
-from natgauge.labs.common.namespaces import all_processes, inside, within
+from natgauge.labs.common.namespaces import inside, within
+from natgauge.labs.common.processes import all_processes
 from natgauge.labs.common.shell import run_shell, title
 from natgauge.labs.contract import CommandResult
 

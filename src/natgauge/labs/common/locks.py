@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of labs and ports, each used by one process at a time: locks that the kernel lets go with the process."""
+"""The names of labs and ports, each used by one process at a time: locks that the kernel lets go with the process.
+
+All locks are in folders that only their owner can enter, so no other user of the machine can hold one.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,24 @@ import fcntl
 import os
 import re
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final, Literal
 
 from natgauge.errors import HostError, UsageError
+from natgauge.host import private_folder
+from natgauge.host.private_folder import FILE_MODE, FULL, private, unwritable
 
 #: Where registers, locks and the devices' private directories live; a memory file system, empty after a reboot.
-RUN = Path("/run/natgauge")
+RUN = private_folder.RUN
+
+#: Subfolders: labs with their registers, locks and files; other locks (ports, cores, building a guest); marks of
+#: namespaces; last values of settings; used ports; what is known of guests. `host/` belongs to `natgauge host`.
+Subfolder = Literal["labs", "locks", "namespaces", "settings", "uses", "guests"]
+
+#: Subfolders with locks, with a text for messages on the protected things; None = labs.
+_KINDS: Final[tuple[tuple[Subfolder, str | None], ...]] = (("labs", None), ("locks", "a port, a core or a guest"))
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _LOCK_PATIENCE_SECONDS = 0.3
 #: On a busy host a process takes some time until it executes its program.
@@ -31,9 +45,24 @@ def check_name(name: str) -> str:
     return name
 
 
+def folder(name: Subfolder) -> Path:
+    """Return the path of a subfolder of /run/natgauge; nothing is made."""
+    return RUN / name
+
+
+def made_folder(name: Subfolder) -> Path:
+    """Make a subfolder of /run/natgauge, or check an existing one.
+
+    Raises:
+        HostError: it cannot be made, or belongs to another user.
+    """
+    private(RUN)
+    return private(folder(name))
+
+
 def directory_of(name: str) -> Path:
     """Return the parent of the private directories of a lab's devices."""
-    return RUN / name
+    return folder("labs") / name
 
 
 class Lock:
@@ -48,8 +77,14 @@ class Lock:
         """
         self._what = what or f"lab {name}"
         self._another = "another" if what else "another name (--lab-name, or lab_name in a plan's [lab])"
-        self._path = RUN / f"{name}.lock"
+        self._folder: Subfolder = "locks" if what else "labs"
+        self._path = folder(self._folder) / f"{name}.lock"
         self._handle: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """The lock's file, which exists while the lock is held, and after a kill."""
+        return self._path
 
     def take(self) -> None:
         """Take the lock.
@@ -59,8 +94,7 @@ class Lock:
         """
         if not self.take_soon():
             raise HostError(
-                f"{self._what}: in use by process {self.holder() or 'unknown'}; "
-                f"wait until it has ended, or use {self._another}"
+                f"{self._what}: in use by {self._holder_in_words()}; wait until it has ended, or use {self._another}"
             )
 
     def take_soon(self, patience: float = _LOCK_PATIENCE_SECONDS) -> bool:
@@ -77,44 +111,110 @@ class Lock:
         """
         begun = time.monotonic()
         while not self.try_take():
-            holder = self.holder()
-            is_live = holder is None or Path(f"/proc/{holder}").exists()
-            if time.monotonic() - begun > (patience if is_live else _ORPHAN_PATIENCE_SECONDS):
+            if not self._worth_waiting(begun, patience):
                 return False
             time.sleep(0.02)
         return True
 
-    def try_take(self) -> bool:
-        """Take the lock if no other process holds it."""
+    def is_held(self, patience: float = 0.0) -> bool:
+        """Whether another process holds the lock; nothing is made or changed.
+
+        Args:
+            patience: longest wait for a live holder, s.
+
+        Raises:
+            HostError: the file cannot be read.
+        """
+        begun = time.monotonic()
+        while self._is_locked():
+            if not self._worth_waiting(begun, patience):
+                return True
+            time.sleep(0.02)
+        return False
+
+    def _worth_waiting(self, begun: float, patience: float) -> bool:
+        # A holder whose number cannot be read may be writing it just now.
+        patience = _ORPHAN_PATIENCE_SECONDS if self._names_a_dead_process() else patience
+        return time.monotonic() - begun <= patience
+
+    def _is_locked(self) -> bool:
         try:
-            RUN.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            handle = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
         except OSError as error:
-            raise HostError(f"{self._path}: cannot be written ({error.strerror}); run natgauge as root") from error
+            raise HostError(f"{self._path}: cannot be read ({error.strerror}); run natgauge as root") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
+    def try_take(self) -> bool:
+        """Take the lock if no other process holds it.
+
+        Raises:
+            HostError: the directory cannot be written.
+        """
+        made_folder(self._folder)
+        try:
+            handle = self._opened()
+        except OSError as error:
+            raise unwritable(self._path, error) from error
         if not self._lock(handle):
             os.close(handle)
             return False
-        os.ftruncate(handle, 0)
-        os.write(handle, str(os.getpid()).encode())
+        # Without room the holder cannot be named, but the lock holds.
+        with suppress(OSError):
+            os.ftruncate(handle, 0)
+            os.write(handle, f"{os.getpid()} {_began(os.getpid())}".encode())
         self._handle = handle
         return True
+
+    def _opened(self) -> int:
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            # No file can be made, so nobody can take this lock in the usual way, and undoing needs no room.
+            return os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def _lock(self, handle: int) -> bool:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        opened = os.fstat(handle)
         # The last holder may have deleted the file between our opening and locking it.
         with suppress(FileNotFoundError):
-            return os.path.samestat(os.fstat(handle), self._path.stat())
-        return False
+            return os.path.samestat(opened, self._path.stat())
+        return os.path.samestat(opened, self._path.parent.stat())
 
     def holder(self) -> int | None:
-        """Process id that the present holder wrote; None when it cannot be read."""
+        """Process id of the present holder; None when it is not known, or when the process that wrote it has ended."""
+        pid, began = self._written()
+        now = "" if pid is None else _began(pid)
+        return pid if now and began in ("", now) else None
+
+    def _written(self) -> tuple[int | None, str]:
+        """Process id and start time that the last holder wrote."""
         try:
-            return int(self._path.read_text())
+            pid, _, began = self._path.read_text().partition(" ")
+            return int(pid), began
         except (OSError, ValueError):
-            return None
+            return None, ""
+
+    def _names_a_dead_process(self) -> bool:
+        return self._written()[0] is not None and self.holder() is None
+
+    def _holder_in_words(self) -> str:
+        if pid := self.holder():
+            return f"process {pid}"
+        pid, _ = self._written()
+        return "an unknown process" if pid is None else f"a process that process {pid} had started before it ended"
 
     def release(self) -> None:
         """Delete the lock's file and let go; nothing happens when the lock is not held."""
@@ -122,3 +222,29 @@ class Lock:
             self._path.unlink(missing_ok=True)
             os.close(self._handle)
             self._handle = None
+
+
+def holders() -> frozenset[int]:
+    """Process ids of all processes that hold a lock; empty where the locks cannot be seen."""
+    found = set()
+    for lock in every():
+        with suppress(HostError):
+            if lock.is_held() and (pid := lock.holder()) is not None:
+                found.add(pid)
+    return frozenset(found)
+
+
+def every() -> Iterator[Lock]:
+    """Yield the locks of all labs, ports and cores that have a file: held ones, and those of killed processes."""
+    for name, what in _KINDS:
+        for path in sorted(folder(name).glob("*.lock")):
+            yield Lock(path.name.removesuffix(".lock"), what)
+
+
+def _began(pid: int) -> str:
+    """Start time of a process, which distinguishes it from an earlier one of the same number; empty = there is none."""
+    try:
+        # The name in parentheses may hold anything, so what follows is counted from the last one.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""

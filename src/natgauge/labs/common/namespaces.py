@@ -7,31 +7,29 @@ Only short-lived threads ever enter a namespace; the thread that calls stays whe
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
-import select
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from pyroute2 import IPRoute, IPRSocket, netns
-from pyroute2.netlink import NLM_F_DUMP, NLM_F_REQUEST
-from pyroute2.netlink.rtnl import RTM_GETNSID, RTM_NEWNSID
-from pyroute2.netlink.rtnl.nsidmsg import nsidmsg
+from pyroute2 import netns
 
 from natgauge.errors import BrokenError, HostError
+from natgauge.labs.common import marks, protected
+from natgauge.labs.common.namespace_end import CLONE_NEWNET, delete_watched, unshare
+from natgauge.labs.common.processes import all_processes as all_processes  # noqa: PLC0414 - cleanup ends processes by this module
+from natgauge.labs.common.processes import end_processes as end_processes  # noqa: PLC0414 - as above
+from natgauge.labs.common.threads import NoThreadError, in_thread
 
 #: Every namespace of natgauge starts with this.
 PREFIX: Final = "ng-"
 
 _RUN = Path("/run/netns")
 _OWN = Path("/proc/thread-self/ns/net")
-_CLONE_NEWNET = 0x40000000
-_INTERRUPTED_SECONDS = 5.0
+#: Errors of a process that may open no more files.
+_NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _T = TypeVar("_T")
 
 
@@ -73,26 +71,6 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in _RUN.iterdir())) if _RUN.is_dir() else ()
 
 
-def in_thread(function: Callable[[], _T], name: str = "natgauge") -> _T:
-    """Call `function` in a thread of its own and return what it returns, or raise what it raises."""
-    outcome: Future[_T] = Future()
-
-    def work() -> None:
-        try:
-            outcome.set_result(function())
-        except BaseException as error:  # noqa: BLE001 - handed on to the caller, who sees it unchanged
-            outcome.set_exception(error)
-
-    thread = threading.Thread(target=work, name=name, daemon=True)
-    thread.start()
-    try:
-        return outcome.result()
-    except KeyboardInterrupt:
-        # What the thread is making is about to be undone: let it finish first.
-        thread.join(_INTERRUPTED_SECONDS)
-        raise
-
-
 def inside(name: str | None, function: Callable[[], _T]) -> _T:
     """Call `function` inside a namespace; None = where we are.
 
@@ -113,20 +91,26 @@ def inside(name: str | None, function: Callable[[], _T]) -> _T:
 
 
 def refuse_existing(name: str) -> None:
-    """Refuse a name whose namespace exists already: another program may have made it.
+    """Refuse a name whose namespace exists already.
 
     Raises:
         HostError: a namespace of this name exists.
     """
-    if exists(name):
-        raise HostError(f'namespace {name}: exists already and is no lab\'s; "natgauge lab clean" removes it')
+    if not exists(name):
+        return
+    if is_marked(name):
+        raise HostError(f'namespace {name}: a killed run left it; "natgauge lab clean" removes it')
+    raise HostError(
+        f"namespace {name}: exists already, and natgauge did not make it; use another lab name, or, if nobody "
+        'needs it, "natgauge lab clean --strays"'
+    )
 
 
 def create(name: str) -> None:
-    """Make an empty namespace.
+    """Make an empty namespace, and mark it as natgauge's.
 
     Raises:
-        HostError: one of this name exists, or the kernel refuses.
+        HostError: one of this name exists, the mark cannot be written, or the kernel refuses.
     """
     refuse_existing(name)
     try:
@@ -136,10 +120,61 @@ def create(name: str) -> None:
 
 
 def _create(name: str) -> None:
-    """Move the calling thread into a new namespace and give that a name."""
-    _unshare()
-    # pyroute2 makes the path of it: /proc/thread-self/ns/net
-    netns.attach(name, "thread-self")
+    """Move the calling thread into a new namespace, mark that, and give it a name."""
+    unshare()
+    # The mark comes before the name: a namespace without a name ends with the thread, also in a kill.
+    marks.write(name, marks.cookie())
+    try:
+        # pyroute2 makes the path of it: /proc/thread-self/ns/net
+        netns.attach(name, "thread-self", ctypes.CDLL(None, use_errno=True))
+    except BaseException:
+        if not exists(name):
+            marks.remove(name)
+        raise
+
+
+def is_marked(name: str) -> bool:
+    """Whether natgauge made the namespace that has this name now.
+
+    Raises:
+        HostError: that cannot be found out.
+    """
+    try:
+        mark = marks.read(name)
+        # A kill while a namespace is made leaves an ordinary file of its name.
+        return mark is not None and (not _is_namespace(name) or _cookie_of(name) == mark)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise HostError(f"namespace {name}: cannot be examined ({error.strerror}); run natgauge as root") from error
+
+
+def _cookie_of(name: str) -> str:
+    there = os.open(path_of(name), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return in_thread(lambda: _cookie_in(there))
+    except NoThreadError:
+        # Nothing can fail half way here, so the calling thread may go there and return.
+        home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return _cookie_in(there)
+        finally:
+            _enter(home)
+            os.close(home)
+    finally:
+        os.close(there)
+
+
+def _cookie_in(handle: int) -> str:
+    _enter(handle)
+    return marks.cookie()
+
+
+def _enter(handle: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(handle, CLONE_NEWNET):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
 
 
 def write_sysctls(values: Mapping[str, int]) -> None:
@@ -180,131 +215,81 @@ def within(name: str, pids: Iterable[int]) -> tuple[int, ...]:
     return tuple(inside)
 
 
-def all_processes() -> Iterable[int]:
-    """List all processes but our own."""
-    return (
-        int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and entry.name != str(os.getpid())
-    )
-
-
-def end_processes(pids: Sequence[int], patience: float = 1.0) -> tuple[int, ...]:
-    """End processes: ask, and after `patience` seconds make them.
-
-    Args:
-        pids: their numbers.
-        patience: seconds from SIGTERM to SIGKILL.
-
-    Returns:
-        Processes that had not ended before the call.
-
-    Raises:
-        BrokenError: a process still exists 5 seconds after SIGKILL.
-    """
-    handles = {}
-    for pid in pids:
-        with suppress(OSError):
-            handles[pid] = os.pidfd_open(pid)
-    try:
-        running = alive = [pid for pid, handle in handles.items() if not _ended(handle, 0.0)]
-        for signal_number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
-            alive = [pid for pid in alive if not _ended(handles[pid], 0.0)]
-            for pid in alive:
-                with suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(handles[pid], signal_number)
-            until = time.monotonic() + seconds
-            alive = [pid for pid in alive if not _ended(handles[pid], until - time.monotonic())]
-        if alive:
-            raise BrokenError(f"process {alive[0]}: did not end after SIGKILL; end it, then run: natgauge lab clean")
-        return tuple(running)
-    finally:
-        for handle in handles.values():
-            os.close(handle)
-
-
-def _ended(handle: int, seconds: float) -> bool:
-    """Whether the process behind a pidfd ends within `seconds`."""
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    return bool(poll.poll(max(0.0, seconds) * 1000))
-
-
-def delete(doomed: Sequence[str], timeout: float = 60.0) -> None:
+def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = False) -> None:
     """End the processes in namespaces, delete these and wait until the kernel has taken them apart.
 
-    Names that do not exist are passed over.
+    Names that do not exist are passed over. A namespace that natgauge did not make, the namespace of this process or of
+    the first process, and one with a process that must not be ended stay as they are, whoever asks; all others go.
 
     Args:
         doomed: their names.
         timeout: seconds for the kernel to finish; a table of ten million connections takes it tens of seconds.
+        unmarked: delete namespaces that other programs made, too.
 
     Raises:
-        BrokenError: a process does not end, or something still holds a namespace after `timeout`.
+        BrokenError: a namespace stays, a process does not end, or something still holds a namespace after `timeout`.
     """
     existing = [name for name in doomed if exists(name)]
-    namespaces = [name for name in existing if _is_namespace(name)]
-    for name in set(existing) - set(namespaces):
+    refusals = {name: why for name in existing if (why := refusal(name, unmarked=unmarked))}
+    ours = [name for name in existing if name not in refusals]
+    namespaces = [name for name in ours if _is_namespace(name)]
+    for name in set(ours) - set(namespaces):
         path_of(name).unlink()
     for name in namespaces:
         # What ends may have started another process after the list was made.
         while pids := processes(name):
             end_processes(pids)
     if namespaces:
-        in_thread(lambda: _delete_watched(namespaces, timeout), "natgauge-delete")
+        _take_apart(namespaces, timeout)
+    for name in doomed:
+        if not exists(name):
+            marks.remove(name)
+    if refusals:
+        raise BrokenError("; ".join(f"namespace {name}: left as it is: {why}" for name, why in refusals.items()))
+
+
+def refusal(name: str, *, unmarked: bool = False) -> str:
+    """Return why an existing namespace is not deleted, as a part of a sentence; empty = it may be.
+
+    Args:
+        name: its name.
+        unmarked: whether namespaces that other programs made may be deleted, too.
+    """
+    try:
+        namespace = path_of(name).stat()
+    except OSError:
+        return ""
+    if protected.is_machines_own(namespace):
+        return f"it is the network of this machine or of this natgauge (ip netns delete {name} removes the name alone)"
+    if not unmarked and not is_marked(name):
+        return "natgauge did not make it"
+    using = protected.using()
+    reasons = (protected.why_protected(pid, using) for pid in _all_in(name))
+    return next(filter(None, reasons), "")
+
+
+def _all_in(name: str) -> tuple[int, ...]:
+    return within(name, [*all_processes(), os.getpid()])
+
+
+def _take_apart(names: Sequence[str], timeout: float) -> None:
+    """Delete namespaces without processes and wait for the kernel, if threads and files can be had for the waiting."""
+    try:
+        in_thread(lambda: delete_watched({name: path_of(name) for name in names}, timeout), "natgauge-delete")
+    except NoThreadError:
+        _delete_unwatched(names)
+    except OSError as error:
+        if error.errno not in _NO_FILES:
+            raise
+        _delete_unwatched(names)
+
+
+def _delete_unwatched(names: Sequence[str]) -> None:
+    for name in names:
+        if exists(name):
+            netns.remove(name, ctypes.CDLL(None, use_errno=True))
 
 
 def _is_namespace(name: str) -> bool:
     """Whether the file of this name is a namespace; a kill while one is made leaves an ordinary file."""
     return path_of(name).stat().st_dev == Path("/proc/self/ns/net").stat().st_dev
-
-
-def _delete_watched(doomed: Sequence[str], timeout: float) -> None:
-    """Delete namespaces, watched from an anonymous one (the calling thread ends up in it).
-
-    A namespace loses its number in ours when the kernel begins to take it apart, which one worker does for the whole
-    machine, batch by batch. So when the number of a second, empty namespace, let go after that, is lost too, the
-    first batch is done: interfaces, tables and memory are free again.
-    """
-    deadline = time.monotonic() + timeout
-    _unshare()
-    with IPRoute() as numbering, IPRSocket() as watcher:
-        for number, name in enumerate(doomed):
-            _number(numbering, os.open(path_of(name), os.O_RDONLY | os.O_CLOEXEC), number)
-            netns.remove(name)
-        _wait_gone(watcher, range(len(doomed)), deadline, ", ".join(doomed))
-        _number(numbering, in_thread(_anonymous), len(doomed))
-        _wait_gone(watcher, [len(doomed)], deadline, ", ".join(doomed))
-
-
-def _unshare() -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(_CLONE_NEWNET):
-        code = ctypes.get_errno()
-        raise HostError(f"a network namespace cannot be made ({os.strerror(code)})")
-
-
-def _anonymous() -> int:
-    """A descriptor of a new namespace that nothing else holds once the calling thread has ended."""
-    _unshare()
-    return os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
-
-
-def _number(numbering: IPRoute, handle: int, number: int) -> None:
-    """Give the namespace behind `handle` a number in the watcher's, and close the handle."""
-    try:
-        numbering.set_netnsid(fd=handle, nsid=number)
-    finally:
-        os.close(handle)
-
-
-def _wait_gone(watcher: IPRSocket, numbers: Iterable[int], deadline: float, what: str) -> None:
-    waiting = set(numbers)
-    while waiting & _numbers(watcher):
-        if time.monotonic() > deadline:
-            raise BrokenError(f"namespaces {what}: still in use after deletion; end what holds them (see: lsns -t net)")
-        time.sleep(0.01)
-
-
-def _numbers(watcher: IPRSocket) -> set[int]:
-    # A dump, not a question for one number: the latter says "gone" already when the last user has let go.
-    watcher.put(nsidmsg(), msg_type=RTM_GETNSID, msg_flags=NLM_F_REQUEST | NLM_F_DUMP)
-    return {reply.get_attr("NETNSA_NSID") for reply in watcher.get() if reply["header"]["type"] == RTM_NEWNSID}

@@ -1,30 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """A record of what each lab makes, written first, so that the remains of a killed run can be found and undone.
 
-A register is one file, /run/natgauge/<lab>.json, and a lock next to it that the process using the lab holds. The kernel
-releases the lock however that process ends, so a register without a holder is either kept on purpose or left behind.
+A register is one file, /run/natgauge/labs/<lab>.json, and a lock next to it that the process using the lab holds. The
+kernel releases the lock however that process ends, so a register without a holder is either kept on purpose or left
+behind. Undoing needs no room on the disk: until all is undone, the register may name more than is left.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
+import logging
 import os
+import pwd
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
 from natgauge import files
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.host import announcements
+from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, hidden, unwritable
 from natgauge.labs import kinds
-from natgauge.labs.common import locks, namespaces
+from natgauge.labs.common import locks, machine_globals, namespaces
 from natgauge.labs.common.locks import Lock, check_name, directory_of
+from natgauge.labs.common.machine_globals import GlobalSettings
 
 #: Where global settings are; a register never makes `clean` write anywhere else.
 GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
 _VERSION = 1
+_LOG: Final = logging.getLogger("natgauge")
 
 Item = dict[str, Any]
 
@@ -37,6 +43,9 @@ class Register:
         kind: "netns", "cable", "ssh" or "vm".
         settings: inputs of the lab, so that a later process can use a kept lab.
         kept: whether the lab remains when the process that made it ends.
+        user: name of the user who made it.
+        globals: the global settings that it restores.
+        left: what was found changed by others and therefore left as it is, one sentence each.
     """
 
     def __init__(self, name: str, kind: str, settings: Mapping[str, Any], *, lock: Lock) -> None:
@@ -44,6 +53,9 @@ class Register:
         self.kind = kind
         self.settings = dict(settings)
         self.kept = False
+        self.user = user_name()
+        self.globals = GlobalSettings(GLOBAL_ROOTS)
+        self.left: list[str] = []
         self._items: list[Item] = []
         self._lock = lock
 
@@ -61,6 +73,7 @@ class Register:
             if old := cls._load(name, lock):
                 old.refuse_kept()
                 old.undo()
+                say_left(old)
             return cls(name, kind, settings, lock=lock)
         except BaseException:
             lock.release()
@@ -93,6 +106,7 @@ class Register:
             return None
         register = cls(name, content["kind"], content["settings"], lock=lock)
         register.kept = content["kept"]
+        register.user = content.get("user", register.user)
         register._items = content["items"]
         return register
 
@@ -153,13 +167,43 @@ class Register:
             UsageError: the path is not below /proc/sys or /sys.
         """
         path = str(path)
-        if not path.startswith(GLOBAL_ROOTS) or ".." in path:
-            raise UsageError(f"global setting {path}: only files below {' or '.join(GLOBAL_ROOTS)} can be remembered")
+        self.globals.check(path)
+        with announcements.turn():
+            # Until the value is known that the kernel accepts, any value is natgauge's.
+            machine_globals.store_value(path, "")
+            if not any(item.get("path") == path for item in self._items):
+                self._record_global(path, _present(path, value))
+
+    def confirm_global(self, path: str | Path, value: str) -> None:
+        """Write down the `value` that the kernel accepted; the first value is restored only while this one stands."""
+        path = str(path)
+        with announcements.turn():
+            machine_globals.store_value(path, value.strip())
+            first = next((item["value"] for item in self._items if item.get("path") == path), None)
+            if first is not None:
+                self.globals.announce(path, first, value.strip())
+
+    def share_global(self, path: str | Path, value: str) -> None:
+        """Restore a setting, too, that another lab has changed to the present `value`, on which this lab relies."""
+        path = str(path)
         if any(item.get("path") == path for item in self._items):
             return
-        with _globals_locked():
-            others = dict(_other_globals(self.name))
-            self.record("global", path=path, value=others.get(path, value.strip()))
+        with announcements.turn():
+            first = self.globals.first_of(path, _other_globals(self.name))
+            if first not in (None, value.strip()):
+                if machine_globals.value_set(path) is None:
+                    machine_globals.store_value(path, value.strip())
+                self._record_global(path, value.strip())
+                self.globals.announce(path, first or "", value.strip())
+
+    def value_set(self, path: str | Path) -> str | None:
+        """Return the value of a setting that a natgauge of this container set last; None = none has."""
+        return machine_globals.value_set(str(path))
+
+    def _record_global(self, path: str, present: str) -> None:
+        first = self.globals.first_of(path, _other_globals(self.name)) or present
+        self.globals.announce(path, first)
+        self.record("global", path=path, value=first)
 
     def set_global(self, path: str | Path, value: str | int) -> None:
         """Remember a global setting's present value, then change it.
@@ -171,6 +215,7 @@ class Register:
         try:
             self.remember_global(path, Path(path).read_text())
             Path(path).write_text(str(value))
+            self.confirm_global(path, Path(path).read_text())
         except OSError as error:
             raise HostError(f"global setting {path}: cannot be set to {value} ({error.strerror})") from error
 
@@ -207,9 +252,14 @@ class Register:
                 failed = step + failed
                 reasons.append(str(error))
             del self._items[-len(step) :]
-            self._write(failed)
+        self._items += failed
+        self.left += self.globals.kept
+        self.globals.kept = []
+        if length or failed:
+            # Without room the longer register stays: what is undone a second time is found undone.
+            with suppress(HostError):
+                self._write()
         if failed:
-            self._items += failed
             raise BrokenError(f"lab {self.name}: {reasons[0]}; then run: natgauge lab clean")
         return done
 
@@ -222,47 +272,64 @@ class Register:
 
     def release(self) -> None:
         """Release the lock on the lab's name; another process may take it."""
+        self.globals.withdraw()
         self._lock.release()
 
     @property
     def _path(self) -> Path:
-        return locks.RUN / f"{self.name}.json"
+        return _path_of(self.name)
 
-    def _write(self, failed: Collection[Item] = ()) -> None:
+    def _write(self) -> None:
         content = {
             "version": _VERSION,
             "name": self.name,
             "kind": self.kind,
             "kept": self.kept,
+            "user": self.user,
             "pid": os.getpid(),
             "settings": self.settings,
-            "items": [*self._items, *failed],
+            "items": self._items,
         }
-        files.replace(self._path, json.dumps(content, indent=1))
+        try:
+            files.replace(self._path, json.dumps(content, indent=1), mode=FILE_MODE)
+        except OSError as error:
+            raise unwritable(self._path, error) from error
 
 
-def _undo_namespaces(_register: Register, items: list[Item]) -> list[str]:
+def _undo_namespaces(register: Register, items: list[Item]) -> list[str]:
     existing = [item["name"] for item in reversed(items) if namespaces.exists(item["name"])]
-    namespaces.delete(existing)
-    return [f"deleted namespace {name}" for name in existing]
+    ours = [name for name in existing if namespaces.is_marked(name)]
+    register.left += [
+        f"left namespace {name}: it is not the one that natgauge made" for name in existing if name not in ours
+    ]
+    namespaces.delete(ours)
+    return [f"deleted namespace {name}" for name in ours]
 
 
-def _undo_directories(_register: Register, items: list[Item]) -> list[str]:
-    existing = [item["path"] for item in reversed(items) if Path(item["path"]).exists()]
+def _undo_directories(register: Register, items: list[Item]) -> list[str]:
+    folder, existing = register.directory, [item["path"] for item in reversed(items) if os.path.lexists(item["path"])]
     for path in existing:
-        shutil.rmtree(path)
+        # The folder of all labs cannot be entered by other users, so no link can lead out of it.
+        if Path(path) != folder and folder not in Path(os.path.normpath(path)).parents:
+            raise BrokenError(f"directory {path}: is not in the lab's own folder {folder}; delete it yourself")
+        if Path(path).is_symlink():
+            Path(path).unlink()
+        else:
+            shutil.rmtree(path)
     return [f"deleted directory {path}" for path in existing]
 
 
 def _undo_globals(register: Register, items: list[Item]) -> list[str]:
-    done = []
-    with _globals_locked():
-        others = dict(_other_globals(register.name))
+    done, failed = [], []
+    with announcements.turn():
+        registers = dict(_other_globals(register.name))
         for item in reversed(items):
-            path = Path(item["path"])
-            if item["path"] not in others and path.exists() and path.read_text().strip() != item["value"]:
-                path.write_text(item["value"])
-                done.append(f"restored {path} to {item['value']}")
+            try:
+                done += register.globals.restore(item["path"], item["value"], registers.items())
+            except (NatgaugeError, OSError) as error:
+                failed.append(str(error))
+    if failed:
+        raise BrokenError(failed[0])
     return done
 
 
@@ -281,16 +348,39 @@ _UNDO: Final[Mapping[str, Callable[[Register, list[Item]], list[str]]]] = {
 }
 
 
-@contextmanager
-def _globals_locked() -> Iterator[None]:
-    """Hold the lock of global settings: one process at a time may record or restore them."""
-    locks.RUN.mkdir(parents=True, exist_ok=True)
-    handle = os.open(locks.RUN, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def make_directory(path: Path) -> None:
+    """Make a private directory of a lab.
+
+    Raises:
+        HostError: it cannot be made.
+    """
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+        path.mkdir(FOLDER_MODE, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def say_left(register: Register) -> None:
+    """Tell the user what was left because others changed it, even where nobody asked what was undone."""
+    for line in register.left:
+        # Without a configuration of logging, Python prints warnings on standard error.
+        _LOG.warning("natgauge: %s", line)
+
+
+def user_name() -> str:
+    """Return the name of the user who runs this natgauge, also by way of sudo; the number where there is no name."""
+    if by := os.environ.get("SUDO_USER"):
+        return by
+    with suppress(KeyError):
+        return pwd.getpwuid(os.getuid()).pw_name
+    return str(os.getuid())
+
+
+def _present(path: str, value: str) -> str:
+    """Return the present value of a setting; `value` where it cannot be read."""
+    with suppress(OSError):
+        return Path(path).read_text().strip()
+    return value.strip()
 
 
 def _other_globals(name: str) -> Iterator[tuple[str, str]]:
@@ -303,7 +393,27 @@ def _other_globals(name: str) -> Iterator[tuple[str, str]]:
 
 def registered() -> list[str]:
     """Names of all labs of this machine, sorted."""
-    return sorted(path.stem for path in locks.RUN.glob("*.json"))
+    folder = locks.folder("labs")
+    refuse_hidden()
+    return sorted(path.stem for path in folder.glob("*.json"))
+
+
+def refuse_hidden() -> None:
+    """Refuse a user who may not see the labs of this machine.
+
+    Raises:
+        HiddenLabsError: the labs are another user's.
+    """
+    if sentence := hidden(locks.RUN) or hidden(locks.folder("labs")):
+        raise HiddenLabsError(sentence)
+
+
+class HiddenLabsError(HostError):
+    """The labs of this machine belong to another user, and only that user may see them."""
+
+
+def _path_of(name: str) -> Path:
+    return locks.folder("labs") / f"{name}.json"
 
 
 def read(name: str) -> Mapping[str, Any] | None:
@@ -312,12 +422,14 @@ def read(name: str) -> Mapping[str, Any] | None:
     Raises:
         HostError: it is damaged or of another version.
     """
-    path = locks.RUN / f"{name}.json"
+    path = _path_of(name)
     try:
         content = json.loads(path.read_text())
         version = content["version"]
     except FileNotFoundError:
         return None
+    except PermissionError as error:
+        raise HiddenLabsError(hidden(locks.RUN) or f"{path}: cannot be read; run natgauge as root") from error
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise HostError(f"{path}: is damaged; delete it, then run: natgauge lab clean") from error
     if version != _VERSION:

@@ -17,7 +17,7 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs.common.addresses import prefix_parameter
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.locks import check_name, directory_of
-from natgauge.labs.common.register import Register
+from natgauge.labs.common.register import Register, make_directory, say_left
 from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, Ground, LabCounters, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh.openssh import control_of
@@ -212,7 +212,7 @@ class RemoteLab:
         self._register = register = Register.begin(self.name, self.kind, self._settings())
         try:
             register.record("directory", path=str(register.directory))
-            register.directory.mkdir(exist_ok=True)
+            make_directory(register.directory)
             self._prepare(register)
             self._boot_machine()
             self._ports.take()
@@ -279,6 +279,7 @@ class RemoteLab:
             return [] if register is None else register.undo()
         finally:
             if register is not None:
+                say_left(register)
                 register.release()
 
     def dropped(self) -> Mapping[str, int]:

@@ -21,7 +21,8 @@ from typing import IO, Final
 
 from natgauge import files
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.labs.common.namespaces import all_processes, end_processes, inside
+from natgauge.labs.common.namespaces import inside
+from natgauge.labs.common.processes import all_processes, end_processes
 from natgauge.labs.common.shell import last_words, run_shell
 from natgauge.labs.contract import CommandResult
 

@@ -20,8 +20,10 @@ from typing import Final, Literal
 from natgauge import files
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.machine import memory_octets
-from natgauge.labs.common.locks import RUN
-from natgauge.labs.common.namespaces import end_processes, inside
+from natgauge.host.private_folder import FILE_MODE
+from natgauge.labs.common import locks
+from natgauge.labs.common.namespaces import inside
+from natgauge.labs.common.processes import end_processes
 from natgauge.labs.common.shell import last_words
 from natgauge.labs.vm.archive import ArchivedFile, archive
 from natgauge.labs.vm.image import Image
@@ -262,11 +264,14 @@ def _kvm_works() -> bool | None:
 
 
 def _remember_kvm(*, works: bool) -> None:
-    _kvm_file().write_text("works" if works else "does not")
+    # Where it cannot be stored, the next guest tries again.
+    with suppress(HostError, OSError):
+        locks.made_folder("guests")
+        files.replace(_kvm_file(), "works" if works else "does not", mode=FILE_MODE)
 
 
 def _kvm_file() -> Path:
-    return RUN / "kvm"
+    return locks.folder("guests") / "kvm"
 
 
 def _text(path: Path) -> str:

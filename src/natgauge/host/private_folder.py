@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders below /run that only their owner can enter, so that no other user can hold a lock or read a key in them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from natgauge.errors import HostError
+
+#: Everything that natgauge stores about this machine until the next boot: a memory file system, empty after a reboot.
+RUN: Final = Path("/run/natgauge")
+#: Mode of a folder, and of a file in it.
+FOLDER_MODE: Final = 0o700
+FILE_MODE: Final = 0o600
+#: Errors of a file system without room.
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def private(folder: Path) -> Path:
+    """Make a folder that only its owner can enter, or check and tighten an existing one; its parent must exist.
+
+    Raises:
+        HostError: it cannot be made, is no folder, or belongs to another user.
+    """
+    try:
+        folder.mkdir(FOLDER_MODE)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    try:
+        # Not a path but the opened folder is examined and changed: nobody can exchange it in between.
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP):
+            raise HostError(f"{folder}: is no folder, natgauge keeps its locks there; delete it") from error
+        raise unwritable(folder, error) from error
+    try:
+        found = os.fstat(handle)
+        if found.st_uid not in (0, os.geteuid()):
+            raise HostError(
+                f"{folder}: belongs to user {found.st_uid}, who could hold natgauge's locks there; delete it"
+            )
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            os.fchmod(handle, FOLDER_MODE)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    finally:
+        os.close(handle)
+    return folder
+
+
+def unwritable(path: Path, error: OSError) -> HostError:
+    """Return the error of a file or folder below /run that cannot be written, with the remedy."""
+    if error.errno in FULL:
+        return HostError(
+            f"{path}: cannot be written ({error.strerror}): the file system of /run is full; "
+            'make room there ("df -h /run" shows it), then try again'
+        )
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return HostError(f"{path}: cannot be opened ({error.strerror}); allow more open files (ulimit -n 1024)")
+    return HostError(f"{path}: cannot be written ({error.strerror}); run natgauge as root")
+
+
+def hidden(folder: Path) -> str:
+    """Return a sentence on a folder whose content this user may not see; empty where it can be seen, or is absent."""
+    try:
+        found = folder.lstat()
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        return f"{folder}: cannot be seen; run as root to list labs"
+    if os.access(folder, os.R_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        return ""
+    owner = "root" if found.st_uid == 0 else f"user {found.st_uid}"
+    return f"labs of {owner} are private: run as {owner} to list them"

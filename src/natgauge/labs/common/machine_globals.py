@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Global settings that labs changed: the first value, the value that was set, and who restores the first one.
+
+The last of the labs that changed a setting restores its first value. Labs with the same folder in /run find each other
+by their registers. Labs of other containers, which have folders of their own, find each other by announcements
+(`natgauge.host.announcements`). A value that another program has set meanwhile stays, and is reported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from natgauge import files
+from natgauge.errors import BrokenError, UsageError
+from natgauge.host.announcements import Announced, Announcement, group_of, others
+from natgauge.host.private_folder import FILE_MODE, unwritable
+from natgauge.labs.common import locks
+
+_DIGITS: Final = 16
+
+
+class GlobalSettings:
+    """The global settings that one lab restores, and their announcements.
+
+    Attributes:
+        roots: folders that contain all global settings; nothing else is ever written.
+        kept: settings that were left as another program had set them, one sentence each.
+    """
+
+    def __init__(self, roots: tuple[str, ...]) -> None:
+        """Nothing is touched."""
+        self.roots = roots
+        self.kept: list[str] = []
+        self._announcements: dict[str, Announcement] = {}
+
+    def check(self, path: str) -> None:
+        """Refuse a path that is no global setting, also by way of a symbolic link.
+
+        Raises:
+            UsageError: it is not below the roots.
+        """
+        if not path.startswith(self.roots) or ".." in path or not os.path.realpath(path).startswith(self.roots):
+            raise UsageError(
+                f"global setting {path}: only files below {' or '.join(self.roots)} can be remembered or restored"
+            )
+
+    def first_of(self, path: str, registers: Iterable[tuple[str, str]]) -> str | None:
+        """Return the first value of a setting that another lab changed; None = no other lab has.
+
+        Args:
+            path: file of the setting.
+            registers: settings and first values in the registers of the other labs.
+        """
+        known = dict(registers).get(path)
+        return known or next((each.first for each in self._rivals(path) if each.first), None)
+
+    def announce(self, path: str, first: str, value: str = "") -> None:
+        """Announce that this lab restores a setting.
+
+        Args:
+            path: file of the setting.
+            first: value that is restored.
+            value: value that was set; empty = it is being set.
+
+        Raises:
+            HostError: no socket can be opened.
+        """
+        new = Announcement(Path(path), "restores", group=group_of(locks.RUN), first=first, value=value)
+        self.withdraw(path)
+        self._announcements[path] = new
+
+    def withdraw(self, path: str | None = None) -> None:
+        """Take the announcement of a setting back; None = of all settings."""
+        for each in [path] if path is not None else list(self._announcements):
+            if announcement := self._announcements.pop(each, None):
+                announcement.close()
+
+    def restore(self, path: str, first: str, registers: Iterable[tuple[str, str]]) -> list[str]:
+        """Restore the first value of a setting, unless another lab will, or another program has changed it.
+
+        Args:
+            path: file of the setting.
+            first: its first value.
+            registers: settings and first values in the registers of the other labs.
+
+        Returns:
+            What was done, in a sentence; empty = nothing.
+
+        Raises:
+            BrokenError: a natgauge of another container relies on the value of this lab.
+            UsageError: the path is no global setting.
+        """
+        self.check(path)
+        setting = Path(path)
+        if not setting.exists() or path in dict(registers):
+            self.withdraw(path)
+            return []
+        rivals, now, mine = self._rivals(path), setting.read_text().strip(), value_set(path)
+        if rivals and any(each.first != first for each in rivals):
+            raise BrokenError(
+                f"global setting {path}: is {now}, was {first}, and {rivals[0].who} relies on it; "
+                "wait until it has ended"
+            )
+        done = []
+        if now != first and mine not in (None, "", now) and not rivals:
+            self.kept.append(
+                f"left {path} at {now}: natgauge had set {mine}, and another program changed it; it was {first} before"
+            )
+        elif (wanted := _wanted(rivals, first)) != now and (not rivals or mine == now):
+            setting.write_text(wanted)
+            done = [f"restored {path} to {wanted}"]
+        self.withdraw(path)
+        forget(path)
+        return done
+
+    def _rivals(self, path: str) -> list[Announced]:
+        """Labs of other containers that restore this setting, too; those of this container are in the registers."""
+        group = group_of(locks.RUN)
+        found = others(Path(path), ["restores"], own=tuple(self._announcements.values()))
+        return [each for each in found if each.group != group]
+
+
+def _wanted(rivals: Iterable[Announced], first: str) -> str:
+    """Return the value to restore: the one that the other containers' labs have set, the largest; else the first."""
+    values = [each.value for each in rivals if each.value]
+    with suppress(ValueError):
+        return max(values, key=int, default=first)
+    return values[0]
+
+
+def _file_of(path: str) -> Path:
+    return locks.folder("settings") / hashlib.sha256(path.encode()).hexdigest()[:_DIGITS]
+
+
+def value_set(path: str) -> str | None:
+    """Return the value that natgauge set last; empty = it is being set, None = natgauge has not set it."""
+    with suppress(OSError):
+        return _file_of(path).read_text()
+    return None
+
+
+def store_value(path: str, value: str) -> None:
+    """Store the value that natgauge sets, for all labs of this container; empty = it is being set.
+
+    Raises:
+        HostError: it cannot be written.
+    """
+    locks.made_folder("settings")
+    try:
+        files.replace(_file_of(path), value, mode=FILE_MODE)
+    except OSError as error:
+        raise unwritable(_file_of(path), error) from error
+
+
+def forget(path: str) -> None:
+    """Remove the value that natgauge set, once it is restored."""
+    with suppress(OSError):
+        files.remove(_file_of(path))
