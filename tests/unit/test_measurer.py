@@ -242,6 +242,19 @@ def test_every_trial_is_recorded_with_request_and_raw_result() -> None:
     assert trial["device_count_after"] == 1000
 
 
+def test_a_setting_of_the_machine_that_others_changed_spoils_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, recorder = FakeEngine(), Recorder()
+    meter = measurer(engine, recorder=recorder)
+    monkeypatch.setattr(FakeTable, "found_changed", lambda _self: "table_size: was 3 and is 2 now")
+    outcome = meter.measure(TrialPlan(1000, 500.0))
+    assert (outcome.verdict, outcome.reason, outcome.limited_by) == (
+        "INVALID",
+        "table_size: was 3 and is 2 now",
+        "host",
+    )
+    assert recorder.trials[0]["found_changed"] == "table_size: was 3 and is 2 now"
+
+
 @pytest.mark.parametrize(("in_stalls", "verdict"), [(3, "INVALID"), (2, "FAIL"), (0, "FAIL")])
 def test_a_trial_is_excused_by_stalls_only_for_what_was_lost_in_them(in_stalls: int, verdict: str) -> None:
     engine, recorder = FakeEngine(lost=3, lost_in_stalls=in_stalls), Recorder()

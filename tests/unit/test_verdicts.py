@@ -612,6 +612,13 @@ def test_a_lag_that_a_stall_explains_is_excused() -> None:
     assert not judge(evidence(phase1=LATE, cpus=(stall(),))).excused, "a late sender in `isolated` is no device's fault"
 
 
+def test_a_setting_that_others_changed_decides_before_what_the_trial_counted() -> None:
+    for counts in (lossy(0), lossy(500)):
+        changed = judge(evidence(phase1=counts, found_changed="table_size: was 300001 and is 262144 now"))
+        assert (changed.verdict, changed.limited_by) == (Verdict.INVALID, "host")
+        assert changed.reason == "table_size: was 300001 and is 262144 now"
+
+
 def test_a_device_that_cannot_count_is_noted() -> None:
     assert any("does not report" in remark for remark in judge(evidence(table_count_after=None)).remarks)
     assert judge(stateless(SECOND)).remarks == ()

@@ -146,7 +146,7 @@ def is_marked(name: str) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise HostError(f"namespace {name}: cannot be examined ({error.strerror}); run natgauge as root") from error
+        raise HostError(f"namespace {name}: cannot be examined ({error.strerror})") from error
 
 
 def _cookie_of(name: str) -> str:

@@ -122,7 +122,12 @@ class Register:
         `natgauge.labs.ssh.openssh.Host` has it, and the lab's token.
         """
         self._items.append({"what": what, **values})
-        self._write()
+        try:
+            self._write()
+        except HostError:
+            # What is not written down is not made.
+            self._items.pop()
+            raise
 
     def refuse_kept(self) -> None:
         """Refuse to replace a lab that is kept.
@@ -307,11 +312,14 @@ def _undo_namespaces(register: Register, items: list[Item]) -> list[str]:
 
 
 def _undo_directories(register: Register, items: list[Item]) -> list[str]:
-    folder, existing = register.directory, [item["path"] for item in reversed(items) if os.path.lexists(item["path"])]
+    folder = register.directory
+    existing = [item["path"] for item in reversed(items) if os.path.lexists(item["path"])]
     for path in existing:
         # The folder of all labs cannot be entered by other users, so no link can lead out of it.
-        if Path(path) != folder and folder not in Path(os.path.normpath(path)).parents:
-            raise BrokenError(f"directory {path}: is not in the lab's own folder {folder}; delete it yourself")
+        named = Path(os.path.normpath(path))
+        if named != folder and folder not in named.parents:
+            raise BrokenError(f"directory {named}: is not in the lab's own folder {folder}; delete it yourself")
+    for path in existing:
         if Path(path).is_symlink():
             Path(path).unlink()
         else:

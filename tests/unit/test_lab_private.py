@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/run/natgauge: no other user can enter it, and whatever name a lab has, its files meet no others."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from natgauge.cli import run
+from natgauge.errors import HostError
+from natgauge.host.tuning.changes import Changed, read, state
+from natgauge.labs.common import cleanup, locks, namespaces, protected
+from natgauge.labs.common.locks import Lock
+from natgauge.labs.common.register import HiddenLabsError, Register
+
+NOBODY = 65534
+AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+
+#: Reads what another user has, as nobody.
+READER = """
+import os, sys
+from pathlib import Path
+import natgauge.cli.lab
+from natgauge.cli import SUBCOMMANDS, _MODULES, run
+from natgauge.labs.common import cleanup, locks
+# Before it is another user: that one may not be able to read the package. The help lists all commands.
+for name in SUBCOMMANDS:
+    __import__(f"natgauge.cli.{_MODULES.get(name, name)}")
+locks.RUN = Path(sys.argv[1])
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+sys.exit(run(sys.argv[2:]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stands for /run/natgauge."""
+    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
+    return tmp_path / "run"
+
+
+def modes(folder: Path) -> dict[str, str]:
+    """Modes of a folder and all in it that a user other than the owner could use."""
+    found = {str(path): oct(stat.S_IMODE(path.lstat().st_mode)) for path in [folder, *folder.rglob("*")]}
+    return {path: mode for path, mode in found.items() if int(mode, 8) & 0o077}
+
+
+def test_everything_is_private(run_folder: Path) -> None:
+    register = Register.begin("x", "netns", {})
+    register.record("directory", path=str(register.directory))
+    lock = Lock("port-1-eth0", "port eth0")
+    lock.take()
+    assert modes(run_folder) == {}
+    lock.release()
+    register.release()
+
+
+def test_an_older_folder_is_tightened(run_folder: Path) -> None:
+    for folder in (run_folder, run_folder / "labs"):
+        folder.mkdir()
+        folder.chmod(0o777)
+    Register.begin("x", "netns", {}).release()
+    assert modes(run_folder) == {}
+
+
+def test_a_link_in_place_of_a_folder_is_refused(run_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir(mode=0o755)
+    run_folder.symlink_to(tmp_path / "theirs")
+    with pytest.raises(HostError, match="run: is no folder"):
+        Register.begin("x", "netns", {})
+    assert modes(tmp_path / "theirs") == {str(tmp_path / "theirs"): "0o755"}
+
+
+@AS_ROOT
+def test_a_folder_of_another_user_is_refused(run_folder: Path) -> None:
+    run_folder.mkdir()
+    os.chown(run_folder, NOBODY, NOBODY)
+    with pytest.raises(HostError, match=f"run: belongs to user {NOBODY}"):
+        Register.begin("x", "netns", {})
+
+
+@pytest.mark.parametrize(
+    "name", ["host", "kvm", "guest-image", "labs", "locks", "namespaces", "settings", "uses", "guests", "core", "x"]
+)
+def test_every_name_of_a_lab_is_harmless(name: str, run_folder: Path) -> None:
+    found = run_folder / "host" / "found.json"
+    tuned = Changed("thp", "enabled", "always", "never")
+    with state(found) as kept:
+        kept.take(tuned)
+    building = Lock("guest-image", "building a guest")
+    building.take()
+    register = Register.begin(name, "netns", {})
+    register.record("directory", path=str(register.directory))
+    register.directory.mkdir()
+    register.release()
+    assert cleanup.take_down(name) == [f"deleted directory {register.directory}"]
+    assert read(found) == (tuned,)
+    assert building.is_held()
+    building.release()
+
+
+def test_looking_at_labs_makes_and_changes_nothing(run_folder: Path) -> None:
+    assert cleanup.status() == []
+    assert not run_folder.exists()
+    register = Register.begin("x", "netns", {})
+    register.keep()
+    register.release()
+    (locks.folder("labs") / "x.lock").write_text("1 1")
+    before = {str(path): path.stat() for path in run_folder.rglob("*")}
+    (lab,) = cleanup.status()
+    assert (lab.state, bool(lab.user)) == ("kept", True)
+    assert {str(path): path.stat() for path in run_folder.rglob("*")} == before
+
+
+@AS_ROOT
+def test_another_user_is_told_that_labs_are_private(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        # Like /run, which every user can enter.
+        Path(folder).chmod(0o755)
+        run_folder = Path(folder) / "run"
+        monkeypatch.setattr(locks, "RUN", run_folder)
+        Register.begin("x", "netns", {}).release()
+        for arguments, status in ((["lab", "status"], 0), (["lab", "clean"], 3), (["lab", "down", "x"], 3)):
+            done = as_nobody(run_folder, arguments)
+            assert (done.returncode, (done.stdout + done.stderr).count("\n")) == (status, 1)
+            assert "labs of root are private: run as root to list them" in done.stdout + done.stderr
+        (run_folder / "labs" / "x.lock").touch(0o666)
+        with pytest.raises(PermissionError):
+            opened_by_nobody(run_folder / "labs" / "x.lock")
+
+
+def as_nobody(run_folder: Path, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", READER, str(run_folder), *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+def opened_by_nobody(path: Path) -> None:
+    """Open a file as another user; flock(2) needs no more than that."""
+    reader, writer = os.pipe()
+    if not (pid := os.fork()):
+        os.setuid(NOBODY)
+        try:
+            os.open(path, os.O_RDONLY)
+        except OSError as error:
+            os.write(writer, bytes([error.errno or 0]))
+        os._exit(0)
+    os.waitpid(pid, 0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as told:
+        if code := told.read():
+            raise OSError(code[0], os.strerror(code[0]))
+
+
+def test_a_holder_that_is_dead_is_not_named_as_if_it_lived() -> None:
+    lock = Lock("x")
+    lock.take()
+    lock.path.write_text("4194304 77")
+    assert lock.holder() is None
+    other = Lock("x")
+    with pytest.raises(HostError, match="in use by a process that process 4194304 had started before it ended"):
+        other.take()
+    lock.path.write_text(f"{os.getpid()} 77")
+    assert lock.holder() is None, "the process that has this number now began later"
+    lock.release()
+
+
+@pytest.mark.parametrize(
+    ("program", "command", "holds", "orphan"),
+    [
+        ("python3.11", b"/usr/bin/python3.11\0/usr/local/bin/natgauge\0measure", False, False),
+        ("python3.11", b"python\0bench.py", True, False),
+        ("python3.11", b"python\0supervisord", False, True),
+        ("tini", b"tini\0--\0natgauge", False, True),
+    ],
+)
+def test_the_first_process_of_a_container_may_be_natgauge(
+    monkeypatch: pytest.MonkeyPatch, *, program: str, command: bytes, holds: bool, orphan: bool
+) -> None:
+    real = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda self: command if str(self) == "/proc/1/cmdline" else real(self))
+    monkeypatch.setattr(cleanup, "_program_of", lambda pid: program if pid == 1 else "natgauge-engine")
+    monkeypatch.setattr(protected, "parent_of", lambda _pid: 1)
+    monkeypatch.setattr(locks, "holders", lambda: frozenset({1} if holds else ()))
+    assert cleanup._is_orphan(4711) is orphan
+
+
+def test_a_process_whose_parent_is_outside_of_the_container_is_no_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup, "_program_of", lambda _pid: "natgauge-engine")
+    monkeypatch.setattr(protected, "parent_of", lambda _pid: 0)
+    assert not cleanup._is_orphan(4711)
+
+
+def test_a_dry_run_says_what_would_go_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run_folder: Path
+) -> None:
+    monkeypatch.setattr(namespaces, "all_processes", tuple)
+    monkeypatch.setattr(namespaces, "names", tuple)
+    register = Register.begin("x", "netns", {})
+    register.record("directory", path=str(register.directory))
+    register.directory.mkdir()
+    register.keep()
+    register.release()
+    before = sorted(run_folder.rglob("*"))
+    assert run(["lab", "clean", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"would take down lab x, kept by {register.user}\n")
+    assert f"would delete directory {register.directory}\n" in shown
+    assert sorted(run_folder.rglob("*")) == before
+
+
+def test_labs_are_hidden_by_an_error_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    Register.begin("x", "netns", {}).release()
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    with pytest.raises(HiddenLabsError, match="are private: run as"):
+        cleanup.status()

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Global settings that several labs change: the last one restores the first value, and nobody else's value is lost."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from natgauge import files
+from natgauge.errors import BrokenError, HostError
+from natgauge.host import announcements
+from natgauge.host.announcements import Announced, Announcement, turn
+from natgauge.labs.common import cleanup, locks, namespaces
+from natgauge.labs.common import register as registers
+from natgauge.labs.common.register import Register
+
+#: A lab of another container: it has a /run of its own. Each line on its input is a command.
+OTHER = """
+import sys
+from pathlib import Path
+from natgauge.labs.common import locks
+from natgauge.labs.common import register as registers
+locks.RUN, registers.GLOBAL_ROOTS = Path(sys.argv[1]), (sys.argv[2],)
+register = registers.Register.begin("x", "netns", {})
+register.set_global(sys.argv[3], sys.argv[4])
+print("set", flush=True)
+sys.stdin.readline()
+print(*register.undo(), *register.left, sep="; ", flush=True)
+"""
+NOBODY = 65534
+
+
+@pytest.fixture
+def knob(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A global setting of the machine."""
+    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
+    root = tmp_path / "root"
+    root.mkdir()
+    monkeypatch.setattr(registers, "GLOBAL_ROOTS", (f"{root}/",))
+    (root / "knob").write_text("1\n")
+    return root / "knob"
+
+
+@contextmanager
+def other(knob: Path, run: Path, value: int) -> Iterator[subprocess.Popen[str]]:
+    """A natgauge of another container, which has set the value; it restores it once its input ends."""
+    command = [sys.executable, "-c", OTHER, str(run), f"{knob.parent}/", str(knob), str(value)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "set\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def undone(process: subprocess.Popen[str]) -> str:
+    """End a natgauge of another container; what it says."""
+    return process.communicate("\n")[0].strip()
+
+
+def lab(knob: Path, value: int, name: str = "x") -> Register:
+    register = Register.begin(name, "netns", {})
+    register.set_global(knob, value)
+    return register
+
+
+def test_a_value_that_another_program_set_stays_and_is_told_with_the_first_one(knob: Path) -> None:
+    register = lab(knob, 2)
+    knob.write_text("7\n")
+    assert register.undo() == []
+    assert register.left == [f"left {knob} at 7: natgauge had set 2, and another program changed it; it was 1 before"]
+    register.release()
+    assert knob.read_text() == "7\n"
+
+
+def test_the_value_is_the_one_that_the_kernel_made_of_it(knob: Path) -> None:
+    """A hash size is rounded up: what is read back is natgauge's value."""
+    register = Register.begin("x", "netns", {})
+    register.remember_global(knob, "1")
+    knob.write_text("512\n")
+    register.confirm_global(knob, "512")
+    assert register.undo() == [f"restored {knob} to 1"]
+    register.release()
+
+
+def test_a_kill_between_setting_and_confirming_is_undone(knob: Path) -> None:
+    register = Register.begin("x", "netns", {})
+    register.remember_global(knob, "1")
+    knob.write_text("512\n")
+    register.release()
+    assert cleanup.clean({"x"}) == [f"restored {knob} to 1"]
+
+
+def test_of_two_containers_the_last_restores_the_first_value(knob: Path, tmp_path: Path) -> None:
+    register = lab(knob, 2)
+    with other(knob, tmp_path / "elsewhere", 3) as process:
+        assert register.undo() == []
+        register.release()
+        assert knob.read_text() == "3", "the other one relies on it"
+        assert undone(process) == f"restored {knob} to 1"
+    assert knob.read_text() == "1"
+
+
+def test_of_two_containers_the_one_that_remains_gets_its_value_back(knob: Path, tmp_path: Path) -> None:
+    register = lab(knob, 2)
+    with other(knob, tmp_path / "elsewhere", 3) as process:
+        assert undone(process) == f"restored {knob} to 2"
+    assert register.undo() == [f"restored {knob} to 1"]
+    register.release()
+
+
+def test_a_killed_natgauge_of_another_container_is_replaced_by_the_one_that_runs(knob: Path, tmp_path: Path) -> None:
+    with other(knob, tmp_path / "elsewhere", 3) as process:
+        register = lab(knob, 4)
+        process.kill()
+        process.wait()
+    assert register.undo() == [f"restored {knob} to 1"]
+    register.release()
+
+
+def test_what_a_killed_lab_set_is_restored_only_when_nobody_relies_on_it_any_more(knob: Path, tmp_path: Path) -> None:
+    killed = lab(knob, 2)
+    killed.release()
+    with other(knob, tmp_path / "elsewhere", 3) as process:
+        with pytest.raises(BrokenError, match=rf"knob: is 3, was 1, and process {process.pid} relies on it"):
+            cleanup.clean({"x"})
+        assert undone(process) == f"restored {knob} to 2"
+    assert cleanup.clean({"x"}) == [f"restored {knob} to 1"]
+
+
+def test_a_lab_that_relies_on_the_value_of_another_lab_keeps_it(knob: Path) -> None:
+    first = lab(knob, 2)
+    second = Register.begin("y", "netns", {})
+    second.share_global(knob, "2")
+    assert first.undo() == []
+    first.release()
+    assert knob.read_text() == "2"
+    assert second.undo() == [f"restored {knob} to 1"]
+    second.release()
+
+
+def test_a_setting_that_nobody_changed_is_not_shared(knob: Path) -> None:
+    register = Register.begin("x", "netns", {})
+    register.share_global(knob, "1")
+    assert register.length == 0
+    register.release()
+
+
+@pytest.mark.parametrize("path", ["/etc/hostname", "{root}/link"])
+def test_a_register_never_makes_cleaning_write_elsewhere(knob: Path, tmp_path: Path, path: str) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("theirs")
+    (knob.parent / "link").symlink_to(outside)
+    damaged(knob, {"what": "global", "path": path.format(root=knob.parent), "value": "mine"})
+    with pytest.raises(BrokenError, match="only files below"):
+        cleanup.clean({"x"})
+    assert outside.read_text() == "theirs"
+
+
+@pytest.mark.parametrize("path", ["{tmp}/outside", "{run}/labs/x/../y", "{run}/labs"])
+def test_a_register_never_makes_cleaning_delete_elsewhere(knob: Path, tmp_path: Path, path: str) -> None:
+    for folder in (tmp_path / "outside", locks.made_folder("labs") / "y", locks.directory_of("x")):
+        folder.mkdir()
+    damaged(knob, {"what": "directory", "path": path.format(tmp=tmp_path, run=locks.RUN)})
+    with pytest.raises(BrokenError, match="is not in the lab's own folder"):
+        cleanup.clean({"x"})
+    assert (tmp_path / "outside").exists()
+    assert (locks.folder("labs") / "y").exists()
+
+
+def damaged(knob: Path, item: dict[str, str]) -> None:
+    """Leave a register that somebody edited."""
+    lab(knob, 2).release()
+    path = locks.folder("labs") / "x.json"
+    content = json.loads(path.read_text())
+    content["items"] = [item]
+    path.write_text(json.dumps(content))
+
+
+def test_undoing_needs_no_room(knob: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    register = lab(knob, 2)
+    register.record("directory", path=str(register.directory))
+    register.directory.mkdir()
+
+    def full(path: Path, *_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "replace", full)
+        with pytest.raises(HostError, match=r"x\.json: cannot be written .*the file system of /run is full; make room"):
+            register.record("directory", path="more")
+        assert register.undo() == [f"deleted directory {register.directory}", f"restored {knob} to 1"]
+        register.release()
+    assert [path.name for path in locks.RUN.glob("*/*")] == []
+
+
+def test_a_lock_can_be_taken_without_room(knob: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    register = lab(knob, 2)
+    register.release()
+    real = os.open
+
+    def full(path: str | Path, flags: int, *more: int) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return real(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", full)
+    assert cleanup.clean({"x"}) == [f"restored {knob} to 1"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_another_user_can_neither_hold_a_setting_nor_the_turn(knob: Path) -> None:
+    """The names of announcements can be bound by everybody."""
+    squatted = [
+        Announced(announcements._digest(str(knob)), "lowered", "", 1, 1, "squatted"),
+        Announced("", "busy", "", 1, 1, "squatted"),
+        Announced(announcements._digest(str(knob)), "restores", "else", 1, 1, "squatted", "66", "77"),
+    ]
+    names = [f"\0{each.name}" for each in squatted]
+    program = (
+        f"import os, socket; os.setuid({NOBODY}); held = [socket.socket(socket.AF_UNIX) for _ in {names!r}]; "
+        f"[each.bind(name) for each, name in zip(held, {names!r})]; print('bound', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as squatter:
+        assert squatter.stdout
+        assert squatter.stdout.readline() == "bound\n"
+        assert announcements.others(knob, ["lowered", "restores"]) == []
+        register = lab(knob, 2)
+        assert register.undo() == [f"restored {knob} to 1"]
+        register.release()
+        squatter.communicate("\n")
+
+
+def test_who_holds_the_turn_for_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcements, "TURN_SECONDS", 0.2)
+    begun = time.monotonic()
+    with turn(), pytest.raises(HostError, match=f"process {os.getpid()} has been changing them for 0.2 s"), turn():
+        pass
+    assert time.monotonic() - begun < 5
+
+
+def test_an_announcement_is_read_as_it_was_made_and_fits_into_a_name(knob: Path) -> None:
+    longest = "9" * announcements._LONGEST_VALUE
+    made = Announcement(knob, "restores", group=announcements.group_of(knob.parent), first=longest, value=longest)
+    try:
+        assert announcements.others(knob, ["restores"]) == [made.announced]
+        assert announcements.others(knob, ["restores"], own=[made]) == announcements.others(knob, ["relies"]) == []
+    finally:
+        made.close()
+    assert announcements.others(knob, ["restores"]) == []
+
+
+def test_the_machines_own_namespace_is_never_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[object] = []
+    monkeypatch.setattr(namespaces, "path_of", lambda _name: Path("/proc/self/ns/net"))
+    monkeypatch.setattr(namespaces, "end_processes", ended.append)
+    for unmarked in (False, True):
+        with pytest.raises(BrokenError, match="namespace ng-main: left as it is: it is the network of this machine"):
+            namespaces.delete(["ng-main"], unmarked=unmarked)
+    assert ended == []
+
+
+def test_nobody_ends_the_processes_that_natgauge_was_started_from() -> None:
+    assert namespaces.end_processes([1, os.getpid(), os.getppid()]) == ()
