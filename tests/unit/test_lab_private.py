@@ -196,6 +196,18 @@ def test_a_process_whose_parent_is_outside_of_the_container_is_no_orphan(monkeyp
     assert not cleanup._is_orphan(4711)
 
 
+def test_the_folder_of_a_lab_whose_damaged_register_was_deleted_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "all_processes", tuple)
+    monkeypatch.setattr(namespaces, "names", tuple)
+    register = Register.begin("x", "netns", {})
+    register.directory.mkdir()
+    (register.directory / "file").touch()
+    assert cleanup.clean() == [], "it is in use"
+    register.release()
+    assert cleanup.clean() == [f"deleted directory {register.directory}"]
+    assert cleanup.clean() == []
+
+
 def test_a_dry_run_says_what_would_go_and_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run_folder: Path
 ) -> None:

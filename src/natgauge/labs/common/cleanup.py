@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from natgauge import files
-from natgauge.errors import NatgaugeError
+from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.common import locks, marks, namespaces, protected
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.register import Register, read, refuse_hidden, registered
@@ -134,7 +135,12 @@ def clean(only: Collection[str] | None = None, *, strays: bool = False) -> list[
     labs = [partial(_taken, name) for name in unused]
     if only is not None:
         return _all_done(labs)
-    others: list[Callable[[], list[str]]] = [partial(_delete_ownerless, present), _delete_marks, _delete_lock_files]
+    others: list[Callable[[], list[str]]] = [
+        partial(_delete_ownerless, present),
+        _delete_marks,
+        _delete_folders,
+        _delete_lock_files,
+    ]
     return _all_done([_end_orphans, *labs, *others, *([partial(_delete_strays, present)] if strays else [])])
 
 
@@ -356,6 +362,26 @@ def _delete_strays(present: Sequence[str]) -> list[str]:
     doomed = [stray.name for stray in find_strays(present) if not stray.why]
     namespaces.delete(doomed, unmarked=True)
     return [f"deleted namespace {name}" for name in doomed]
+
+
+def _delete_folders() -> list[str]:
+    """Delete the folders of labs whose registers are gone: a user may have deleted a damaged one.
+
+    Raises:
+        BrokenError: one cannot be deleted.
+    """
+    done = []
+    for folder in locks.folder("labs").glob("*"):
+        lock = Lock(folder.name)
+        if folder.is_dir() and not lock.path.with_suffix(".json").exists() and lock.try_take():
+            try:
+                shutil.rmtree(folder)
+                done.append(f"deleted directory {folder}")
+            except OSError as error:
+                raise BrokenError(f"{folder}: cannot be deleted ({error.strerror or error})") from error
+            finally:
+                lock.release()
+    return done
 
 
 def _delete_lock_files() -> list[str]:

@@ -99,7 +99,7 @@ def refuse_existing(name: str) -> None:
     if not exists(name):
         return
     if is_marked(name):
-        raise HostError(f'namespace {name}: a killed run left it; "natgauge lab clean" removes it')
+        raise HostError(f'namespace {name}: exists already, a killed run left it; "natgauge lab clean" removes it')
     raise HostError(
         f"namespace {name}: exists already, and natgauge did not make it; use another lab name, or, if nobody "
         'needs it, "natgauge lab clean --strays"'
@@ -239,11 +239,13 @@ def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = Fal
         # What ends may have started another process after the list was made.
         while pids := processes(name):
             end_processes(pids)
-    if namespaces:
-        _take_apart(namespaces, timeout)
-    for name in doomed:
-        if not exists(name):
-            marks.remove(name)
+    try:
+        if namespaces:
+            _take_apart(namespaces, timeout)
+    finally:
+        for name in doomed:
+            if not exists(name):
+                marks.remove(name)
     if refusals:
         raise BrokenError("; ".join(f"namespace {name}: left as it is: {why}" for name, why in refusals.items()))
 
