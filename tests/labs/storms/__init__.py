@@ -8,5 +8,6 @@ from tests.labs.storms.frames import FRAMES
 from tests.labs.storms.kills import KILLS
 from tests.labs.storms.mutations import MUTATIONS
 from tests.labs.storms.storm import Storm
+from tests.labs.storms.surroundings import SURROUNDINGS
 
-STORMS: Final[tuple[Storm, ...]] = (*KILLS, *MUTATIONS, *FAULTS, *FRAMES)
+STORMS: Final[tuple[Storm, ...]] = (*KILLS, *MUTATIONS, *FAULTS, *SURROUNDINGS, *FRAMES)

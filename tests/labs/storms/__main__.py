@@ -23,7 +23,7 @@ from tests.labs.storms.storm import Storm, Tally
 
 #: Set in the process that has a /run of its own.
 _APART: Final = "NATGAUGE_STORM_APART"
-#: Its temporary files are in memory, and no other storm waits for a lock there.
+#: Its temporary files are in memory, not in /run, and no other storm waits for a lock there.
 _TEMPORARY: Final = "/run/tmp"
 
 
@@ -31,7 +31,8 @@ def _apart() -> None:
     """Begin again with an empty /run in a namespace of mounts."""
     if _APART in os.environ:
         return
-    made = f'mount -t tmpfs tmpfs /run && mkdir /run/netns {_TEMPORARY} && exec "$@"'
+    own = f"mount -t tmpfs tmpfs {_TEMPORARY}"
+    made = f'mount -t tmpfs -o mode=755,size=64m tmpfs /run && mkdir /run/netns {_TEMPORARY} && {own} && exec "$@"'
     again = [sys.executable, "-m", "tests.labs.storms", *sys.argv[1:]]
     command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", made, "sh", *again]
     os.execvpe(command[0], command, {**os.environ, _APART: "1", "TMPDIR": _TEMPORARY})  # noqa: S606 - it needs no shell

@@ -55,7 +55,7 @@ _ENDS: Final = (
 )
 
 
-def _ended(tally: Tally, victim: Victim, status: int, last: str, allowed: set[int]) -> str:
+def ended(tally: Tally, victim: Victim, status: int, last: str, allowed: set[int]) -> str:
     """Count how a run ended, and look whether it said why."""
     if victim.is_right(status, last):
         return "not affected"
@@ -67,7 +67,7 @@ def _ended(tally: Tally, victim: Victim, status: int, last: str, allowed: set[in
     return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
 
 
-def _wait_for(tally: Tally, run: Run) -> int:
+def wait_for(tally: Tally, run: Run) -> int:
     """Return the exit status of a run; one that does not end is asked what it does (PYTHONFAULTHANDLER), and ends."""
     with suppress(subprocess.TimeoutExpired):
         return run.process.wait(_LATEST)
@@ -114,9 +114,9 @@ def _full_disk(tally: Tally) -> None:
             # Half of the runs have their temporary files there, too.
             temporary = {"TMPDIR": str(disk)} if tally.chance.random() < 0.5 else {}
             run = made.enter_context(begun(tally, victim, around, results=disk, environment=temporary))
-            status = _wait_for(tally, run)
+            status = wait_for(tally, run)
             last = run.end()
-            tally.saw(f"{victim.name}: {_ended(tally, victim, status, last, {3})}")
+            tally.saw(f"{victim.name}: {ended(tally, victim, status, last, {3})}")
             if not victim.is_right(status, last) and "No space left on device" not in last:
                 tally.blame([f"{victim.name}: does not say that the disk is full: {last}"])
             examined(tally, run)
@@ -151,9 +151,9 @@ def _memory_ends(tally: Tally) -> None:
         victim = tally.chance.choice(_VICTIMS)
         octets = int(most[victim.name] * tally.chance.uniform(0.3, 1.05))
         with begun(tally, victim, around, octets=octets) as run:
-            status = _wait_for(tally, run)
+            status = wait_for(tally, run)
             killed = " (the kernel killed a process of it)" if run.group.out_of_memory() else ""
-            how = _ended(tally, victim, status, run.end(), {2, 3, 4, -signal.SIGKILL})
+            how = ended(tally, victim, status, run.end(), {2, 3, 4, -signal.SIGKILL})
             tally.saw(f"{victim.name}: {how}{killed}")
             examined(tally, run)
         cleaned(tally, around)
@@ -179,8 +179,8 @@ def _part_killed(tally: Tally) -> None:
                     name = program_of(chosen)
                     with suppress(ProcessLookupError):
                         os.kill(chosen, signal.SIGKILL)
-                        status = _wait_for(tally, run)
-                        how = _ended(tally, victim, status, run.end(), {3, 4})
+                        status = wait_for(tally, run)
+                        how = ended(tally, victim, status, run.end(), {3, 4})
                         tally.saw(
                             f"{name.rstrip('0123456789.') or 'a shell that had just begun'} of {victim.name}: {how}"
                         )
@@ -306,7 +306,7 @@ def _ssh_hangs(tally: Tally) -> None:
                 if status is None:
                     tally.blame([f"it did not end within {took:.0f} s after the machine hung"])
                     status = -1
-                how = _ended(tally, SSH, status, run.end(), {3, 4})
+                how = ended(tally, SSH, status, run.end(), {3, 4})
                 tally.saw(f"{'for ever' if for_ever else 'for some seconds'}: {how}")
                 examined(tally, run)
             cleaned(tally, around)

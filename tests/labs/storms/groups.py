@@ -12,20 +12,25 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 _SECONDS: Final = 10.0
+_CONTROLLERS: Final = ("memory", "cpu")
+#: Time after which the quota of a group begins anew, microseconds: the kernel's default.
+_PERIOD: Final = 100_000
 
 
 def _mounted() -> dict[str, Path]:
-    """Where groups can be made: "all" of version 2, "memory" in the version that has this controller."""
+    """Where groups can be made: "all" of version 2, "memory" and "cpu" in the version that has this controller."""
     found: dict[str, Path] = {}
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, place, kind, options, *_ = line.split()
         if kind == "cgroup2":
             found["all"] = Path(place)
             controllers = Path(place) / "cgroup.subtree_control"
-            if controllers.exists() and "memory" in controllers.read_text().split():
-                found["memory"] = Path(place)
-        elif kind == "cgroup" and "memory" in options.split(","):
-            found["memory"] = Path(place)
+            given = controllers.read_text().split() if controllers.exists() else []
+        elif kind == "cgroup":
+            given = options.split(",")
+        else:
+            continue
+        found |= {name: Path(place) for name in _CONTROLLERS if name in given}
     return found
 
 
@@ -39,20 +44,28 @@ def memory_missing() -> str:
     return missing() or ("" if "memory" in _mounted() else "no control group limits memory here")
 
 
+def cpu_missing() -> str:
+    """Why no processor time can be limited here; empty = it can."""
+    return missing() or ("" if "cpu" in _mounted() else "no control group limits processor time here")
+
+
 class Group:
     """A control group, in which programs are started; `with` makes it and removes it.
 
     Args:
         name: of its folder.
         octets: limit of the memory of all its processes; None = no limit.
+        cores: quota of their processor time, cores; None = no quota.
     """
 
-    def __init__(self, name: str, octets: int | None = None) -> None:
+    def __init__(self, name: str, octets: int | None = None, cores: float | None = None) -> None:
         mounted = _mounted()
         self._folders = [mounted["all"] / name]
         self._octets = octets
-        if octets is not None and mounted["memory"] != mounted["all"]:
-            self._folders.append(mounted["memory"] / name)
+        self._cores = cores
+        wanted = {"memory": octets, "cpu": cores}
+        limited = [mounted[controller] / name for controller, value in wanted.items() if value is not None]
+        self._folders += [folder for folder in limited if folder not in self._folders]
 
     def __enter__(self) -> Self:
         """Make it."""
@@ -62,6 +75,14 @@ class Group:
             folder = self._folders[-1]
             limit = folder / "memory.limit_in_bytes"
             (limit if limit.exists() else folder / "memory.max").write_text(str(self._octets))
+        if self._cores is not None:
+            quota = int(self._cores * _PERIOD)
+            folder = self._folders[-1]
+            limit = folder / "cpu.cfs_quota_us"
+            if limit.exists():
+                limit.write_text(str(quota))
+            else:
+                (folder / "cpu.max").write_text(f"{quota} {_PERIOD}")
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -34,6 +34,8 @@ def settings_left(before: Mapping[str, str]) -> Iterator[str]:
             yield f"{path} is {value}, and was {before[path]}"
 
 
+#: Namespaces that storms make themselves. Their names begin as natgauge's do, and nothing of natgauge may touch them.
+FOREIGN: Final = ("ng-main", "ng-foreign", "ng-other-dut", "foreign")
 #: Subfolders with facts that are valid until the next boot: whether guests start with KVM, and used ports of a wire.
 _KNOWN: Final = ("guests", "uses")
 
@@ -75,8 +77,12 @@ def processes_left(group: Group) -> Iterator[str]:
 
 def labs_left() -> Iterator[str]:
     """What labs left in this storm's own /run."""
-    yield from (f"namespace {name} is left" for name in namespaces.names() if name.startswith("ng-"))
+    yield from (f"namespace {name} is left" for name in namespaces.names() if _is_ours(name))
     yield from (f"{path} is left" for path in sorted(locks.RUN.glob("*/*")) if path.parent.name not in _KNOWN)
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(namespaces.PREFIX) and name not in FOREIGN
 
 
 def programs_left(programs: Collection[int]) -> Iterator[str]:

@@ -288,6 +288,8 @@ def begun(
     around: Around,
     *,
     octets: int | None = None,
+    cores: float | None = None,
+    before: Sequence[str] = (),
     results: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Run]:
@@ -298,6 +300,8 @@ def begun(
         victim: the command.
         around: what surrounds it.
         octets: limit of the memory of all its processes; None = no limit.
+        cores: quota of the processor time of all its processes, cores; None = no quota.
+        before: a command that runs it, such as one that makes a container.
         results: a folder, maybe of another file system, for its results; None = one below its own folder.
         environment: further variables of its environment.
     """
@@ -309,11 +313,11 @@ def begun(
     (folder / "plan.toml").write_text(victim.plan)
     name = f"natgauge-storm-{os.getpid()}-{number}"
     with (
-        groups.Group(name, octets) as group,
+        groups.Group(name, octets, cores) as group,
         (folder / "out").open("w") as out,
         (folder / "err").open("w") as err,
     ):
-        command = command_line([*victim.arguments, *around.options])
+        command = [*before, *command_line([*victim.arguments, *around.options])]
         # Now and then the tester's own highest rates are not known yet, and are measured first.
         known = {} if tally.chance.random() > _UNKNOWN_RATES else {"XDG_CACHE_HOME": str(folder / "cache")}
         variables = {**known, **(environment or {})}
