@@ -353,7 +353,7 @@ def _leftovers(_host: Host) -> Iterator[Finding]:
         labs = cleanup.status()
         strays = cleanup.find_strays()
     except HiddenLabsError as error:
-        yield Finding("leftovers", "ok", str(error))
+        yield Finding("leftovers", "warning", str(error), "sudo natgauge doctor")
         return
     except NatgaugeError as error:
         yield Finding("leftovers", "warning", str(error), "natgauge lab clean")

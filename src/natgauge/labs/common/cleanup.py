@@ -337,7 +337,7 @@ def _delete_marks() -> list[str]:
     """Delete marks whose namespaces are gone; a lab that is in use may be about to give its namespace the name."""
     if not any(lock.is_held() for lock in locks.every()):
         for name in marks.names():
-            if not namespaces.exists(name):
+            if not namespaces.exists(name) or not namespaces.is_marked(name):
                 marks.remove(name)
     return []
 

@@ -23,7 +23,7 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host import announcements
 from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, hidden, unwritable
 from natgauge.labs import kinds
-from natgauge.labs.common import locks, machine_globals, namespaces
+from natgauge.labs.common import locks, machine_globals, marks, namespaces
 from natgauge.labs.common.locks import Lock, check_name, directory_of
 from natgauge.labs.common.machine_globals import GlobalSettings
 
@@ -304,9 +304,10 @@ class Register:
 def _undo_namespaces(register: Register, items: list[Item]) -> list[str]:
     existing = [item["name"] for item in reversed(items) if namespaces.exists(item["name"])]
     ours = [name for name in existing if namespaces.is_marked(name)]
-    register.left += [
-        f"left namespace {name}: it is not the one that natgauge made" for name in existing if name not in ours
-    ]
+    for name in existing:
+        if name not in ours:
+            register.left.append(f"left namespace {name}: it is not the one that natgauge made")
+            marks.remove(name)
     namespaces.delete(ours)
     return [f"deleted namespace {name}" for name in ours]
 
@@ -447,12 +448,16 @@ def read(name: str) -> Mapping[str, Any] | None:
 
 
 def kept_settings(name: str, kind: str) -> Mapping[str, Any] | None:
-    """Return the inputs of a kept lab of this kind and name; None = there is none.
+    """Return the inputs of a kept lab of this kind and name; None = there is none, or this user may not see it.
 
     Raises:
         HostError: the register is damaged or of another version.
     """
-    content = read(name)
+    try:
+        content = read(name)
+    except HiddenLabsError:
+        # A plan can be checked without it; to measure, this user must become root.
+        return None
     if content is None or not content["kept"] or content["kind"] != kind:
         return None
     settings: Mapping[str, Any] = content["settings"]
