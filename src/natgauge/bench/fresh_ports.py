@@ -64,7 +64,7 @@ class Ledger:
     @classmethod
     def of(cls, name: str, now: float) -> Ledger:
         """Return the ledger of a pair of ports by name; `now` on the monotonic clock."""
-        return cls.read(locks.folder("uses") / name, now)
+        return cls.read(locks.folder("uses") / f"{name}.uses", now)
 
     @classmethod
     def read(cls, path: Path, now: float) -> Ledger:
