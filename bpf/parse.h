@@ -49,7 +49,7 @@ static __always_inline void parse_transport(const enum frame_kind kind, struct r
 	else if (form->lettered)
 		parse_letters(&frame->tag, payload);
 	else
-		copy_tag(&frame->tag, payload);
+		copy_sealed_tag(&frame->tag, payload);
 	frame->intact = false;
 	frame->other = false;
 	frame->unchecked = false;

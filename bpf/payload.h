@@ -48,6 +48,7 @@ static __always_inline __u64 put_letters(void *to, const struct tag *tag, const 
 					 int octets)
 {
 	const __u32 *from = (const void *)tag;
+	__u32 mark = sealed_mark(tag);
 	__u64 sum = 0, letters;
 	__u32 last;
 
@@ -57,7 +58,7 @@ static __always_inline __u64 put_letters(void *to, const struct tag *tag, const 
 		else if (8 * word + 4 <= octets)
 			*(__u32 *)(to + 8 * word) = content->words[word];
 	for (int word = 0; word < TAG_OCTETS / 4; word++) {
-		letters = letters_of(from[word]);
+		letters = letters_of(word ? from[word] : mark);
 		*(__u64 *)(to + LETTERS_AT + 8 * word) = letters;
 		sum += (__u32)letters + (letters >> 32);
 	}
@@ -70,15 +71,15 @@ static __always_inline __u64 put_letters(void *to, const struct tag *tag, const 
 static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octets)
 {
 	const __u32 *from = (const void *)tag;
-	__u32 *words = to;
+	__u32 *words = to, mark = sealed_mark(tag);
 
-	words[0] = from[0];
+	words[0] = mark;
 	words[1] = from[1];
 	words[2] = from[2];
 	words[3] = from[3];
 	*(__u16 *)(words + 4) = tag->sent_high;
 	fill_padding(to + TAG_OCTETS, octets - TAG_OCTETS);
-	return (__u64)from[0] + from[1] + from[2] + from[3] + tag->sent_high;
+	return (__u64)mark + from[1] + from[2] + from[3] + tag->sent_high;
 }
 
 /*
@@ -109,8 +110,13 @@ static __always_inline void parse_letters(struct tag *tag, const void *from)
 		words[word] = word_of(*(const __u64 *)(from + LETTERS_AT + 8 * word), &wrong);
 	/* The last four letters, and four letters that encode 0. */
 	tag->sent_high = word_of(*(const __u32 *)(from + UP_TO_LETTERS - 4) | LETTER_A << 32, &wrong);
-	if (wrong)
-		tag->mark = 0;
+	tag->mark = wrong ? 0 : sealed_mark(tag);
+}
+
+static __always_inline void copy_sealed_tag(struct tag *to, const struct tag *from)
+{
+	copy_tag(to, from);
+	to->mark = sealed_mark(to);
 }
 
 /* Whether a message of `octets` octets, all of them in the frame, equals the plan's. */

@@ -44,6 +44,8 @@ enum constant {
 	LETTERS_AT = 13,
 	/* A key for each 32-bit word of a four tuple that varies, and one more. */
 	MARK_KEYS = 6,
+	/* Keys of the seal of a tag; see seal.h. */
+	SEAL_KEYS = 4,
 	/* Lower bits of a tag's kind hold the stream, the others the sender. */
 	STREAM_BITS = 2,
 	STREAM_MASK = (1 << STREAM_BITS) - 1,
@@ -91,7 +93,8 @@ enum reading { READING_PSEUDORANDOM = 0, READING_INCREASING = 1, READING_ONCE = 
 
 /* Identifies a test frame. Its first TAG_OCTETS are in the frame, in little-endian order. */
 struct tag {
-	__u32 mark;	  /* from the trial and the four tuple expected on arrival; see mark.h */
+	/* From the trial and the four tuple expected on arrival; see mark.h. In the frame under a seal; see seal.h. */
+	__u32 mark;
 	__u32 connection; /* index, 0 to N-1 */
 	__u32 sequence;	  /* within its stream and sender, modulo 2^32 */
 	__u8 kind;	  /* stream | sender << STREAM_BITS */
@@ -239,6 +242,7 @@ struct plan {
 	__u64 connections;
 	__u64 draw_key;
 	__u64 mark_keys[MARK_KEYS];
+	__u64 seal_keys[SEAL_KEYS];
 	__u32 source_port_first; /* of customer edges: position in the port set */
 	__u32 destination_port_first;
 	struct divisor pieces; /* connections in a piece of the state table */

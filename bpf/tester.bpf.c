@@ -124,6 +124,7 @@ struct {
 
 #include "packet.h"
 #include "transport.h"
+#include "seal.h"
 #include "payload.h"
 #include "customer_edge.h"
 #include "tuple.h"

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Computes the frame programs' plan, their read-only data, from a request.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use crate::messages::{self, Message, Payload};
 use crate::request::{
     four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, ETHERNET,
 };
 use crate::shared::{
-    BOTH, HEADER_WORDS, INITIATOR, MOST_MESSAGES, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, SIDES,
-    STREAMS, TAG_OCTETS, TEST_TTL,
+    BOTH, HEADER_WORDS, INITIATOR, MOST_MESSAGES, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER,
+    SEAL_KEYS, SIDES, STREAMS, TAG_OCTETS, TEST_TTL,
 };
 use crate::table;
 use crate::tester::types;
@@ -261,6 +263,13 @@ fn mark_keys<const KEYS: usize>(seed: u64, mark: u32) -> [u64; KEYS] {
     std::array::from_fn(|_| keys.next())
 }
 
+/// Random keys of the seals in test frames, which nothing outside of the frame programs can derive. Factors are odd, so
+/// that no bit of what they multiply is lost.
+fn seal_keys() -> [u64; SEAL_KEYS] {
+    // The hasher's own keys come from the kernel's random numbers.
+    std::array::from_fn(|_| RandomState::new().build_hasher().finish() | 1)
+}
+
 /// The plan for a request. `macs`: own and gateway's MAC address of each side.
 pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::plan {
     let space = request.space().unwrap_or(u64::MAX);
@@ -313,6 +322,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         connections: request.connections,
         draw_key: keys.next(),
         mark_keys: mark_keys(request.seed, request.mark),
+        seal_keys: seal_keys(),
         source_port_first: initiator.source_ports.first,
         destination_port_first: initiator.destination_ports.first,
         source_ports: divisor(initiator.source_ports.count(), largest),
@@ -371,6 +381,7 @@ mod tests {
         };
         let (first, again, next, other) = (plan(7, 1)?, plan(7, 1)?, plan(7, 2)?, plan(8, 1)?);
         assert_eq!(first.mark_keys, again.mark_keys);
+        assert!(first.seal_keys.iter().zip(again.seal_keys).all(|(&key, other)| key != other && key & 1 == 1));
         assert!(first.mark_keys.iter().zip(next.mark_keys).all(|(&key, other)| key != other));
         assert!(first.mark_keys.iter().zip(other.mark_keys).all(|(&key, other)| key != other));
         let tuples = |plan: &types::plan| (plan.tuples.key, plan.readings.key, plan.draw_key);

@@ -35,6 +35,7 @@ pub const DELAY_BUCKETS: u32 = constant::DELAY_BUCKETS.0;
 pub const DUE_FRACTION: u32 = constant::DUE_FRACTION.0;
 pub const TEST_TTL: u8 = constant::TEST_TTL.0 as u8;
 pub const TAG_OCTETS: u32 = constant::TAG_OCTETS.0;
+pub const SEAL_KEYS: usize = constant::SEAL_KEYS.0 as usize;
 pub const MOST_MESSAGES: usize = constant::MOST_MESSAGES.0 as usize;
 pub const HEADER_WORDS: usize = constant::HEADER_WORDS.0 as usize;
 pub const CONTENT_WORDS: usize = constant::CONTENT_WORDS.0 as usize;

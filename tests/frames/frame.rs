@@ -11,6 +11,10 @@ use natgauge_engine::tester::types::tag;
 /// The trial's.
 pub const MARK: u32 = 0x1234_5678;
 
+/// Keys of the seals in the harness's trials.
+pub const SEAL_KEYS: [u64; 4] =
+    [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93, 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db];
+
 /// A UDP test frame; change a part, then build.
 #[derive(Clone)]
 pub struct Udp {
@@ -53,6 +57,20 @@ pub fn mark(keys: &[u64], source: Option<(IpAddr, u16)>, destination: (IpAddr, u
     MARK.wrapping_add((sum >> 32) as u32)
 }
 
+/// Seal of a tag's fields but the mark: multiply, xorshift, multiply.
+fn seal(tag: &[u8]) -> u32 {
+    let word = |at: usize| u64::from(u32::from_le_bytes(tag[at..at + 4].try_into().unwrap()));
+    let high = u64::from(u16::from_le_bytes([tag[16], tag[17]]));
+    let frame = (word(4) << 32 | word(8)).wrapping_add(SEAL_KEYS[0]).wrapping_mul(SEAL_KEYS[1]);
+    let sum = frame.wrapping_add((high << 32 | word(12)).wrapping_mul(SEAL_KEYS[2]));
+    ((sum ^ sum >> 32).wrapping_mul(SEAL_KEYS[3]) >> 32) as u32
+}
+
+/// The mark of a frame that was sent, without its seal.
+pub fn unsealed_mark(tag: &[u8]) -> u32 {
+    u32::from_le_bytes(tag[..4].try_into().unwrap()) ^ seal(tag)
+}
+
 /// RFC 1071, the slow way.
 pub fn ones_complement(octets: &[u8]) -> u16 {
     let mut sum: u32 = 0;
@@ -76,13 +94,14 @@ impl Udp {
         let mut octets = vec![0; TAG_OCTETS as usize];
         let mut put = |at: usize, part: &[u8]| octets[at..at + part.len()].copy_from_slice(part);
         let sent = self.sent_ns.to_le_bytes();
-        put(offset_of!(tag, mark), &self.mark.to_le_bytes());
         put(offset_of!(tag, connection), &self.connection.to_le_bytes());
         put(offset_of!(tag, sequence), &self.sequence.to_le_bytes());
         put(offset_of!(tag, kind), &[self.stream as u8 | self.sender << STREAM_BITS]);
         put(offset_of!(tag, sent_low), &sent[..1]);
         put(offset_of!(tag, sent_middle), &sent[1..3]);
         put(offset_of!(tag, sent_high), &sent[3..5]);
+        let sealed = self.mark ^ seal(&octets);
+        octets[..4].copy_from_slice(&sealed.to_le_bytes());
         octets
     }
 

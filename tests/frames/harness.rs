@@ -13,6 +13,8 @@ use natgauge_engine::shared::{BOTH, INITIATOR, PHASE2_RESPONDER, RESPONDER, STRE
 use natgauge_engine::table::Table;
 use natgauge_engine::{host, plan};
 
+use crate::frame::SEAL_KEYS;
+
 pub const INITIATOR_MACS: ([u8; 6], [u8; 6]) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 1, 1]);
 pub const RESPONDER_MACS: ([u8; 6], [u8; 6]) = ([2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 1, 2]);
 
@@ -82,7 +84,8 @@ pub struct Loaded<'a> {
 impl<'a> Loaded<'a> {
     pub fn new(place: &'a mut MaybeUninit<OpenObject>, request: Request) -> Self {
         let table = Table::make(&request).unwrap();
-        let plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]);
+        let mut plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]);
+        plan.seal_keys = SEAL_KEYS;
         let programs = Programs::load(place, &plan, request.senders.cpus.len(), table)
             .unwrap_or_else(|failure| panic!("the frame tests need root: {failure}"));
         programs.control.open((1 << STREAMS) - 1);

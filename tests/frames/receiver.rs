@@ -21,7 +21,7 @@ pub fn outside_frame(loaded: &Loaded, header: usize) -> (Udp, u16) {
         source: v4("198.19.0.1"),
         destination: v4("198.19.0.2"),
         ports: (33_333, two(14 + header + 2)),
-        mark: u32::from_le_bytes(sent[14 + header + 8..][..4].try_into().unwrap()),
+        mark: frame::unsealed_mark(&sent[14 + header + 8..]),
         connection: CONNECTION,
         sequence: 5,
         stream: PHASE1,
@@ -91,6 +91,15 @@ const ROWS: &[Row] = &[
     ("an unknown stream is damage", |f, _| stream(f, STREAMS), &["damaged"]),
     ("a connection that does not exist is damage", |f, _| connection(f, 1_000_000), &["damaged"]),
     ("another trial's mark is foreign", |f, _| mark(f, 77), &["foreign"]),
+    ("a sequence number that the tester did not write is foreign", |f, _| forged(f, 8, 1), &["foreign"]),
+    ("a connection that the tester did not write is foreign", |f, _| forged(f, 4, 1), &["foreign"]),
+    ("a stream that the tester did not write is foreign", |f, _| forged(f, 12, 1), &["foreign"]),
+    ("a sending time that the tester did not write is foreign", |f, _| forged(f, 13, 1), &["foreign"]),
+    (
+        "the last octets of a sending time that the tester did not write are foreign",
+        |f, _| forged(f, 17, 1),
+        &["foreign"],
+    ),
     ("another protocol is foreign", |f, _| ethertype(f, [0x88, 0xcc]), &["foreign"]),
     ("an Ethernet trailer does no harm", |f, _| trailer(f), &["received"]),
     ("no UDP checksum is legal over IPv4", |f, _| without_checksum(f), &["received"]),
@@ -135,6 +144,13 @@ fn connection(f: &mut Udp, value: u32) -> Vec<u8> {
 fn mark(f: &mut Udp, value: u32) -> Vec<u8> {
     f.mark = value;
     f.build()
+}
+
+/// The frame with another octet in its tag, and a right checksum.
+fn forged(f: &mut Udp, at: usize, change: u8) -> Vec<u8> {
+    let mut payload = f.build()[14 + 20 + 8..].to_vec();
+    payload[at] ^= change;
+    f.with(&payload)
 }
 
 fn flip(f: &mut Udp, octet: usize) -> Vec<u8> {
