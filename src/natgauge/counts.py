@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from natgauge.measurer import Arrivals, Counts, Delays, Direction, Variation
+from natgauge.other_traffic import OtherTraffic
 from natgauge.trial_evidence import CpuStalls, PortDrops
 from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
 
@@ -62,6 +63,13 @@ def streams_of(result: TrialResult) -> dict[Direction | None, StreamCounts]:
 def received_in_all(streams: Mapping[Direction | None, StreamCounts]) -> int:
     """Return the number of correctly received frames of all streams."""
     return sum(stream.received_frames for stream in streams.values())
+
+
+def other_traffic_of(result: TrialResult) -> OtherTraffic:
+    """Return the foreign frames at both of the tester's ports, next to all offered frames."""
+    offered = sum(stream.offered_frames for stream in streams_of(result).values())
+    foreign = result.ports.initiator.foreign + result.ports.responder.foreign
+    return OtherTraffic(foreign, offered, (result.wall_ns or 0) / 1e9)
 
 
 def phase2_counts(result: TrialResult) -> dict[Direction, Counts]:

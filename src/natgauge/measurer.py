@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from natgauge.core_work import WorkByCore
 from natgauge.errors import UsageError
+from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.words import Close, Order, Query, ReadingOrder
 
@@ -239,8 +240,11 @@ class Counts:
 
     @property
     def lost(self) -> int:
-        """Frames that the port accepted and that did not return correctly: offered - received."""
-        return self.offered - self.received
+        """Frames that the port accepted and that did not return correctly: offered - received, but at least 0.
+
+        A trial with more received frames than offered ones is INVALID (see `natgauge.verdicts`).
+        """
+        return max(0, self.offered - self.received)
 
     @property
     def wrong(self) -> int:
@@ -339,6 +343,7 @@ class TrialOutcome:
             trial; None = not known.
         raised_timeout: UDP time-out of the device in s, where natgauge raised it for this trial or an earlier one;
             None = it is the one that the device had before the first trial.
+        other_traffic: frames at the tester's ports that were not this trial's.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
         failed_phase: number of the phase that failed, from 1. A FAIL of phase 1 says nothing about the rate of phase 2.
         remarks: sentences with figures for the reader of the result.
@@ -364,6 +369,7 @@ class TrialOutcome:
     dropped: Mapping[str, int] = field(default_factory=dict)
     octets_per_connection: float | None = None
     raised_timeout: int | None = None
+    other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
     limited_by: str | None = None
     failed_phase: int | None = None
     remarks: tuple[str, ...] = ()

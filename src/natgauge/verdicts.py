@@ -113,6 +113,7 @@ def _streams_judged(evidence: TrialEvidence) -> Iterable[Judgement | None]:
 
 
 def _stream_judged(evidence: TrialEvidence, stream: _Stream) -> Iterable[Judgement | None]:
+    yield _too_many(stream)
     yield _not_offered(evidence, stream)
     yield _hasty(stream)
     yield _wrong(stream, evidence)
@@ -193,6 +194,15 @@ def _queue_full(evidence: TrialEvidence) -> Judgement | None:
         excuse = f"{reason}, which a sender stalled for {stalled * 1000:.1f} ms can explain"
         return Judgement(Verdict.INVALID, excuse, limited_by="host", excused=True)
     return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
+
+
+def _too_many(stream: _Stream) -> Judgement | None:
+    """Refuse counts that cannot be: each frame is counted once, so no device can return more of them than were sent."""
+    counts = stream.counts
+    if counts.received <= counts.offered:
+        return None
+    reason = f"{stream.name}: more frames arrived than were sent: {counts.received} of {counts.offered}"
+    return Judgement(Verdict.INVALID, reason, limited_by="host")
 
 
 def _not_offered(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:

@@ -20,6 +20,7 @@ from typing import Literal
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.network import AuditSide, Network
+from natgauge.audits.kit.other_traffic import Missed
 from natgauge.audits.kit.packets import (
     ACK,
     FIN,
@@ -241,6 +242,10 @@ class SimulatedNat:
             return self._queue.popleft()
         self._time = max(self._time, until)
         return None
+
+    def missed(self) -> Missed:
+        """Return that all frames are read."""
+        return Missed()
 
     def _emit(self, side: Side, packet: Packet) -> None:
         octets = _MACS[side] + _NAT_MACS[side] + b"\x08\x00" + packet.octets()

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 import pytest
 
 from natgauge.audits.kit.network import AuditSide, Network
+from natgauge.audits.kit.other_traffic import Missed
 from natgauge.words import Side
 
 GATEWAY_MAC = bytes.fromhex("026e67000002")
@@ -38,6 +39,10 @@ class SilentPorts:
     def receive(self, until: float) -> None:
         """No frame arrives."""
         assert until >= 0
+
+    def missed(self) -> Missed:
+        """No frame arrives."""
+        return Missed()
 
 
 @pytest.mark.parametrize(("family", "count"), [(6, 2), (4, 0)])

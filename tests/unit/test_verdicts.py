@@ -64,6 +64,20 @@ ONE_BATCH = replace(SECOND, nominal_seconds=64e-6, sending_seconds=64e-6, settle
 ROWS = [
     Row("all came back", evidence(), Verdict.PASS),
     Row("all came back, both phases", both_phases(SECOND), Verdict.PASS),
+    Row(
+        "more came back than were sent",
+        evidence(phase1=replace(SECOND, received=N + 1)),
+        Verdict.INVALID,
+        "host",
+        says=f"more frames arrived than were sent: {N + 1} of {N}",
+    ),
+    Row(
+        "more came back than were sent, from one side, and wrong ones too",
+        both_phases(replace(SECOND, received=2 * N, duplicates=3, mistranslated=1)),
+        Verdict.INVALID,
+        "host",
+        says="phase 2 from the Responder: more frames arrived than were sent",
+    ),
     Row("all came back in spite of stalls", evidence(cpus=(stall(),)), Verdict.PASS),
     Row("the device cannot count", evidence(table_count_before=None, table_count_after=None), Verdict.PASS),
     Row(
@@ -549,7 +563,7 @@ ROWS = [
     Row("stateless", stateless(SECOND), Verdict.PASS),
     Row("stateless, one lost", stateless(lossy(1)), Verdict.FAIL, "device", 2),
     Row("stateless, the device counts something", stateless(SECOND, table_count_after=N), Verdict.PASS),
-    Row("stateless, not all offered", stateless(replace(SECOND, offered=N - 1)), Verdict.INVALID, "tester"),
+    Row("stateless, not all offered", stateless(lossy(1, offered=N - 1)), Verdict.INVALID, "tester"),
     # Phase 1 decides before phase 2
     Row(
         "phase 1 failed before phase 2",

@@ -21,7 +21,7 @@ from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.audits.kit.timers import TIMERS, plan, watch
 from natgauge.audits.request import audit_request
 from natgauge.audits.requirements import in_order, requirements, unknown
-from natgauge.audits.runner import classes, examine, forwards
+from natgauge.audits.runner import classes, examine, forwards, other_traffic_doubt
 from natgauge.bench.bench import Bench, check_host
 from natgauge.bench.observer import Observer, Silent
 from natgauge.duts.limits import DeviceDemand
@@ -114,6 +114,7 @@ def audit(
             declares = bench.recipe.declares
             audited = examine(examiner, chosen, keep=partial(_keep, store), declares=declares, notify=observer.stage)
             verdicts = sorted(audited, key=lambda one: in_order(one.rfc, one.requirement))
+            doubts = tuple(other_traffic_doubt(examiner))
         record = AuditRecord(
             gateway=bench.recipe.name,
             title=bench.recipe.title,
@@ -130,6 +131,7 @@ def audit(
                 "placement": bench.lab.placement,
                 **bench.lab.parameters(),
             },
+            doubts=doubts,
             results=str(store.folder),
         )
         store.write_audit(record.document())

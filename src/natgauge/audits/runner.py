@@ -13,6 +13,7 @@ from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.audits.kit.requirement import NotApplicableError, Requirement
+from natgauge.notes import Note
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditVerdict, BehaviourClasses
 from natgauge.words import Transport
 
@@ -103,12 +104,26 @@ def _judged(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict,
 def _examined(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
     """Examine a gateway once."""
     try:
-        met, measured = requirement.examine(examiner)
+        met, measured = examiner.undisturbed(lambda: requirement.examine(examiner))
     except NotSeenError as error:
         return "not seen", str(error)
     except NotApplicableError as error:
         return "not applicable", str(error)
     return "meets" if met else "fails", measured
+
+
+def other_traffic_doubt(examiner: Examiner) -> Iterator[Note]:
+    """Yield the doubt about other traffic, if it kept the examiner from verdicts."""
+    if not examiner.floods:
+        return
+    load = examiner.network.load()
+    own = min(load.arrived, load.sent)
+    text = (
+        f"it kept {examiner.floods} observations from a result: {load.arrived:,} frames arrived at the "
+        f"tester's ports while the audit sent {load.sent:,}, so at least {1 - own / load.arrived:.1%} were not its "
+        f"own; {load.dropped:,} were lost before the audit saw them"
+    )
+    yield Note("other traffic", text, examiner.floods, float(load.arrived), "answer")
 
 
 def classes(examiner: Examiner) -> dict[Transport, BehaviourClasses]:

@@ -86,6 +86,7 @@ def _cost_round(done: Round, plan: CostPlan) -> CostRound:
         fault=fault,
         slices=sum(len(block.ns) for block in done.result.blocks),
         interrupted=sum(block.interrupted for block in done.result.blocks),
+        other_traffic=done.other_traffic,
     )
 
 

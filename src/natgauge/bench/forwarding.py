@@ -15,6 +15,8 @@ from natgauge.trials import StreamCounts, TrialResult, phase1_of
 HANDFULS: Final = 3
 _FRAMES: Final = 8
 _RATE: Final = 100.0
+#: A device that spoils and copies every frame sends two wrong frames for each.
+_MOST_WRONG: Final = 2
 
 
 def probe(connections: int) -> TrialPlan:
@@ -32,16 +34,27 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool
         faults: frames that the device refused during the probe, by its own names of causes.
 
     Raises:
-        BrokenError: no frame of a stream came back, or every frame came back wrong, or frames are missing in the last
-            try. The message names the direction, the number of frames, and the device's own report.
+        BrokenError: more frames of a stream came back than were sent, or none, or all came back wrong, or frames are
+            missing in the last try. The message names the direction, the number of frames, and the device's own report.
     """
     refused = "".join(f"; the device counted {number} x {cause}" for cause, number in faults.items() if number > 0)
     signs = "".join(f"; {sign}" for sign in signs_of(result))
     for name, counts in _streams(result).items():
         if counts is None:
             continue
+        if counts.received_frames > counts.offered_frames:
+            raise BrokenError(
+                f"device sends frames that the tester did not send: {name}: {_received_of(counts)}; "
+                "look at what else runs on it"
+            )
         # A device that damages some frames can be measured. With a device that damages every frame, every trial fails.
-        if counts.received_frames and sum(_wrong(counts).values()) >= counts.offered_frames:
+        wrong = sum(_wrong(counts).values())
+        if counts.received_frames and wrong > _MOST_WRONG * counts.offered_frames:
+            raise BrokenError(
+                f"device sends more wrong frames than it received: {name}: {_received_of(counts)}; look at what else "
+                "runs on it"
+            )
+        if counts.received_frames and wrong >= counts.offered_frames:
             raise BrokenError(f"device spoils every frame: {name}: {_received_of(counts)}; look at its rules")
         if counts.received_frames < counts.offered_frames:
             if last or not counts.received_frames:

@@ -12,13 +12,14 @@ from natgauge.counts import (
     counts_of,
     delays_by_direction,
     device_stalled_seconds,
+    other_traffic_of,
     phase2_counts,
     port_drops_of,
     stalls_of,
 )
 from natgauge.measurer import MOST_TOGETHER, Arrivals, Counts, Direction, TrialOutcome, TrialPlan
 from natgauge.trial_evidence import TrialEvidence
-from natgauge.trials import phase1_of
+from natgauge.trials import TrialResult, phase1_of
 from natgauge.verdicts import judge
 from natgauge.words import MAXIMUM_CONNECTIONS, Placement
 
@@ -99,6 +100,7 @@ def judged(
         core_work=raw.core_work,
         dropped=raw.dropped,
         octets_per_connection=raw.octets_per_connection,
+        other_traffic=other_traffic_of(result),
         limited_by=judgement.limited_by,
         failed_phase=judgement.failed_phase,
         remarks=(
@@ -107,6 +109,7 @@ def judged(
             *_fault_remarks("server", raw.server_refused),
             *_background_remarks(phase2),
             *_message_remarks([phase1, *phase2.values()]),
+            *_foreign_remarks(result),
             *map(str, signs_of(result)),
         ),
     )
@@ -192,6 +195,14 @@ def _message_remarks(streams: Iterable[Counts]) -> list[str]:
         for counts in streams
         if len(counts.messages) > 1 and counts.lost
     ]
+
+
+def _foreign_remarks(result: TrialResult) -> list[str]:
+    """Remarks on frames at the tester's ports that were not the trial's, where they are more than usual."""
+    if not other_traffic_of(result).is_doubted:
+        return []
+    ports = {"Initiator": result.ports.initiator, "Responder": result.ports.responder}
+    return [f"{port.foreign} frames at the {name}'s port were not the trial's" for name, port in ports.items()]
 
 
 def _arrived(message: Arrivals) -> str:

@@ -11,6 +11,7 @@ from natgauge.bench.question import ask
 from natgauge.duts.recipe import load
 from natgauge.inputs.question import Cell
 from natgauge.labs.common.cable import CableLab
+from natgauge.other_traffic import OtherTraffic
 from natgauge.paired.ratios import BlockWork
 from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.tester.cable import untranslated_request
@@ -107,6 +108,13 @@ class Round:
     result: ComparisonResult
     faults: Mapping[int, str]
 
+    @property
+    def other_traffic(self) -> OtherTraffic:
+        """Frames at the ports of all contestants that were not theirs."""
+        counts = self.result.contestants
+        offered = sum(one.offered_frames for one in counts)
+        return OtherTraffic(sum(one.foreign for one in counts), offered, self.result.wall_ns / 1e9)
+
     def as_kept(self) -> dict[str, object]:
         """Return the round as a results folder stores it."""
         return {"request": self.request, "result": self.result, "void": self.faults}
@@ -172,7 +180,7 @@ def fault_of(counts: ContestantCounts, connections: int, counted: int | None) ->
     for name, stream in (("new", counts.new), ("up", counts.initiator), ("down", counts.responder)):
         kinds = ("duplicates", "late", "damaged", "untranslated", "mistranslated")
         wrong = {kind: getattr(stream, kind) for kind in kinds if getattr(stream, kind)}
-        if stream.received_frames < stream.made_frames or wrong:
+        if stream.received_frames != stream.made_frames or wrong:
             more = "".join(f", {number} {kind}" for kind, number in wrong.items())
             return f"{name}: {stream.received_frames} of {stream.made_frames} frames came back{more}"
     if counts.refused_frames or counts.damaged_unmarked:

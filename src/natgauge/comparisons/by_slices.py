@@ -16,6 +16,7 @@ from natgauge.host import machine
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.measurements.conditions import gateway_parameters
 from natgauge.notes import Note
+from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.paired.ratios import PairedRatios, RoundPlace
 from natgauge.paired.slices import blocks_of_round, interruption_notes
 from natgauge.paired.voids import VoidRounds
@@ -58,6 +59,7 @@ class BySlices:
             "only gateways that forward every frame can be compared: see what it does with "
             '"natgauge measure throughput"',
         )
+        self._others: list[OtherTraffic] = []
         self._slices = dict.fromkeys(("slices", "interrupted", "waited"), 0)
 
     def __enter__(self) -> Self:
@@ -79,9 +81,9 @@ class BySlices:
 
     @property
     def notes(self) -> Sequence[Note]:
-        """Notes on void rounds, and on slices that something interrupted."""
-        counts = self._slices
-        return [*self._voids.notes, *interruption_notes(counts["interrupted"], counts["slices"])]
+        """Notes on other traffic, on void rounds, and on slices that something interrupted."""
+        counts, others = self._slices, other_traffic_note(self._others, "rounds")
+        return [*others, *self._voids.notes, *interruption_notes(counts["interrupted"], counts["slices"])]
 
     def conditions(self) -> Mapping[str, object]:
         """Return all choices, for the results folder."""
@@ -115,6 +117,7 @@ class BySlices:
         for label, fault in faults.items():
             self._voids.judge(label, "; ".join(fault))
         blocks = done.result.blocks
+        self._others.append(done.other_traffic)
         store.add_round(done.as_kept())
         self._ratios.add(work_of_blocks(blocks, self._slice_frames), frozenset(done.faults))
         self._slices["slices"] += sum(len(block.ns) for block in blocks)

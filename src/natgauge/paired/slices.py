@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from natgauge.errors import UsageError
 from natgauge.notes import Note
+from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.words import QUANTITIES, Quantity
 
 #: Fewest and most frames of a slice: enough to be timed, and few enough to end soon.
@@ -79,6 +80,7 @@ class CostRound:
         interrupted: slices in which the core was taken away for more than 1 ms.
         hot_spots: functions that take most of the device's work; empty if the round was not sampled, or the samples
             were too few.
+        other_traffic: frames at the tester's ports that were not the round's.
     """
 
     blocks: tuple[CostBlock, ...]
@@ -86,6 +88,7 @@ class CostRound:
     slices: int
     interrupted: int
     hot_spots: tuple[HotSpot, ...] = ()
+    other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
 
 
 #: A larger share of interrupted slices makes intervals visibly wider.

@@ -24,6 +24,7 @@ from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
 from natgauge.notes import Note
+from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace
 from natgauge.paired.slices import (
     LEAST_FRAMES,
@@ -143,6 +144,7 @@ class _Cost(Repetitions[CostSettings]):
         self._requested_rounds = 0
         self._slices = 0
         self._interrupted = 0
+        self._others: list[OtherTraffic] = []
         self._families = 1
         # First, so that a host without perf is refused before anything is measured.
         self._hot_spots = (
@@ -203,6 +205,7 @@ class _Cost(Repetitions[CostSettings]):
             if not cost_round.fault:
                 self._slices += cost_round.slices
                 self._interrupted += cost_round.interrupted
+                self._others.append(cost_round.other_traffic)
                 return cost_round
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
@@ -221,7 +224,8 @@ class _Cost(Repetitions[CostSettings]):
                 f"{self.settings.connections} connections are too few for the cost of new ones, so it is not reported"
             )
             notes.append(Note("settings", text))
-        return [*notes, *interruption_notes(self._interrupted, self._slices), *self._hot_spots]
+        others = other_traffic_note(self._others, "rounds")
+        return [*notes, *others, *interruption_notes(self._interrupted, self._slices), *self._hot_spots]
 
     def _spots_of(self, quantity: Quantity) -> Note:
         """Return the hot spots of a round that is only sampled: sampling takes time, so it gives no other figure."""

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, JsonValue
 
+from natgauge.notes import Note
 from natgauge.records.record import Record, RecordPart
 
 AUDIT_SCHEMA: Final = "natgauge-audit-1"
@@ -97,6 +98,7 @@ class AuditRecord(Record):
         seconds: length of the audit.
         device: programs and settings of the device; None = natgauge does not control it.
         parameters: lab and choices.
+        doubts: reasons to trust the verdicts less.
         results: folder of the evidence, as it was called when it was made.
     """
 
@@ -113,6 +115,7 @@ class AuditRecord(Record):
     seconds: Annotated[float, Field(ge=0)]
     device: dict[str, JsonValue] | None
     parameters: dict[str, JsonValue]
+    doubts: tuple[Note, ...] = ()
     results: str | None = None
 
     def failed(self, *, level: Literal["must", "should"]) -> tuple[AuditedRequirement, ...]:

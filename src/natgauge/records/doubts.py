@@ -10,6 +10,7 @@ from typing import Final
 
 from natgauge.measurer import Verdict
 from natgauge.notes import Note, NoteWord, by_grade, count_of
+from natgauge.other_traffic import other_traffic_note
 from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
@@ -79,6 +80,7 @@ def _own(measured: MeasurementResult, parameters: Parameters) -> tuple[Note, ...
         *_autocorrelated(measured),
         *_drift(measured),
         *_trials(measured),
+        *_other_traffic(measured),
         *_queues(measured, parameters),
         *_turns(parameters),
         *_server(measured, parameters),
@@ -229,6 +231,14 @@ def _trials(measured: MeasurementResult) -> Iterator[Note]:
             f"{contradictions} loads passed one trial and failed another; the majority counts (--json names each load)"
         )
         yield Note("contradictions", text, contradictions)
+
+
+def _other_traffic(measured: MeasurementResult) -> Iterator[Note]:
+    """Frames that are not the test's take part of the device's time."""
+    outcomes = [attempt.outcome for measurement in measured.measurements for attempt in measurement.attempts]
+    yield from other_traffic_note(
+        (outcome.other_traffic for outcome in outcomes if outcome.verdict is not Verdict.INVALID), "trials"
+    )
 
 
 def _collapsed(measured: MeasurementResult) -> Iterator[Note]:

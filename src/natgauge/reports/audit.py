@@ -36,6 +36,7 @@ def sentences(record: AuditRecord) -> list[Sentence]:
         return [
             Sentence(f"{record.gateway} has no verdict on any of {len(record.requirements)} requirements.", leads=True),
             *(Sentence(f"Reason for {number} of them: {reason}.") for reason, number in reasons.most_common(_REASONS)),
+            *_doubts(record),
         ]
     met = sum(one.verdict == "meets" for one in decided)
     found = [Sentence(f"{record.gateway} meets {met} of {len(decided)} requirements that were examined.", leads=True)]
@@ -47,7 +48,11 @@ def sentences(record: AuditRecord) -> list[Sentence]:
     left = [f"{verdicts[word]} {word}" for word in ("not seen", "not applicable") if verdicts[word]]
     if left:
         found.append(Sentence(f"No verdict on {len(record.requirements) - len(decided)} more: {', '.join(left)}."))
-    return found
+    return [*found, *_doubts(record)]
+
+
+def _doubts(record: AuditRecord) -> list[Sentence]:
+    return [Sentence(f"Doubt: {doubt}.") for doubt in record.doubts]
 
 
 def sheet(record: AuditRecord) -> Sheet:

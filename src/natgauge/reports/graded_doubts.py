@@ -36,6 +36,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "table not emptied": "Give natgauge a command that empties the table (--empty-command).",
     "real server": "Measure the server alone, or use the tester as the far side.",
     "tester unknown": "Measure the tester on these ports without the device (natgauge selftest).",
+    "other traffic": "Remove its source, or look whether the device itself sends it.",
     "idle cores": "Check the flow hash (RSS) and the number of queues.",
 }
 #: Doubts of a lower grade whose texts are printed below tables: they contain facts on the device that the figure lacks.

@@ -264,7 +264,7 @@ class CableTester:
             phase1_frames_per_second=phase1,
             rate_at_90_percent=rate,
             frames_at_90_percent=check.offered_frames,
-            lost_at_90_percent=check.offered_frames - check.received_frames,
+            lost_at_90_percent=max(0, check.offered_frames - check.received_frames),
             worst_lag_ns=check.worst_lag_ns,
             mean_lag_ns=check.mean_lag_ns,
             floor_frames_per_second=None if share is None else share.floor_frames_per_second,

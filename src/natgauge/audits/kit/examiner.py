@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from natgauge.audits.kit.flows import Flow, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.network import Network, sides
+from natgauge.audits.kit.other_traffic import Load
 from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, UDP, Endpoint, Packet, embedded
 from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.words import Address, Side, Transport
@@ -31,6 +32,10 @@ _UDP_HEADER_OCTETS: Final = 8
 
 class NotSeenError(Exception):
     """An examination cannot reach a verdict; the text is the reason, without a full stop."""
+
+
+class FloodError(NotSeenError):
+    """Other traffic flooded the tester's ports during an examination."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,7 @@ class Examiner:
         mappings: most flows of a crowd (see `natgauge.audits.kit.crowd`).
         configured: the gateway's own settings in s, by name.
         timers: measured time-outs by name (see `natgauge.audits.kit.timers`).
+        floods: how often other traffic at the tester's ports kept the examiner from a verdict.
     """
 
     network: Network
@@ -80,6 +86,7 @@ class Examiner:
     mappings: int = 64_512
     configured: Mapping[str, int] = field(default_factory=dict)
     timers: dict[str, Any] = field(default_factory=dict)
+    floods: int = 0
     _seen: dict[tuple[Any, ...], tuple[Any, range]] = field(default_factory=dict)
     _cited: set[int] = field(default_factory=set)
     _begun: int = 0
@@ -98,7 +105,9 @@ class Examiner:
             first = self.mark
             value: Any
             try:
-                value = function(self, *arguments)
+                value = self.undisturbed(lambda: function(self, *arguments))
+            except FloodError:
+                raise
             except NotSeenError as error:
                 value = error
             self._seen[key] = (value, range(first, self.mark))
@@ -113,11 +122,33 @@ class Examiner:
         """Call again, when asked, the functions whose values came from frames after the first `since`."""
         self._seen = {key: (value, frames) for key, (value, frames) in self._seen.items() if frames.start < since}
 
+    def undisturbed(self, look: Callable[[], _T]) -> _T:
+        """Return what a function sees.
+
+        Raises:
+            FloodError: other traffic flooded the tester's ports meanwhile, so that the function may have missed frames.
+            NotSeenError: the function raised it.
+        """
+        before = self.network.load()
+        try:
+            seen = look()
+        except NotSeenError:
+            self._refuse_flood(before)
+            raise
+        self._refuse_flood(before)
+        return seen
+
+    def _refuse_flood(self, before: Load) -> None:
+        if flood := self.network.load().flood(before):
+            self.floods += 1
+            raise FloodError(flood)
+
     # Evidence
 
     def begin(self, transport: Transport) -> None:
         """Begin a verdict: frames from now on, and frames that are cited, are its evidence if they have a sentence."""
         self.transport = transport
+        self.network.forget()
         self._begun, self._cited = self.mark, set()
 
     def cite(self, numbers: Iterable[int]) -> None:
@@ -270,7 +301,8 @@ class Examiner:
 
         def wanted(seen: Packet) -> bool:
             # A gateway may change sequence numbers, so the endpoint decides about TCP.
-            return is_tcp(seen, remote, SYN) if transport == "tcp" else is_same(seen, packet)
+            same = is_tcp(seen, remote, SYN) if transport == "tcp" else is_same(seen, packet)
+            return same and seen.source.version == remote.address.version
 
         frame = self.deliver(packet, up=True, wanted=wanted, may_drop=False)
         mapped = None if frame is None else frame.packet.sender

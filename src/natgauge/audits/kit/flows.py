@@ -133,14 +133,18 @@ def is_tcp(packet: Packet, target: Endpoint, flags: int) -> bool:
     return same and packet.receiver == target
 
 
-def described(packet: Packet) -> str:
-    """Return a packet in words, as a part of a sentence."""
+def described(packet: Packet, *, is_quoted: bool = False) -> str:
+    """Return a packet in words, as a part of a sentence; `is_quoted` = another one quotes it.
+
+    What a quoted packet quotes is left out: a device can nest quotations as deeply as a frame is long.
+    """
     segment = packet.segment
     where = f"from {packet.sender or packet.source} to {packet.receiver or packet.destination}"
     if packet.is_fragment:
         return f"octets {packet.offset} to {packet.offset + len(packet.payload) - 1} of a packet {where}"
     if isinstance(segment, ErrorMessage):
-        quoted = "" if segment.packet is None else f", which quotes {described(segment.packet)}"
+        quotes = None if is_quoted else segment.packet
+        quoted = "" if quotes is None else f", which quotes {described(quotes, is_quoted=True)}"
         return f"an ICMP error with type {segment.kind} and code {segment.code} {where}{quoted}"
     if isinstance(segment, EchoMessage):
         return f"an echo {'request' if segment.is_request else 'reply'} {where}"

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address
 from typing import Final, Protocol
 
 from natgauge.audits.kit.flows import described
+from natgauge.audits.kit.other_traffic import Load, Missed
 from natgauge.audits.kit.packets import ICMPV6, Packet, checksummed, read_packet
-from natgauge.audits.kit.pcapng import CapturedFrame
+from natgauge.audits.kit.pcapng import FORGOTTEN, CapturedFrame
 from natgauge.errors import UnreachableError
 from natgauge.words import Address, Side
 
@@ -21,10 +22,15 @@ _IPV4, _ARP, _IPV6 = b"\x08\x00", b"\x08\x06", b"\x86\xdd"
 _ARP_IPV4: Final = struct.pack("!HHBB", 1, 0x0800, 6, 4)
 _BROADCAST: Final = b"\xff" * 6
 _SOLICITATION, _ADVERTISEMENT = 135, 136
+#: Types of NDP's messages, and octets of the shortest of the two above (RFC 4861 section 4).
+_NEIGHBOURS: Final = range(133, 138)
+_SOLICITATION_OCTETS: Final = 24
 #: Override flag and solicited flag of an advertisement (RFC 4861 section 4.4).
 _SOLICITED_OVERRIDE: Final = 0x60000000
 #: Shortest frame without FCS; shorter ones are padded as a network card does.
 _LEAST_OCTETS: Final = 60
+#: Received frames that are kept for a verdict: more than twice the flows of the largest crowd.
+_MOST_KEPT: Final = 1 << 17
 _RESOLVE_TRIES: Final = 5
 _RESOLVE_SECONDS: Final = 1.0
 
@@ -42,7 +48,13 @@ class TesterPorts(Protocol):
         """Send a frame."""
 
     def receive(self, until: float) -> tuple[Side, bytes] | None:
-        """Return the next frame that arrives at either port; None = none arrived until `until` of the clock."""
+        """Return the next frame that arrives at either port; None = none arrived until `until` of the clock.
+
+        It returns None some time after `until` even if frames arrive without end.
+        """
+
+    def missed(self) -> Missed:
+        """Return the number of frames so far that `receive` does not return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +81,8 @@ class Network:
     """The tester's ports with the tester's hosts behind them.
 
     Attributes:
-        frames: every IP frame that was sent or received, in order. Frames with a sentence are evidence.
+        frames: IP frames that were sent or received, in order. Frames with a sentence are evidence. In place of a
+            forgotten frame there is one that says nothing.
     """
 
     def __init__(self, ports: TesterPorts, sides: Mapping[Side, AuditSide]) -> None:
@@ -77,6 +90,8 @@ class Network:
         self.sides = dict(sides)
         self.frames: list[CapturedFrame] = []
         self._is_aside = False
+        self._sent = self._received = self._not_kept = 0
+        self._kept = self._forgotten = 0
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -120,9 +135,23 @@ class Network:
         """Send a packet to the gateway; `note` says what is special about it."""
         kind = _IPV4 if packet.source.version == 4 else _IPV6
         octets = self._put(side, self.sides[side].gateway_mac or _BROADCAST, kind, packet.octets())
+        self._sent += 1
         frame = CapturedFrame(side, time.time(), octets, packet, sent=True)
         self.frames.append(frame)
         self._explain(frame, "sends", f": {note}" * bool(note))
+
+    def load(self) -> Load:
+        """Return how many frames were sent and arrived so far."""
+        missed = self.ports.missed()
+        arrived = self._received + missed.others + missed.dropped
+        return Load(self.now(), self._sent, arrived, missed.dropped + self._not_kept)
+
+    def forget(self) -> None:
+        """Forget the frames so far that are no evidence; the numbers of all frames stay."""
+        for number in range(self._forgotten, len(self.frames)):
+            if not self.frames[number].sentence:
+                self.frames[number] = FORGOTTEN
+        self._forgotten, self._kept = len(self.frames), 0
 
     def received(self, frame: CapturedFrame) -> None:
         """Say of a frame that arrived that it was looked for."""
@@ -165,6 +194,7 @@ class Network:
         return received is not None
 
     def _take(self, side: Side, octets: bytes) -> None:
+        self._received += 1
         kind, body = octets[12:14], octets[14:]
         if kind == _ARP:
             self._answer_arp(side, body)
@@ -175,7 +205,14 @@ class Network:
         if packet is None or not (is_ours or kind == _IPV6):
             return
         if not self._answer_solicitation(side, octets[6:12], packet) and is_ours:
-            self.frames.append(CapturedFrame(side, time.time(), octets, packet, sent=False))
+            self._keep(CapturedFrame(side, time.time(), octets, packet, sent=False))
+
+    def _keep(self, frame: CapturedFrame) -> None:
+        if self._kept >= _MOST_KEPT:
+            self._not_kept += 1
+            return
+        self._kept += 1
+        self.frames.append(frame)
 
     def _put(self, side: Side, destination: bytes, kind: bytes, body: bytes) -> bytes:
         octets = (destination + self.ports.mac(side) + kind + body).ljust(_LEAST_OCTETS, b"\0")
@@ -208,15 +245,18 @@ class Network:
 
     def _answer_solicitation(self, side: Side, sender_mac: bytes, packet: Packet) -> bool:
         """Answer a neighbour solicitation, take an advertisement; whether the packet was one of NDP's."""
-        if packet.protocol != ICMPV6 or not 133 <= packet.payload[0] <= 137:
+        payload = packet.payload
+        if packet.protocol != ICMPV6 or packet.source.version != 6 or not payload or payload[0] not in _NEIGHBOURS:
             return False
-        there, target = self.sides[side], ip_address(packet.payload[8:24]) if len(packet.payload) >= 24 else None
-        if packet.payload[0] == _ADVERTISEMENT and target == there.gateway and there.gateway_mac is None:
+        if len(payload) < _SOLICITATION_OCTETS or packet.is_fragment:
+            return True
+        there, target = self.sides[side], IPv6Address(payload[8:24])
+        if payload[0] == _ADVERTISEMENT and target == there.gateway and there.gateway_mac is None:
             self.sides[side] = replace(there, gateway_mac=sender_mac)
-        if packet.payload[0] == _SOLICITATION and target in there.hosts and int(packet.source):
-            message = struct.pack("!BBHI", _ADVERTISEMENT, 0, 0, _SOLICITED_OVERRIDE) + packet.payload[8:24]
+        if payload[0] == _SOLICITATION and target in there.hosts and int(packet.source):
+            message = struct.pack("!BBHI", _ADVERTISEMENT, 0, 0, _SOLICITED_OVERRIDE) + target.packed
             message += b"\x02\x01" + self.ports.mac(side)
-            self._send_neighbour(side, sender_mac, ip_address(packet.payload[8:24]), packet.source, message)
+            self._send_neighbour(side, sender_mac, target, packet.source, message)
         return True
 
     def _send_neighbour(self, side: Side, mac: bytes, source: Address, destination: Address, message: bytes) -> None:

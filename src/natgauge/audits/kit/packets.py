@@ -32,6 +32,7 @@ _ECHO: Final = {4: (8, 0), 6: (128, 129)}
 #: ICMP types of errors, which quote a packet.
 _ERRORS: Final = {4: frozenset({3, 4, 5, 11, 12}), 6: frozenset({1, 2, 3, 4})}
 
+_LEAST_HEADER4: Final = 20
 _MORE_FRAGMENTS: Final = 0x2000
 _DO_NOT_FRAGMENT: Final = 0x4000
 
@@ -151,15 +152,18 @@ class Packet:
 
 def read_packet(octets: bytes) -> Packet | None:
     """Read an IP packet, which may be cut off behind its IP header, as in an ICMP error; None where it is none."""
+    version = octets[0] >> 4 if octets else 0
     try:
-        return _read4(octets) if octets[0] >> 4 == 4 else _read6(octets) if octets[0] >> 4 == 6 else None
-    except (IndexError, struct.error, ValueError):
+        return _read4(octets) if version == 4 else _read6(octets) if version == 6 else None
+    except (struct.error, ValueError):
         return None
 
 
 def _read4(octets: bytes) -> Packet:
     first, _, length, identification, field, ttl, protocol, _ = struct.unpack_from("!BBHHHBBH", octets)
     head = (first & 15) * 4
+    if not _LEAST_HEADER4 <= head <= min(length, len(octets)):
+        raise ValueError("malformed header")
     ends = ip_address(octets[12:16]), ip_address(octets[16:20])
     bits = bool(field & _DO_NOT_FRAGMENT), bool(field & _MORE_FRAGMENTS), (field & 0x1FFF) * 8
     return Packet(*ends, protocol, octets[head:length], ttl, identification, *bits, options=octets[20:head])

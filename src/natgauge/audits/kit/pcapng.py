@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from typing import Final
 
 from natgauge.audits.kit.packets import Packet
@@ -38,6 +39,10 @@ class CapturedFrame:
     packet: Packet
     sent: bool
     sentence: str = ""
+
+
+#: In place of a frame that no verdict needs any more.
+FORGOTTEN: Final = CapturedFrame("initiator", 0.0, b"", Packet(IPv4Address(0), IPv4Address(0), 0, b""), sent=True)
 
 
 def pcapng(frames: Iterable[CapturedFrame]) -> bytes:

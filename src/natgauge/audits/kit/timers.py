@@ -254,7 +254,8 @@ def _life(examiner: Examiner, seen: TimerSeen, idle: float) -> Iterator[float]:
         kind.refresh(examiner, flow)
     yield opened + idle * (1.0 if kind.refresh is None else PROBE_AT)
     first, sent = examiner.mark, network.now()
-    there = _is_there(examiner, kind, flow, f"after {sent - opened:.1f} s without another frame")
+    note = f"after {sent - opened:.1f} s without another frame"
+    there = examiner.undisturbed(lambda: _is_there(examiner, kind, flow, note))
     seen.probes[idle] = there
     # A mapping that is there has lived at least from `opened` to `sent`; one that is gone, at most from `began` to now.
     idled = sent - opened if there else network.now() - began
