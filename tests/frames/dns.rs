@@ -197,6 +197,7 @@ const UNANSWERED: &[Row] = &[
     ("another name is not what was sent", |m| m[ZONE] = b'm', &["wrong queries"]),
     ("a cut message is not what was sent", |m| m.truncate(66), &["wrong queries"]),
     ("a mark of another trial is none of ours", |m| m[LABEL] = b'p', &["foreign"]),
+    ("a sequence number that the tester did not write is none of ours", |m| m[LABEL + 17] ^= 1, &["foreign"]),
     ("a name that is not in our letters is none of ours", |m| m[LABEL + 3] = b'z', &["foreign"]),
 ];
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that are not the test's are a doubt with their share, unless they are few; impossible counts decide nothing."""
+"""Frames that are not the test's are a doubt with their share, unless few; and impossible counts decide nothing."""
 
 from __future__ import annotations
 
