@@ -17,7 +17,7 @@ from tests.unit.simulated_nat import Behaviour, examiner_of
 from natgauge.audits.kit.errors import quoting
 from natgauge.audits.kit.examiner import NotSeenError
 from natgauge.audits.kit.flows import described, is_same, is_tcp
-from natgauge.audits.kit.network import _MOST_KEPT, AuditSide, Network
+from natgauge.audits.kit.network import _MOST_KEPT, _MOST_OCTETS, AuditSide, Network
 from natgauge.audits.kit.other_traffic import Missed
 from natgauge.audits.kit.packets import (
     ACK,
@@ -168,9 +168,18 @@ def test_an_audit_survives_random_frames(version: int) -> None:
 
 def test_an_icmpv6_packet_without_payload_is_a_packet_like_others() -> None:
     where = network()
-    empty = Packet(IPv4Address("10.0.0.1"), IPv4Address("10.0.0.2"), 58, b"")
-    take(where, "initiator", MAC + MAC + b"\x08\0" + empty.octets())
-    assert [frame.packet.payload for frame in where.frames] == [b""]
+    for protocol in (58, 1, 6, 17):
+        empty = Packet(IPv4Address("10.0.0.1"), IPv4Address("10.0.0.2"), protocol, b"")
+        take(where, "initiator", MAC + MAC + b"\x08\0" + empty.octets())
+    # IPv4 has no ICMPv6: a host drops it.
+    assert [(frame.packet.protocol, frame.packet.payload) for frame in where.frames] == [(1, b""), (6, b""), (17, b"")]
+
+
+def test_a_packet_to_an_address_of_another_host_is_dropped_and_counted() -> None:
+    where = network()
+    other = make_packet(Endpoint(IPv4Address("10.0.0.1"), 1), Endpoint(IPv4Address("10.0.0.9"), 2), UdpSegment(b""))
+    take(where, "initiator", MAC + MAC + b"\x08\0" + other.octets())
+    assert (len(where.frames), where.load().arrived) == (0, 1)
 
 
 def test_errors_that_quote_errors_are_described_however_deep_they_are() -> None:
@@ -195,11 +204,16 @@ def test_frames_that_no_verdict_needs_are_forgotten_and_others_keep_their_number
 
 def test_no_more_frames_are_kept_than_a_verdict_can_need_and_the_others_are_counted() -> None:
     where = network()
-    frame: Any = SimpleNamespace(sentence="")
+    frame: Any = SimpleNamespace(sentence="", octets=b"")
     for _ in range(_MOST_KEPT + 5):
         where._keep(frame)
     assert len(where.frames) == _MOST_KEPT
     assert where.load().dropped == 5
+    where.forget()
+    longest: Any = SimpleNamespace(sentence="", octets=bytes(_MOST_OCTETS // 2))
+    for _ in range(3):
+        where._keep(longest)
+    assert where.load().dropped == 6
 
 
 @pytest.mark.parametrize("address", [IPv4Address("198.19.0.2"), IPv6Address("2001:2::2")])

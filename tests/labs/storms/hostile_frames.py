@@ -23,7 +23,6 @@ _SENDER: Final = Path(__file__).with_name("hostile_sender.py")
 _RATE: Final = 40_000
 #: Most hostile frames of one run, so that the process sends during all of the run's trials.
 _MOST: Final = 500_000
-_SECONDS: Final = 300.0
 #: Memory that a run with hostile frames may take in addition: the frames that an audit keeps, in KiB.
 _MORE_MEMORY: Final = 160 * 1024
 _MEASURE: Final = (
@@ -155,14 +154,15 @@ def _memory(tally: Tally, what: str, quiet: Ran, hostile: Ran) -> None:
 
 def _make(tally: Tally) -> None:
     kinds = (("measure", _ROUTING, _MEASURE, _trials), ("audit", _NAT, _AUDIT, _audits))
-    number = 0
+    number, sent = 0, {what: 0 for what, *_ in kinds}
     quiet = {what: _run(tally.folder / f"quiet-{what}", recipe, words, 0) for what, recipe, words, _ in kinds}
     while tally.goes_on and not tally.faults:
-        # Both kinds send half of all frames.
-        what, recipe, words, compare = kinds[number % len(kinds)]
-        count = min(_MOST, max(1000, tally.most // len(kinds)), tally.most - tally.count)
+        # Measurements and audits get half of all frames each; the one with fewer frames so far is next.
+        what, recipe, words, compare = min(kinds, key=lambda kind: sent[kind[0]])
+        count = min(_MOST, max(1000, tally.most // len(kinds) - sent[what]))
         hostile = _run(tally.folder / f"hostile-{number}", recipe, words, count)
         tally.saw(f"frames while natgauge {what}s", hostile.sent)
+        sent[what] += hostile.sent
         compare(tally, quiet[what], hostile)
         _memory(tally, what, quiet[what], hostile)
         if not hostile.sent:
@@ -177,7 +177,7 @@ HOSTILE_FRAMES: Final = (
         disturbed="the device also sends random and forged frames, 40,000 per second",
         holds="verdicts are as without them, or not decided; a result has the doubt `other traffic`; memory is bounded",
         unit="hostile frames",
-        full=10**6,
+        full=2 * 10**6,
         soak=10**5,
         make=_make,
         missing=cores_missing,

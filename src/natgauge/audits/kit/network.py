@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from natgauge.audits.kit.flows import described
 from natgauge.audits.kit.other_traffic import Load, Missed
-from natgauge.audits.kit.packets import ICMPV6, Packet, checksummed, read_packet
+from natgauge.audits.kit.packets import ICMP, ICMPV6, TCP, UDP, Packet, checksummed, read_packet
 from natgauge.audits.kit.pcapng import FORGOTTEN, CapturedFrame
 from natgauge.errors import UnreachableError
 from natgauge.words import Address, Side
@@ -29,8 +29,8 @@ _SOLICITATION_OCTETS: Final = 24
 _SOLICITED_OVERRIDE: Final = 0x60000000
 #: Shortest frame without FCS; shorter ones are padded as a network card does.
 _LEAST_OCTETS: Final = 60
-#: Received frames that are kept for a verdict: more than twice the flows of the largest crowd.
-_MOST_KEPT: Final = 1 << 17
+#: Received frames that are kept for a verdict, and their octets: more than twice the flows of the largest crowd.
+_MOST_KEPT, _MOST_OCTETS = 1 << 17, 1 << 24
 _RESOLVE_TRIES: Final = 5
 _RESOLVE_SECONDS: Final = 1.0
 
@@ -91,7 +91,7 @@ class Network:
         self.frames: list[CapturedFrame] = []
         self._is_aside = False
         self._sent = self._received = self._not_kept = 0
-        self._kept = self._forgotten = 0
+        self._kept = self._octets = self._forgotten = 0
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -151,7 +151,7 @@ class Network:
         for number in range(self._forgotten, len(self.frames)):
             if not self.frames[number].sentence:
                 self.frames[number] = FORGOTTEN
-        self._forgotten, self._kept = len(self.frames), 0
+        self._forgotten, self._kept, self._octets = len(self.frames), 0, 0
 
     def received(self, frame: CapturedFrame) -> None:
         """Say of a frame that arrived that it was looked for."""
@@ -204,14 +204,19 @@ class Network:
         # Solicitations come to a multicast address.
         if packet is None or not (is_ours or kind == _IPV6):
             return
-        if not self._answer_solicitation(side, octets[6:12], packet) and is_ours:
+        if self._answer_solicitation(side, octets[6:12], packet) or not is_ours:
+            return
+        # As a host does: what is not for one of its addresses, or of a protocol that it does not know, it drops.
+        known = packet.protocol in (UDP, TCP, ICMP[packet.source.version])
+        if known and packet.destination in self.sides[side].hosts:
             self._keep(CapturedFrame(side, time.time(), octets, packet, sent=False))
 
     def _keep(self, frame: CapturedFrame) -> None:
-        if self._kept >= _MOST_KEPT:
+        if self._kept >= _MOST_KEPT or self._octets >= _MOST_OCTETS:
             self._not_kept += 1
             return
         self._kept += 1
+        self._octets += len(frame.octets)
         self.frames.append(frame)
 
     def _put(self, side: Side, destination: bytes, kind: bytes, body: bytes) -> bytes:
