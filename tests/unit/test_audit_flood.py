@@ -52,8 +52,8 @@ def test_receiving_ends_at_its_time_although_frames_arrive_faster_than_they_are_
     read = 0
     while ports.receive(0.3) is not None and clock[0] < 5.0:
         read += 1
-    assert clock[0] < 0.8, "0.3 s, and what both queues hold then"
-    assert read > 10_000
+    assert clock[0] < 0.5, "0.3 s, and what both queues hold then"
+    assert read > 1000
 
 
 def test_what_arrived_in_time_is_read_although_the_host_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     result, network = trial["result"], trial.get("network_counters")
     streams = [stream for stream in (result.get("phase1"), *(result.get("phase2") or {}).values()) if stream]
     sent = sum(stream["intended_frames"] - (stream.get("skipped") or 0) for stream in streams)
-    lost = sent - sum(stream["received_frames"] for stream in streams)
+    lost = max(0, sent - sum(stream["received_frames"] for stream in streams))
     names = [*(network or {}), *(place.split()[0] for place in trial.get("dropped") or {})]
     names += [cause.split()[0] for cause in trial.get("device_faults") or {} if " " in cause]
     devices = list(dict.fromkeys(names)) or ["gateway"]

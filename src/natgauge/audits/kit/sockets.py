@@ -23,10 +23,12 @@ from natgauge.labs.contract import Lab, Port
 from natgauge.words import Side
 
 _EVERY_PROTOCOL: Final = 0x0003
-_RECEIVE_OCTETS: Final = 1 << 22
+_RECEIVE_OCTETS: Final = 1 << 20
 _LONGEST_FRAME: Final = 65_536
 #: Frames that are read from a socket at once while there is time, and the most that its queue has room for.
-_AT_ONCE, _MOST_QUEUED = 64, 16_384
+_AT_ONCE, _MOST_QUEUED = 64, 4096
+#: Sets the size of a queue also above net.core.rmem_max, which has room for some hundred frames only (socket(7)).
+_SO_RCVBUFFORCE: Final = 33
 #: Packet sockets would see the packets that this host sent, too (packet(7); since Linux 4.20).
 _SOL_PACKET, _PACKET_STATISTICS, _PACKET_IGNORE_OUTGOING = 263, 6, 23
 
@@ -67,7 +69,7 @@ class PacketSockets:
         self._open.enter_context(opened)
         opened.settimeout(0)
         opened.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_OCTETS if wanted else 0)
+        opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_OCTETS if wanted else 0)
         # Protocol 0: the socket receives nothing before it has its filter.
         opened.bind((port.interface, 0))
         attach(opened, opened.getsockname()[4], wanted=wanted)

@@ -35,4 +35,5 @@ def _all_answered(outcome: TrialOutcome) -> bool:
     """Whether each opening message was answered, in a trial that passed or that lost third messages alone."""
     counts = outcome.phase1
     valid = outcome.verdict is Verdict.PASS or (outcome.verdict is Verdict.FAIL and counts.lost > 0)
-    return valid and counts.messages[1].received >= counts.offered >= counts.intended
+    # Each copy of an answer counts as an answer, and the Initiator's reaction to it as a duplicate.
+    return valid and not counts.duplicates and counts.messages[1].received == counts.offered >= counts.intended
