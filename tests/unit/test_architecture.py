@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "paired", "procedures", "records", "statistics", "trials", "words",
     },
     "reports": {
-        "analysis", "errors", "measurer", "notes", "procedures", "published", "records", "statistics",
+        "analysis", "errors", "measurer", "notes", "other_traffic", "procedures", "published", "records", "statistics",
         "table_memory", "tables", "words",
     },
 }  # fmt: skip

@@ -252,6 +252,18 @@ def test_a_trial_of_frames_each_way_is_described_by_its_rates(
     assert "Trial 2 (0 and 500 frames/s up and down for 0.5 s, 1,000 connections): none" in said
 
 
+@pytest.mark.parametrize(("foreign", "said"), [(9, 0), (999, 1)])
+def test_other_traffic_at_the_testers_ports_is_said_if_it_is_more_than_usual(
+    foreign: int, said: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ports = {side: {**port, "foreign": foreign} for side, port in PORTS.items()}
+    folder = stored(tmp_path, trial(0, ALL, ports=ports))
+    assert run(["explain", folder]) == 0
+    assert capsys.readouterr().out.count(f"ports: {2 * foreign:,}, while 1,000 were offered") == said
+    assert run(["explain", folder, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["foreign_frames"] == 2 * foreign
+
+
 @pytest.mark.parametrize(("limited_by", "times"), [("device", 1), ("tester", 0)])
 def test_a_trial_that_failed_without_a_lost_frame_says_how_late_its_frames_left(
     limited_by: str, times: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

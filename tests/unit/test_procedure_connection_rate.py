@@ -93,6 +93,21 @@ def test_a_rate_of_handshakes_is_strict_and_has_the_half_open_rate_and_the_estab
     assert "half_open_rate" not in measure(Gateway(establishes=3e5)).figures
 
 
+@dataclass
+class Repeating(Handshaking):
+    """A gateway that loses answers, and sends as many others twice, each with a duplicate of its ACK."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """The trial, with duplicates where ACKs are missing."""
+        outcome = super().measure(plan)
+        return replace(outcome, phase1=replace(outcome.phase1, duplicates=outcome.phase1.lost))
+
+
+def test_answers_that_came_twice_do_not_stand_for_lost_ones() -> None:
+    result = measure(Repeating(establishes=3e5, answers=5e5))
+    assert result.figures["half_open_rate"].median == result.summary.median
+
+
 def test_a_trial_that_was_only_late_counts_for_no_half_open_rate() -> None:
     result = measure(Handshaking(establishes=400_000, answers=1e9, placement="shared"))
     assert result.figures["half_open_rate"].median == result.summary.median

@@ -11,6 +11,7 @@ from typing import Any, Final
 from natgauge.analysis.hops import HopLoss, TrialHops, hops_of
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
+from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.records.store import FAILURE, FAILURE_SCHEMA, TRIAL_SCHEMA, TRIALS, plain, read_document, read_lines
 from natgauge.tables import aligned
 
@@ -37,6 +38,7 @@ class TrialExplanation:
         hops: its hops.
         load: what it sent, in the words of the progress line.
         failure: error that ended the measurement; empty = none did.
+        other_traffic: frames at the tester's ports that were not the trial's.
     """
 
     folder: Path
@@ -44,6 +46,7 @@ class TrialExplanation:
     hops: TrialHops
     load: str
     failure: str = ""
+    other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
 
 
 def explain(folder: Path, number: int | None = None) -> TrialExplanation:
@@ -74,7 +77,7 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
     try:
         verdict = Verdict(chosen["verdict"])
         trial = {**chosen, "trial": int(chosen["trial"]), "verdict": verdict.value}
-        return TrialExplanation(folder, trial, hops_of(trial), _load(trial["plan"]), failure)
+        return TrialExplanation(folder, trial, hops_of(trial), _load(trial["plan"]), failure, _others(trial["result"]))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
             f"explain: trial {chosen.get('trial')} of {folder} is no trial as natgauge writes them "
@@ -99,6 +102,7 @@ def text(explanation: TrialExplanation) -> str:
         _answer(explanation),
         f"Verdict: {trial['verdict']}{'; ' if trial.get('reason') else ''}{trial.get('reason') or ''}.",
         *_behind(explanation),
+        *_foreign(explanation.other_traffic),
         *([f"The measurement failed: {explanation.failure}"] if explanation.failure else []),
         *([] if hops.has_kernel_counters else [_NOT_READ]),
         "",
@@ -143,6 +147,25 @@ def _load(plan: Mapping[str, Any]) -> str:
     return f"{rates} for {phase2['seconds']:g} s, {opened}"
 
 
+def _others(result: Mapping[str, Any]) -> OtherTraffic:
+    """Return the foreign frames of a trial, next to those that it offered."""
+    streams = (result.get("phase1"), *(result.get("phase2") or {}).values())
+    offered = sum(int(stream.get("offered_frames") or 0) for stream in streams if stream)
+    foreign = sum(int(port.get("foreign") or 0) for port in (result.get("ports") or {}).values())
+    return OtherTraffic(foreign, offered, int(result.get("wall_ns") or 0) / 1e9)
+
+
+def _foreign(others: OtherTraffic) -> list[str]:
+    """Say how many frames were not the trial's, if they can change its outcome."""
+    if not others.is_doubted:
+        return []
+    text = (
+        f"Frames that were not the trial's also arrived at the tester's ports: {others.foreign:,}, while "
+        f"{others.offered:,} were offered. To change it: remove their source, or look whether the gateway sends them."
+    )
+    return [text]
+
+
 def _behind(explanation: TrialExplanation) -> list[str]:
     """Say of a trial that failed without a lost frame how much later than planned its frames left."""
     trial = explanation.trial
@@ -164,6 +187,7 @@ def document(explanation: TrialExplanation) -> dict[str, Any]:
         "load": explanation.load,
         "failure": explanation.failure or None,
         **{name: getattr(hops, name) for name in ("sent", "lost", "without_counter", "has_kernel_counters")},
+        "foreign_frames": explanation.other_traffic.foreign,
         "losing": None if hops.losing is None else _document(hops.losing),
         "hops": [_document(hop) for hop in hops.hops],
     }
