@@ -13,13 +13,13 @@ import struct
 import time
 from collections import deque
 from contextlib import ExitStack, suppress
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from natgauge.audits.kit.other_traffic import Missed
 from natgauge.audits.kit.port_filter import attach
 from natgauge.errors import HostError
 from natgauge.labs.common.namespaces import inside
-from natgauge.labs.contract import Lab, Port
+from natgauge.labs.contract import Port
 from natgauge.words import Side
 
 _EVERY_PROTOCOL: Final = 0x0003
@@ -33,10 +33,22 @@ _SO_RCVBUFFORCE: Final = 33
 _SOL_PACKET, _PACKET_STATISTICS, _PACKET_IGNORE_OUTGOING = 263, 6, 23
 
 
+class TwoPorts(Protocol):
+    """A lab with the tester's two ports."""
+
+    @property
+    def initiator(self) -> Port:
+        """The port of the inside."""
+
+    @property
+    def responder(self) -> Port:
+        """The port of the outside."""
+
+
 class PacketSockets:
     """Both ports of a lab. Use it as a context manager inside of the lab's."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: TwoPorts) -> None:
         self._ports: dict[Side, Port] = {"initiator": lab.initiator, "responder": lab.responder}
         self._sockets: dict[Side, socket.socket] = {}
         self._counters: list[socket.socket] = []
