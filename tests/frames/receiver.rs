@@ -101,6 +101,9 @@ const ROWS: &[Row] = &[
         &["foreign"],
     ),
     ("another protocol is foreign", |f, _| ethertype(f, [0x88, 0xcc]), &["foreign"]),
+    ("IPv4 options are foreign", |f, _| options(f), &["foreign"]),
+    ("DSCP and ECN may change on the way", |f, _| service(f), &["received"]),
+    ("the source MAC address may be any", |f, _| from(f), &["received"]),
     ("an Ethernet trailer does no harm", |f, _| trailer(f), &["received"]),
     ("no UDP checksum is legal over IPv4", |f, _| without_checksum(f), &["received"]),
 ];
@@ -143,6 +146,35 @@ fn connection(f: &mut Udp, value: u32) -> Vec<u8> {
 
 fn mark(f: &mut Udp, value: u32) -> Vec<u8> {
     f.mark = value;
+    f.build()
+}
+
+/// The frame with other DSCP and ECN bits, and a right checksum of its IPv4 header.
+fn service(f: &mut Udp) -> Vec<u8> {
+    f.sequence = 201;
+    let mut frame = f.build();
+    frame[15] = 0xba | 1;
+    frame[24..26].copy_from_slice(&[0, 0]);
+    let check = !ones_complement(&frame[14..34]);
+    frame[24..26].copy_from_slice(&check.to_be_bytes());
+    frame
+}
+
+/// The frame with four octets of IPv4 options, and right checksums and lengths.
+fn options(f: &mut Udp) -> Vec<u8> {
+    let mut frame = f.build();
+    frame.splice(34..34, [1, 1, 1, 1]);
+    frame[14] = 0x46;
+    frame[17] += 4;
+    frame[24..26].copy_from_slice(&[0, 0]);
+    let check = !ones_complement(&frame[14..38]);
+    frame[24..26].copy_from_slice(&check.to_be_bytes());
+    frame
+}
+
+fn from(f: &mut Udp) -> Vec<u8> {
+    f.sequence = 202;
+    f.from = [2, 0, 0, 0, 9, 9];
     f.build()
 }
 
