@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 
 def in_memory() -> BinaryIO:
-    """Return an open file without a name, in memory: what a command prints is not lost on a disk without room."""
+    """Return an open file without a name, in memory, for the input of a command."""
     return os.fdopen(os.memfd_create("natgauge"), "w+b")
 
 

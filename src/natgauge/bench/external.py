@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from natgauge.bench.fresh_ports import FreshTuples, Ledger
 from natgauge.bench.lab_measurer import LabMeasurer
@@ -266,12 +266,12 @@ def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **arguments: Any) -
 def _shell(name: str, command: str) -> CommandResult:
     """Run a command of the user."""
 
-    def start(out: IO[bytes], err: IO[bytes]) -> subprocess.Popen[bytes]:
+    def start(out: int, err: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
         )
 
-    result = run_shell(start, _COMMAND_SECONDS)
+    result = run_shell(start, _COMMAND_SECONDS, name)
     if result is None:
         raise BrokenError(f"{name}: did not end within {_COMMAND_SECONDS:.0f} s; see that it asks nothing")
     if result.status:

@@ -21,13 +21,22 @@ from natgauge.labs.common.shell import last_words
 _LAST_LINES: Final = 5
 _SAID_LENGTH: Final = 200
 _MARK: Final = "natgauge-end "
+#: Word behind the exit status where the core dump lacks its end.
+_CUT: Final = "cut"
+#: Octets of a part of the log, at most, and reads that fill it. A log has three parts: the last ones that were printed.
+_PART_OCTETS: Final = 4096 * 1024
+LOG_PARTS: Final = 3
+#: Of a core dump, KiB at most, and the share of the room that the private directory has when the process starts.
+_CORE_KIB: Final = 256 * 1024
+_CORE_PART: Final = 4
 
 
 class Process(RecipeTable):
     """A program that runs for as long as its gateway.
 
     Attributes:
-        name: name of its files in the device's private directory: NAME.pid, NAME.log.
+        name: name of its files in the device's private directory: NAME.pid, NAME.log (NAME.log.1 and NAME.log.2 are
+            what it printed before).
         command: shell text that starts it in the foreground; the last command replaces the shell.
         ready_seconds: longest time until the gateway is ready (the verb `check`).
         stop_seconds: longest time from SIGTERM to its end; then it is killed.
@@ -43,31 +52,72 @@ class Process(RecipeTable):
     @property
     def start(self) -> str:
         """Shell text that starts the program with core dumps enabled, and returns at once."""
+        name = self.name
         # Its log is its own: the shell above it has a word for each signal, too.
-        run = f"exec > {self.name}.log 2>&1 < /dev/null\necho $$ > {self.name}.pid\nexec {self.command.strip()}"
-        watch = f'/bin/sh -euc {shlex.quote(run)} && status=0 || status=$?\necho "$status" > {self.name}.end'
+        run = f"exec 2>&1 < /dev/null\necho $$ > {name}.pid\nexec {self.command.strip()}"
+        watched = f'/bin/sh -euc {shlex.quote(run)} && status=0 || status=$?\necho "$status" > {name}.end'
         # A shell of its own, not a part of this one: in that mksh would keep the caller's output open, and who reads it
-        # would wait until all has ended.
+        # would wait until all has ended. `ulimit` counts blocks of 512 octets (POSIX).
         return f"""
 cd "$NG_WORK"
-rm -f {self.name}.pid {self.name}.end
-ulimit -c unlimited 2> /dev/null || true
-/bin/sh -euc {shlex.quote(watch)} > /dev/null 2>&1 &
+rm -f {name}.pid {name}.end {name}.log {name}.log.1 {name}.log.2
+room=$(df -Pk . 2> /dev/null | tail -n 1 | {{ read -r _ _ _ free _ && echo "$((free / {_CORE_PART}))"; }}) || room=
+case $room in '' | *[!0-9]*) room={_CORE_KIB} ;; esac
+if [ "$room" -gt {_CORE_KIB} ]; then room={_CORE_KIB}; fi
+echo "$room" > {name}.most
+ulimit -c "$((room * 2))" 2> /dev/null || true
+: > {name}.logging
+/bin/sh -euc {shlex.quote(f"{{ {watched}; }} | {{ {self._log}}}")} > /dev/null 2>&1 &
+"""
+
+    @property
+    def _log(self) -> str:
+        """Shell text that stores the end of its input in the log, however long the input is.
+
+        A log that cannot be written does not stop the process.
+        """
+        log = f"{self.name}.log"
+        return f"""
+while dd bs=4096 count={_PART_OCTETS // 4096} of={log} 2> /dev/null || {{ cat > /dev/null; false; }}; do
+    if [ ! -s {log} ]; then
+        if [ -e {log}.1 ]; then mv -f {log}.1 {log}; fi
+        break
+    fi
+    if [ -e {log}.1 ]; then mv -f {log}.1 {log}.2; fi
+    mv -f {log} {log}.1
+done
+rm -f {self.name}.logging
+"""
+
+    @property
+    def _logged(self) -> str:
+        """Shell text that waits until the log has all that an ended process printed.
+
+        A process that it left behind may print for longer.
+        """
+        return f"""
+tries=10
+while [ -e {self.name}.logging ] && [ "$tries" -gt 0 ]; do tries=$((tries - 1)); sleep 0.1; done
 """
 
     @property
     def status_command(self) -> str:
         """Shell text that prints nothing while it runs, and else what `ended` reads."""
+        name = self.name
         words = "grep ." if self.noise is None else f"grep -Ev {shlex.quote(f'^[[:space:]]*$|{self.noise}')}"
+        # The kernel stops before the page that does not fit.
         return f"""
 cd "$NG_WORK"
-if [ ! -e {self.name}.end ]; then
-    if [ ! -s {self.name}.pid ] || kill -0 "$(cat {self.name}.pid)" 2> /dev/null; then exit; fi
+if [ ! -e {name}.end ]; then
+    if [ ! -s {name}.pid ] || kill -0 "$(cat {name}.pid)" 2> /dev/null; then exit; fi
 fi
-echo "{_MARK}$(cat {self.name}.end 2> /dev/null)"
+{self._logged}
 core=$(ls -t core* 2> /dev/null | head -n 1)
+cut=
+if [ -n "$core" ] && [ "$(du -k "$core" | cut -f 1)" -ge "$(($(cat {name}.most) - 64))" ]; then cut=" {_CUT}"; fi
+echo "{_MARK}$(cat {name}.end 2> /dev/null)$cut"
 if [ -n "$core" ]; then echo "$NG_WORK/$core"; else cat /proc/sys/kernel/core_pattern 2> /dev/null || echo core; fi
-{words} {self.name}.log 2> /dev/null | tail -n {_LAST_LINES} || true
+cat {name}.log.2 {name}.log.1 {name}.log 2> /dev/null | {words} | tail -n {_LAST_LINES} || true
 """
 
     @property
@@ -89,7 +139,9 @@ if [ -s {self.name}.pid ] && [ ! -e {self.name}.end ]; then
         sleep 0.1
     done
 fi
-rm -f {self.name}.pid {self.name}.end {self.name}.log
+{self._logged}
+rm -f {self.name}.pid {self.name}.end {self.name}.most {self.name}.logging
+rm -f {self.name}.log {self.name}.log.1 {self.name}.log.2
 """
 
     def ended(self, text: str) -> str | None:
@@ -97,14 +149,14 @@ rm -f {self.name}.pid {self.name}.end {self.name}.log
         lines = text.splitlines()
         if not lines or not lines[0].startswith(_MARK.strip()):
             return None
-        status = lines[0].removeprefix(_MARK.strip()).strip()
+        status, _, cut = lines[0].removeprefix(_MARK.strip()).strip().partition(" ")
         core = lines[1] if len(lines) > 1 else ""
         output = last_words("\n".join(lines[2:]))
         last = f"; it last said: {output[:_SAID_LENGTH]}" if output else "; it said nothing"
-        return f"{self.name} {_how(status, core)}{last}"
+        return f"{self.name} {_how(status, core, cut=cut == _CUT)}{last}"
 
 
-def _how(status: str, core: str) -> str:
+def _how(status: str, core: str, *, cut: bool) -> str:
     """Return the end of a process in words: a shell reports a signal as 128 + its number."""
     if not re.fullmatch(r"\d+", status):
         return "is gone, and nobody saw how"
@@ -118,7 +170,8 @@ def _how(status: str, core: str) -> str:
     if name not in _DUMPING:
         return f"was ended by {name}"
     if core.startswith("/"):
-        return f"was ended by {name} (core dump: {core})"
+        lacking = ", without its end: there was no room for all of it" if cut else ""
+        return f"was ended by {name} (core dump: {core}{lacking})"
     where = "core dump handed to " + core[1:].strip() if core.startswith("|") else f"no core dump found; pattern {core}"
     return f"was ended by {name} ({where})"
 

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from natgauge.errors import HostError, UsageError
 from natgauge.labs.common.shell import run_shell
@@ -56,6 +56,7 @@ class BootCommand:
             Seconds from the start of the command until the device was back, without the time to settle.
 
         Raises:
+            BrokenError: the command prints too much.
             HostError: the command fails, or the device is not back in time.
         """
         begun = time.monotonic()
@@ -78,7 +79,7 @@ class BootCommand:
     def _run_command(self, cores: int | None) -> None:
         environment = {**os.environ, **({} if cores is None else {CORES_VARIABLE: str(cores)})}
 
-        def start(out: IO[bytes], err: IO[bytes]) -> subprocess.Popen[bytes]:
+        def start(out: int, err: int) -> subprocess.Popen[bytes]:
             return subprocess.Popen(
                 ["/bin/sh", "-c", self.command],
                 stdin=subprocess.DEVNULL,
@@ -88,7 +89,7 @@ class BootCommand:
                 start_new_session=True,
             )
 
-        result = run_shell(start, self.seconds)
+        result = run_shell(start, self.seconds, f"{self.name}: {self.command!r}")
         if result is None:
             raise HostError(
                 f"{self.name}: {self.command!r} did not end within {self.seconds:g} s; see to it, or give it more "

@@ -9,7 +9,6 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from natgauge.errors import BrokenError
 from natgauge.host import programs
@@ -59,18 +58,20 @@ class NamespaceDevice:
             timeout: seconds, > 0.
 
         Raises:
-            BrokenError: it did not end within `timeout` seconds (it is killed then), or the namespace is gone.
+            BrokenError: it did not end within `timeout` seconds (it is killed then), it printed too much, or the
+                namespace is gone.
         """
         variables = {"PATH": programs.search_path(), "LC_ALL": "C", **self.environment, **(environment or {})}
         before = set(all_processes())
-        result = run_shell(
-            lambda out, err: inside(self.netns, lambda: self._start(snippet, variables, out, err)), timeout
-        )
-        self._rank(set(all_processes()) - before)
-        if result is None:
-            raise BrokenError(
-                f"device {self.name}: snippet {title(snippet)!r} did not end within {timeout:g} s and was killed"
+        what = f"device {self.name}: snippet {title(snippet)!r}"
+        try:
+            result = run_shell(
+                lambda out, err: inside(self.netns, lambda: self._start(snippet, variables, out, err)), timeout, what
             )
+        finally:
+            self._rank(set(all_processes()) - before)
+        if result is None:
+            raise BrokenError(f"{what} did not end within {timeout:g} s and was killed")
         return result
 
     def _rank(self, new: set[int]) -> None:
@@ -87,9 +88,7 @@ class NamespaceDevice:
                 # It has ended, or this kernel has no such groups.
                 self._running.discard(pid)
 
-    def _start(
-        self, snippet: str, variables: Mapping[str, str], out: IO[bytes], err: IO[bytes]
-    ) -> subprocess.Popen[bytes]:
+    def _start(self, snippet: str, variables: Mapping[str, str], out: int, err: int) -> subprocess.Popen[bytes]:
         """Start the shell from a thread that is in the namespace: the child inherits it."""
         _see_own_sysfs()
         # Of the calling thread alone; the child inherits it.

@@ -10,32 +10,39 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import IO
 
-from natgauge import files
+from natgauge.bounded_output import BoundedOutput, size_in_words
+from natgauge.errors import BrokenError
 from natgauge.labs.contract import CommandResult
 
-#: Octets kept of each stream of a command: its beginning.
-_KEPT_OCTETS = 4 * 1024 * 1024
 
-
-def run_shell(start: Callable[[IO[bytes], IO[bytes]], subprocess.Popen[bytes]], timeout: float) -> CommandResult | None:
+def run_shell(
+    start: Callable[[int, int], subprocess.Popen[bytes]], timeout: float, command: str
+) -> CommandResult | None:
     """Return the result of a command; None when it did not end in time and was killed.
 
     Args:
-        start: starts the command in a session of its own, with these files for its output and its errors.
+        start: starts the command in a session of its own, with these descriptors for its output and its errors.
         timeout: time limit in seconds, > 0.
+        command: name of the command for messages.
+
+    Raises:
+        BrokenError: it printed more than is stored.
     """
-    # Files, not pipes: a daemon started by the command would hold a pipe open for ever.
-    with files.in_memory() as out, files.in_memory() as err:
+    with BoundedOutput() as out, BoundedOutput() as err:
         begin = time.perf_counter()
-        process = start(out, err)
+        process = start(out.fileno(), err.fileno())
         try:
             ended = _wait(process, timeout)
         finally:
             _kill_group(process)
         seconds = time.perf_counter() - begin
-        return CommandResult(process.returncode, _text(out), _text(err), seconds) if ended else None
+        if full := next((stream for stream in (out, err) if stream.is_full), None):
+            raise BrokenError(
+                f"{command} printed more than {size_in_words(full.most)}, and no more is stored; let it print less, "
+                "for example by > /dev/null"
+            )
+        return CommandResult(process.returncode, out.text(), err.text(), seconds) if ended else None
 
 
 def title(snippet: str) -> str:
@@ -68,8 +75,3 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read(_KEPT_OCTETS).decode(errors="replace")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from natgauge import files
+from natgauge.bounded_output import BoundedOutput
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs.common.namespaces import inside
 from natgauge.labs.common.processes import all_processes, end_processes
@@ -148,15 +149,14 @@ class Connection:
         # The connection of a run that was killed ends by itself a little later. Until then `ssh` would share it, and
         # lose what runs over it when it ends.
         end_orphans(self._control)
-        with files.in_memory() as errors:
+        with BoundedOutput() as errors:
             shares = ("-M", f"-oControlPath={self._control}")
             self._process = process = _start(
-                self.host, shares, f"echo {_GREETING}; exec cat", (subprocess.PIPE, subprocess.PIPE, errors)
+                self.host, shares, f"echo {_GREETING}; exec cat", (subprocess.PIPE, subprocess.PIPE, errors.fileno())
             )
             if not _greeted(process, LOGIN_SECONDS):
                 self.close()
-                errors.seek(0)
-                raise HostError(explained(self.host, errors.read().decode(errors="replace")))
+                raise HostError(explained(self.host, errors.text()))
 
     def run(self, script: str, seconds: float) -> CommandResult:
         """Run a script; status 255 and no output of its own means that the connection was lost.
@@ -213,13 +213,15 @@ def _run(host: SshHost, options: Sequence[str], script: str, seconds: float) -> 
         text.write(script.encode())
         text.seek(0)
         # By standard input: no shell on the way sees it, and its length has no limit.
-        result = run_shell(lambda out, err: _start(host, options, "exec /bin/sh -s", (text, out, err)), seconds)
+        result = run_shell(
+            lambda out, err: _start(host, options, "exec /bin/sh -s", (text, out, err)), seconds, f"ssh host {host}: it"
+        )
     if result is None:
         raise BrokenError(f"ssh host {host}: did not answer within {seconds:g} s")
     return result
 
 
-_Streams = tuple[IO[bytes] | int, IO[bytes] | int, IO[bytes]]
+_Streams = tuple[IO[bytes] | int, int, int]
 
 
 def _start(host: SshHost, options: Sequence[str], command: str, streams: _Streams) -> subprocess.Popen[bytes]:
@@ -249,4 +251,6 @@ def _greeted(process: subprocess.Popen[bytes], seconds: float) -> bool:
         received += more
         if _GREETING.encode() + b"\n" in received:
             return True
+        # A login script may print without end.
+        received = received[-len(_GREETING) :]
     return False
