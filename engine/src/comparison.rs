@@ -35,6 +35,7 @@ unsafe impl Send for Sendable<'_> {}
 pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult> {
     host::check_cpus("cpu", &[comparison.cpu])?;
     host::handle_signals()?;
+    host::check_priorities(false)?;
     host::raise_session();
     let mut places: Vec<MaybeUninit<OpenObject>> =
         comparison.contestants.iter().map(|_| MaybeUninit::uninit()).collect();

@@ -116,6 +116,11 @@ pub fn check_cpus(name: &str, cpus: &[usize]) -> Outcome<()> {
         })
         .collect();
     match cpus.iter().find(|cpu| !online.iter().any(|(first, last)| (first..=last).contains(cpu))) {
+        Some(_) if online.is_empty() => Err(Failure::Host(
+            "/sys/devices/system/cpu/online cannot be read, so the CPUs of this host are not known: mount -t sysfs sysfs \
+             /sys"
+                .to_owned(),
+        )),
         Some(cpu) => Err(Failure::field(name, cpu, &format!("this host has the CPUs {}", text.trim()))),
         None => Ok(()),
     }
@@ -140,12 +145,55 @@ pub fn raise_session() {
     }
 }
 
-/// Raise this thread's priority above ordinary tasks, where permitted, so that other load on its CPU does not look like a
-/// slow device. Not to real time, because the kernel stops such threads for 50 ms per second.
-pub fn raise_priority() {
+/// Raise this thread's priority above ordinary tasks, so that other load on its CPU does not look like a slow device; and
+/// return whether that is permitted. Not to real time, because the kernel stops such threads for 50 ms per second.
+pub fn raise_priority() -> bool {
     const THIS_THREAD: libc::id_t = 0;
     // SAFETY: setpriority takes numbers only; on Linux PRIO_PROCESS with 0 is the calling thread alone.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, THIS_THREAD, -20) };
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, THIS_THREAD, -20) == 0 }
+}
+
+/// Let this thread run above the device's threads, so that only interrupts and the hypervisor can delay it; and return
+/// whether that is permitted.
+fn watch_in_real_time() -> bool {
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameter outlives the call; thread 0 is this one.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) == 0 }
+}
+
+/// Refuse a host that does not let the engine raise priorities: other load would look like the device's.
+///
+/// # Arguments
+///
+/// * `watches`: whether CPUs are watched, which needs real time.
+pub fn check_priorities(watches: bool) -> Outcome<()> {
+    // In a thread that ends at once, so that nothing of this one changes.
+    in_thread(move || {
+        if !raise_priority() {
+            return refused("priority -20", "run natgauge as root, in a container with --cap-add SYS_NICE");
+        }
+        if watches && !watch_in_real_time() {
+            let remedy = "run natgauge as root, or allow it to this cgroup: sysctl -w kernel.sched_rt_runtime_us=-1";
+            return refused("real-time priority", remedy);
+        }
+        Ok(())
+    })?
+    .join()
+    .unwrap_or_else(|_| Err(Failure::Broke("the thread that tries priorities ended early".to_owned())))
+}
+
+/// Start a thread; `thread::spawn` would panic where the host permits no further one.
+pub fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Outcome<JoinHandle<T>> {
+    thread::Builder::new().spawn(work).map_err(|error| {
+        Failure::Host(format!("no thread can be made ({error}): raise the limit of processes (ulimit -u, pids.max)"))
+    })
+}
+
+fn refused(what: &str, remedy: &str) -> Outcome<()> {
+    let error = std::io::Error::last_os_error();
+    Err(Failure::Host(format!(
+        "the kernel refuses {what} ({error}), without which other load would look like the device's: {remedy}"
+    )))
 }
 
 /// An interval in which a CPU was inactive, ns of the monotonic clock.
@@ -180,10 +228,10 @@ pub struct Watcher {
 
 impl Watcher {
     /// Start watching; a delay of more than `stall_ns` is a stall.
-    pub fn start(cpu: usize, stall_ns: u64) -> Self {
+    pub fn start(cpu: usize, stall_ns: u64) -> Outcome<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
-        Self { cpu, stop, thread: thread::spawn(move || watch(cpu, stall_ns, &seen)) }
+        Ok(Self { cpu, stop, thread: in_thread(move || watch(cpu, stall_ns, &seen))? })
     }
 
     /// Stop and return the stalls.
@@ -198,11 +246,8 @@ fn watch(cpu: usize, stall_ns: u64, stop: &AtomicBool) -> Stalls {
     if pin(cpu).is_err() {
         return stalls;
     }
-    // Above the device's threads, so that only interrupts and the hypervisor can delay this thread. Without the
-    // privilege it watches with its ordinary priority.
-    let priority = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameter outlives the call; thread 0 is this one.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
+    // `check_priorities` has refused hosts that do not permit it.
+    watch_in_real_time();
     let mut last = now_ns();
     while !stop.load(Ordering::Relaxed) {
         thread::sleep(std::time::Duration::from_nanos(WAKE_INTERVAL_NS));

@@ -90,7 +90,14 @@ pub struct Sender {
 
 impl Sender {
     /// Start sender `number` on `cpu`; its end unparks the calling thread.
-    pub fn start(number: usize, cpu: usize, program: RawFd, octets: usize, batch: u32, control: Control) -> Self {
+    pub fn start(
+        number: usize,
+        cpu: usize,
+        program: RawFd,
+        octets: usize,
+        batch: u32,
+        control: Control,
+    ) -> Outcome<Self> {
         let work = move || {
             host::pin(cpu)?;
             host::raise_priority();
@@ -105,13 +112,13 @@ impl Sender {
         };
         let (ended, starter) = (Arc::new(AtomicBool::new(false)), thread::current());
         let ending = Arc::clone(&ended);
-        let thread = thread::spawn(move || {
+        let thread = host::in_thread(move || {
             let outcome = work();
             ending.store(true, Ordering::Release);
             starter.unpark();
             outcome
-        });
-        Self { cpu, ended, thread }
+        })?;
+        Ok(Self { cpu, ended, thread })
     }
 
     /// Whether its thread has ended or is ending.

@@ -5,11 +5,12 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut, MapType};
 
 use crate::failure::{Failure, Outcome};
+use crate::host;
 use crate::request::{Family, Request};
 use crate::shared::{ENTRY4_OCTETS, ENTRY6_OCTETS, MAX_PIECES};
 
@@ -97,10 +98,14 @@ impl Table {
         let octets = Self::check([request])?;
         let (entry_octets, (count, entries)) = (entry_octets(request), shape_of(request));
         let first = piece(entry_octets, entries as u32).map_err(|error| allocation_failed(&error))?;
-        Ok(Self { first, allocators: Self::allocators(entry_octets, entries as u32, count as usize - 1), octets })
+        Ok(Self { first, allocators: Self::allocators(entry_octets, entries as u32, count as usize - 1)?, octets })
     }
 
-    fn allocators(entry_octets: u32, entries: u32, count: usize) -> Vec<JoinHandle<libbpf_rs::Result<Vec<MapHandle>>>> {
+    fn allocators(
+        entry_octets: u32,
+        entries: u32,
+        count: usize,
+    ) -> Outcome<Vec<JoinHandle<libbpf_rs::Result<Vec<MapHandle>>>>> {
         let next = Arc::new(AtomicUsize::new(0));
         let make = move |next: Arc<AtomicUsize>| {
             let mut made = Vec::new();
@@ -111,7 +116,7 @@ impl Table {
         };
         let allocator = |_| {
             let next = Arc::clone(&next);
-            thread::spawn(move || make(next))
+            host::in_thread(move || make(next))
         };
         (0..ALLOCATING_THREADS.min(count)).map(allocator).collect()
     }
@@ -124,7 +129,7 @@ impl Table {
     /// Start to put all pieces into the frame programs' map, in parallel with other work.
     pub fn install(self, map: &MapMut) -> Outcome<Installing> {
         let map = MapHandle::try_from(map).map_err(|error| allocation_failed(&error))?;
-        Ok(Installing(thread::spawn(move || self.put_into(&map))))
+        Ok(Installing(host::in_thread(move || self.put_into(&map))?))
     }
 
     fn put_into(self, map: &MapHandle) -> Outcome<()> {

@@ -86,6 +86,7 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
     host::check_cpus("senders.cpus", &request.senders.cpus)?;
     host::check_cpus("watch_cpus", &request.watch_cpus)?;
     host::handle_signals()?;
+    host::check_priorities(!request.watch_cpus.is_empty())?;
     host::raise_session();
     let ports = port::both(request)?;
     let table = Table::make(request)?;
@@ -135,7 +136,7 @@ impl Before {
 impl Trial<'_> {
     /// Run phase 1 and all periods of phase 2. The results of all periods but the last are printed as progress.
     fn periods(&mut self) -> Outcome<TrialResult> {
-        let mut watchers = self.watch();
+        let mut watchers = self.watch()?;
         let phase1 = self.phase1()?;
         let last = self.request.phase2.as_ref().map_or(1, |phase2| phase2.periods) - 1;
         for period in 0..last {
@@ -144,13 +145,13 @@ impl Trial<'_> {
             self.progress(PhaseName::Phase2, phase2.as_ref().map_or(&[], |phase| &phase.flows), Some(result));
             self.before = Before::now(self.request, self.programs, self.ports)?;
             (self.records, self.steps) = (no_records(self.request), ClockSteps::new());
-            watchers = self.watch();
+            watchers = self.watch()?;
         }
         let phase2 = self.phase2(last)?;
         Ok(self.result(&finish(watchers), phase1.as_ref(), phase2.as_ref()))
     }
 
-    fn watch(&self) -> Vec<Watcher> {
+    fn watch(&self) -> Outcome<Vec<Watcher>> {
         self.watched.iter().map(|&cpu| Watcher::start(cpu, self.request.watch_stall_ns)).collect()
     }
 
@@ -209,7 +210,7 @@ impl Trial<'_> {
             .iter()
             .enumerate()
             .map(|(number, &cpu)| Sender::start(number, cpu, programs.generator(), octets, batch, programs.control))
-            .collect();
+            .collect::<Outcome<_>>()?;
         // At once, because readers time events of the phase from this line.
         self.progress(name, &flows, None);
         self.wait(name, running, &flows)?;

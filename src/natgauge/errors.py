@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import errno
 import re
+import threading
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,18 @@ from typing import Final
 
 #: Errors of a disk without room, or without room for this user.
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+#: What to do where the system refuses something to this process for want of a resource or a privilege.
+_REMEDIES: Final = {
+    errno.EMFILE: "raise the limit of open files: ulimit -n 1024",
+    errno.ENFILE: "raise the machine's limit of open files: sysctl fs.file-max",
+    errno.EAGAIN: "raise the limit of processes: ulimit -u, or pids.max of the control group (docker: --pids-limit)",
+    errno.ENOMEM: "end other programs, or raise the memory limit of the control group (docker: --memory)",
+    errno.EROFS: "mount it writable; in a container, run natgauge with --privileged",
+    errno.EPERM: '"natgauge doctor" shows what this process lacks',
+    errno.EACCES: '"natgauge doctor" shows what this process lacks',
+    errno.ENOSPC: "make room, then try again",
+    errno.EDQUOT: "make room, then try again",
+}
 #: Characters of an unexpected exception's own words that are repeated in the line.
 _MOST_WORDS: Final = 200
 #: No message repeats more of a value than this many characters; paths and lists of names are shorter.
@@ -154,6 +167,52 @@ def unwritable(path: Path, error: OSError, *, what: str, remedy: str) -> Natgaug
     return UsageError(f"{what}: cannot write {path}: {error.strerror}; {remedy}")
 
 
+def remedy_of(error: OSError) -> str:
+    """Return what to do about a refusal of the system, after a semicolon; empty where nothing general helps."""
+    remedy = _REMEDIES.get(error.errno or 0)
+    return f"; {remedy}" if remedy else ""
+
+
+def of_host(error: BaseException, doing: str = "") -> HostError | None:
+    """Return the error for an exception by which the system refused this process a resource or a privilege.
+
+    Args:
+        error: the exception.
+        doing: what was being done, for the message.
+
+    Returns:
+        The error in one line; None = the system refused nothing.
+    """
+    begin = f"{doing}: " if doing else ""
+    if isinstance(error, OSError) and error.errno in _REMEDIES:
+        where = f"{error.filename}: " if error.filename else ""
+        return HostError(f"{begin}{where}{error.strerror}{remedy_of(error)}")
+    if isinstance(error, MemoryError):
+        return HostError(f"{begin}no memory; {_REMEDIES[errno.ENOMEM]}")
+    # Python raises this for every thread that the system refuses, and for faults of programs as well.
+    if isinstance(error, RuntimeError) and not can_start_threads(1):
+        return HostError(f"{begin}no process or thread can be made; {_REMEDIES[errno.EAGAIN]}")
+    return None
+
+
+def can_start_threads(count: int) -> bool:
+    """Whether this process may have `count` more threads at once."""
+    end = threading.Event()
+    threads = [threading.Thread(target=end.wait, daemon=True) for _ in range(count)]
+    started = []
+    try:
+        for thread in threads:
+            thread.start()
+            started.append(thread)
+    except RuntimeError:
+        return False
+    finally:
+        end.set()
+        for thread in started:
+            thread.join()
+    return True
+
+
 def in_a_line(error: Exception | str) -> str:
     """The first words of what was said, without its line breaks."""
     return " ".join(str(error).split())[:_MOST_WORDS]
@@ -162,7 +221,8 @@ def in_a_line(error: Exception | str) -> str:
 def fault(error: Exception, places: Iterable[Path]) -> NatgaugeError:
     """Return a one-line error for an unexpected exception; write its traceback to the first writable place.
 
-    A full disk is no fault of natgauge, wherever it shows: its error is a `HostError` without a traceback.
+    A full disk is no fault of natgauge, wherever it shows, nor is another refusal of the system: its error is a
+    `HostError` without a traceback.
 
     Args:
         error: the unexpected exception.
@@ -171,6 +231,8 @@ def fault(error: Exception, places: Iterable[Path]) -> NatgaugeError:
     if isinstance(error, OSError) and error.errno in _FULL:
         where = error.filename or "standard output or a temporary file"
         return HostError(f"{where}: cannot be written: {error.strerror}; make room, then try again")
+    if (refused := of_host(error)) is not None:
+        return refused
     line = f"a fault of natgauge, not of your question: {type(error).__name__}: {in_a_line(error)}; "
     text = "".join(traceback.format_exception(error))
     for place in places:

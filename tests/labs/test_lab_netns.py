@@ -38,7 +38,7 @@ from natgauge.labs.wire.lab import WireLab
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.records.store import Memory
 
-MISSING = capabilities.missing("CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON", "CAP_KILL")
+MISSING = capabilities.missing(*capabilities.MEASURING)
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs root: {', '.join(MISSING)} missing")
 
 NAME = f"ngtest-{os.getpid()}"

@@ -79,7 +79,7 @@ def probe(
         raise UsageError(f"probe: interface {names[0]} is named twice; name two different ones, or one")
     for size in frame_sizes:
         _check_size(size)
-    capabilities.require("examining ports", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
+    capabilities.require("examining ports", *capabilities.PORTS)
     place = machine or TunedMachine()
     states = [read_port(name) for name in names]
     found = [

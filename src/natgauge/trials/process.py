@@ -15,8 +15,8 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from natgauge import files
-from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
+from natgauge.bounded_output import BoundedOutput, size_in_words
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError, of_host
 from natgauge.host import programs
 from natgauge.trials.agreement import RESULT_VERSION, Progress, TrialRequest, TrialResult
 from natgauge.trials.comparison import ComparisonRequest, ComparisonResult
@@ -36,6 +36,9 @@ _SLACK_SECONDS = 60.0
 
 #: Capacity of a pipe.
 _BLOCK_OCTETS = 65_536
+
+#: Octets of the longest line, and of all that a round of a comparison prints. The longest results have a few MiB.
+_MOST_OCTETS = 64 * 1024 * 1024
 
 
 def run(
@@ -60,19 +63,20 @@ def run(
         BrokenError: the engine failed (4), was killed, ran out of time or answered outside the agreement.
     """
     limit = seconds if seconds is not None else request.nominal_seconds * 2 + _SLACK_SECONDS
-    results: list[TrialResult] = []
+    last: TrialResult | None = None
 
     def read(line: bytes) -> None:
+        nonlocal last
         event = parse_line(line)
         if isinstance(event, TrialResult):
-            results.append(event)
+            last = event
         elif progress is not None:
             progress(event)
 
     _perform(request.to_json(), read, limit, engine=engine)
-    if not results:
+    if last is None:
         raise BrokenError("trial: natgauge-engine ended with status 0 but gave no result")
-    return results[-1]
+    return last
 
 
 def compare(request: ComparisonRequest, *, engine: Path | None = None, seconds: float) -> ComparisonResult:
@@ -90,7 +94,16 @@ def compare(request: ComparisonRequest, *, engine: Path | None = None, seconds: 
         BrokenError: the engine failed (4), was killed, ran out of time or answered outside the agreement.
     """
     lines: list[bytes] = []
-    _perform(request.to_json(), lines.append, seconds, "--compare", engine=engine)
+    length = 0
+
+    def read(line: bytes) -> None:
+        nonlocal length
+        length += len(line)
+        if length > _MOST_OCTETS:
+            raise _too_long()
+        lines.append(line)
+
+    _perform(request.to_json(), read, seconds, "--compare", engine=engine)
     try:
         return ComparisonResult.model_validate_json(b"".join(lines))
     except ValidationError as error:
@@ -102,8 +115,8 @@ def _perform(
 ) -> None:
     """Start the engine, write the request, and pass every line of output to `read`."""
     program = engine if engine is not None else programs.find("natgauge-engine")
-    with files.in_memory() as errors:
-        process = _start(program, arguments, errors)
+    with BoundedOutput() as errors:
+        process = _start(program, arguments, errors.fileno())
         expired = threading.Event()
         timer = threading.Timer(limit, _expire, (process, expired))
         timer.daemon = True
@@ -120,7 +133,7 @@ def _perform(
             raise _error_of(status, errors)
 
 
-def _start(program: Path, arguments: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(program: Path, arguments: Sequence[str], errors: int) -> subprocess.Popen[bytes]:
     """Start the engine in its own session: Ctrl-C does not reach it, and its priority counts in the whole machine."""
     try:
         return subprocess.Popen(
@@ -131,7 +144,8 @@ def _start(program: Path, arguments: Sequence[str], errors: IO[bytes]) -> subpro
             start_new_session=True,
         )
     except OSError as error:
-        raise HostError(f"trial: cannot start {program}: {error.strerror}; run `make build`") from error
+        what = f"trial: cannot start {program}"
+        raise of_host(error, what) or HostError(f"{what}: {error.strerror}; run `make build`") from error
 
 
 def _converse(process: subprocess.Popen[bytes], request: str, read: Callable[[bytes], None]) -> None:
@@ -157,6 +171,7 @@ def _lines(stream: IO[bytes]) -> Iterator[bytes]:
     waiting = select.poll()
     waiting.register(stream, select.POLLIN)
     parts: list[bytes] = []
+    length = 0
     while True:
         waiting.poll()
         block = os.read(stream.fileno(), _BLOCK_OCTETS)
@@ -166,9 +181,19 @@ def _lines(stream: IO[bytes]) -> Iterator[bytes]:
         for end in ends:
             yield b"".join([*parts, end, b"\n"])
             parts.clear()
+            length = 0
         parts.append(rest)
+        length += len(rest)
+        if length > _MOST_OCTETS:
+            raise _too_long()
     if last := b"".join(parts):
         yield last
+
+
+def _too_long() -> BrokenError:
+    return BrokenError(
+        f"trial: natgauge-engine printed more than {size_in_words(_MOST_OCTETS)}; rebuild it with `make build`"
+    )
 
 
 def parse_line(line: bytes | str) -> TrialResult | Progress:
@@ -240,11 +265,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 continue
 
 
-def _error_of(status: int, errors: IO[bytes]) -> NatgaugeError:
+def _error_of(status: int, errors: BoundedOutput) -> NatgaugeError:
     """Return the error that belongs to the exit status, with the engine's last message."""
-    errors.seek(0)
-    lines = [line for line in errors.read()[-65_536:].decode(errors="replace").splitlines() if line.strip()]
-    message = lines[-1].strip() if lines else ""
+    message = next((line.strip() for line in reversed(errors.text().splitlines()) if line.strip()), "")
     if status < 0:
         name = signal.Signals(-status).name
         return BrokenError(f"trial: natgauge-engine was ended by {name}" + (f": {message}" if message else ""))

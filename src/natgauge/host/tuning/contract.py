@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from socket import if_nameindex
 from typing import Final, Protocol
 
 from natgauge.errors import HostError
@@ -133,6 +134,10 @@ class TunedMachine:
     def has_port(self, port: str) -> bool:
         """Whether there is such an interface."""
         return self.path(f"/sys/class/net/{port}").is_dir()
+
+    def hides_port(self, port: str) -> bool:
+        """Whether there is such an interface, though /sys was mounted in another network namespace and lacks it."""
+        return self.root == Path("/") and not self.has_port(port) and any(port == name for _, name in if_nameindex())
 
     def _run(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PATH": _PATH, "LC_ALL": "C"}

@@ -230,6 +230,11 @@ def _existing(machine: TunedMachine, ports: Sequence[str]) -> list[str]:
     """Refuse what is no port."""
     for number, port in enumerate(ports):
         if not port or "/" in port or port.startswith(("-", ".")) or not machine.has_port(port):
+            if machine.hides_port(port):
+                raise UsageError(
+                    f"port {port!r}: exists, but /sys shows the interfaces of another network namespace; enter the "
+                    f"namespace with a /sys of its own: ip netns exec, or unshare -m and mount -t sysfs sysfs /sys"
+                )
             raise UsageError(f'port {port!r}: does not exist; "ip link" lists those there are')
         if port in ports[:number]:
             raise UsageError(f"port {port!r}: is named twice; name each once")

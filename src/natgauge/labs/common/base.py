@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from natgauge.host import capabilities
+from pyroute2.netlink.exceptions import NetlinkError
+
+from natgauge.errors import HostError, of_host
+from natgauge.host import capabilities, resources
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.types import format_cores
 from natgauge.labs.common import namespaces
@@ -100,11 +104,21 @@ class MadeLab(ABC):
             HostError: a capability is missing, another process uses the lab, or the kernel refuses something.
             UsageError: a kept lab has the name, or the lab to be adopted is kept no longer.
         """
-        capabilities.require(
-            "making network namespaces", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_KILL"
-        )
-        if self._adopts:
-            return self._take()
+        capabilities.require("making a lab", *capabilities.MEASURING)
+        resources.refuse_lacking()
+        try:
+            return self._take() if self._adopts else self._made()
+        except (OSError, RuntimeError, MemoryError, NetlinkError) as error:
+            # Whatever the system refuses on the way.
+            reason = OSError(error.code, os.strerror(error.code)) if isinstance(error, NetlinkError) else error
+            refused = of_host(reason, f"lab {self.name}: cannot be made")
+            if refused is None and isinstance(reason, OSError):
+                refused = HostError(f"lab {self.name}: cannot be made: {reason}")
+            if refused is None:
+                raise
+            raise refused from error
+
+    def _made(self) -> Self:
         self._prepare()
         self._register = Register.begin(self.name, self.kind, self.settings)
         try:

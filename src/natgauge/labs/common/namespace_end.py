@@ -16,6 +16,7 @@ from pyroute2.netlink.rtnl import RTM_GETNSID, RTM_NEWNSID
 from pyroute2.netlink.rtnl.nsidmsg import nsidmsg
 
 from natgauge.errors import BrokenError, HostError
+from natgauge.host import capabilities
 from natgauge.labs.common.threads import in_thread
 
 CLONE_NEWNET: Final = 0x40000000
@@ -70,7 +71,11 @@ def _wait_gone(watcher: IPRSocket, numbers: Iterable[int], deadline: float, what
     waiting = set(numbers)
     while waiting & _numbers(watcher):
         if time.monotonic() > deadline:
-            raise BrokenError(f"namespaces {what}: still in use after deletion; end what holds them (see: lsns -t net)")
+            lacking = capabilities.missing(*capabilities.PROCESSES)
+            why = f" (not all can be found without {capabilities.described(lacking)})" if lacking else ""
+            raise BrokenError(
+                f"namespaces {what}: still in use after deletion; end what holds them{why} (see: lsns -t net)"
+            )
         time.sleep(0.01)
 
 

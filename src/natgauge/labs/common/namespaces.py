@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from pyroute2 import netns
 
-from natgauge.errors import BrokenError, HostError
+from natgauge.errors import BrokenError, HostError, remedy_of
 from natgauge.labs.common import marks, protected
 from natgauge.labs.common.namespace_end import CLONE_NEWNET, delete_watched, unshare
 from natgauge.labs.common.processes import all_processes as all_processes  # noqa: PLC0414 - cleanup ends processes by this module
@@ -192,7 +192,7 @@ def write_sysctls(values: Mapping[str, int]) -> None:
         try:
             path.write_text(str(value))
         except OSError as error:
-            raise HostError(f"sysctl {path}: {value} is refused ({error.strerror})") from error
+            raise HostError(f"sysctl {path}: {value} is refused ({error.strerror}){remedy_of(error)}") from error
 
 
 def processes(name: str) -> tuple[int, ...]:

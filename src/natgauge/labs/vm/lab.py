@@ -85,7 +85,7 @@ class GuestLab(RemoteLab):
             BrokenError: it does not come up.
             HostError: none was built, QEMU or memory is missing.
         """
-        capabilities.require("starting a guest", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_KILL")
+        capabilities.require("starting a guest", *capabilities.MEASURING)
         base_image = image.find()
         self._shape.refuse_short_memory()
         namespaces.refuse_existing(self._tester)

@@ -185,7 +185,7 @@ class WireLab:
             HostError: a port cannot be used (down, without XDP, in use by another process), or a capability is missing.
             UsageError: a port does not exist, has the default route or an IP address.
         """
-        capabilities.require("using ports", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
+        capabilities.require("using ports", *capabilities.PORTS)
         # Not added to those of the lab's last use.
         remarks: list[str] = []
         try:

@@ -111,6 +111,9 @@ def read_port(interface: str) -> PortState:
     with IPRoute() as routes:
         indices = routes.link_lookup(ifname=interface)
         if not indices:
+            if known := routes.link_lookup(altname=interface):
+                name = routes.get_links(known[0])[0].get_attr("IFLA_IFNAME")
+                raise UsageError(f"interface {interface}: is another name of {name}; name that")
             raise UsageError(f'interface {interface}: does not exist; "ip link" lists those there are')
         index = int(indices[0])
         link = routes.get_links(index)[0]
