@@ -13,7 +13,7 @@ use super::engine_rule_texts::{
 use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
     Background, DelaySamples, Frames, Initiator, Order, Phase2, Rate, Reading, Request, Source, Step, Stream,
-    LONGEST_NAME,
+    LONGEST_NAME, LONGEST_PHASE_SECONDS,
 };
 use crate::failure::{Failure, Outcome};
 use crate::family::Family;
@@ -24,8 +24,6 @@ const MOST_SPACE: u64 = 1 << 62;
 /// `with-replacement` draws 32-bit positions.
 const MOST_DRAWN_FROM: u64 = 1 << 32;
 const MOST_NUMBERED: u64 = 1 << 32;
-/// Sending times have 64 bits, `DUE_FRACTION` of them for fractions of a ns: 4.8 hours.
-const LONGEST_PHASE_SECONDS: f64 = 17_000.0;
 
 /// Refuse a request that breaks a rule. `schema_rules` have been checked before.
 pub fn check(request: &Request) -> Outcome<()> {
@@ -250,7 +248,7 @@ fn check_phases(request: &Request) -> Outcome<()> {
 }
 
 fn check_paced(field: &str, value: f64, seconds: f64) -> Outcome<()> {
-    if seconds > LONGEST_PHASE_SECONDS {
+    if seconds > LONGEST_PHASE_SECONDS as f64 {
         return refuse(field, value, PACED, &format!(": {seconds:.0} s, at most {LONGEST_PHASE_SECONDS} s"));
     }
     Ok(())

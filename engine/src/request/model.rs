@@ -22,7 +22,10 @@ const HIGHEST_RATE: u64 = 200_000_000;
 const MOST_FRAMES: u64 = (1 << 40) - 1;
 const LONGEST_GRACE_MS: u64 = 60_000;
 const LEAST_STALL_NS: u64 = 10_000;
-const MOST_STALL_NS: u64 = 10_000_000_000;
+/// No phase is longer, so no pause is.
+const MOST_STALL_NS: u64 = LONGEST_PHASE_SECONDS * 1_000_000_000;
+/// Sending times have 64 bits, `DUE_FRACTION` of them for fractions of a ns: 4.8 hours.
+pub(super) const LONGEST_PHASE_SECONDS: u64 = 17_000;
 /// A shorter stall than the interval between two wake-ups cannot be seen.
 const LEAST_WATCHED_STALL_NS: u64 = crate::host::WAKE_INTERVAL_NS;
 

@@ -14,6 +14,7 @@ from typing import Final
 from natgauge.measurer import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE
 from natgauge.trial_evidence import STALL_BOUND_SECONDS
+from natgauge.trials import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
 from natgauge.words import Placement
 
 #: Batches that the device could have worked off at its rate while a sender did nothing: that was a stall. A search
@@ -26,8 +27,6 @@ HELD_UP: Final = 1.5
 CATCH_UP_PERCENT: Final = 125
 #: The same for a phase 1 that only prepares, at half of the device's capacity: its last frame may be late.
 PREPARING_CATCH_UP_PERCENT: Final = 150
-#: Least bound of the engine, in seconds: the timer interrupt is no stall.
-LEAST_STALL_SECONDS: Final = 10e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known
     rate = _deciding_rate(plan)
     device = rate if known_rate is None else min(rate, known_rate)
     batch = 1 if plan.single_frames else min(max(int(device * BATCH_SECONDS), 1), MOST_TOGETHER)
-    return Pacing(batch, max(usual, STALL_BATCHES * batch / device))
+    return Pacing(batch, min(max(usual, STALL_BATCHES * batch / device), LONGEST_PHASE_SECONDS))
 
 
 def watched_bound(plan: TrialPlan) -> float:

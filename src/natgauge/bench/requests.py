@@ -15,6 +15,7 @@ from natgauge.errors import UsageError
 from natgauge.labs.contract import Addresses, Port
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.trials import (
+    LONGEST_PHASE_SECONDS,
     AddressRange,
     Background,
     CustomerEdges,
@@ -118,6 +119,7 @@ class Requests:
                 translated=settings.translated,
                 mapped=self.traffic.mapping_known,
             )
+        _refuse_long(plan)
         grace = round(settings.grace_seconds * 1000)
         request = TrialRequest(
             mark=(settings.first_mark - 1 + number) % 0xFFFF_FFFF + 1,
@@ -209,6 +211,24 @@ def _edges(traffic: TrafficPlan, sets: PortSets | None) -> CustomerEdges | None:
         relay=sets.relay if traffic.tunnelled else None,
         first=traffic.first_edge or None,
     )
+
+
+def _refuse_long(plan: TrialPlan) -> None:
+    """Refuse a phase that is longer than the engine can pace.
+
+    Raises:
+        UsageError: phase 1, or a phase 2 of one frame per connection, takes too long at its rate.
+    """
+    rates = {} if plan.stateless else {"connections/s": plan.phase1_rate}
+    if plan.phase2 is not None and plan.phase2.reading_order == "once":
+        rates["frames/s"] = plan.phase2.responder_rate
+    for unit, rate in rates.items():
+        seconds = plan.connections / rate
+        if seconds > LONGEST_PHASE_SECONDS:
+            raise UsageError(
+                f"connections: {plan.connections} at {rate:g} {unit} take {seconds:.0f} s, and a phase can last "
+                f"{LONGEST_PHASE_SECONDS:.0f} s; choose fewer connections, or a higher rate"
+            )
 
 
 def longest_seconds(request: TrialRequest) -> float:

@@ -2,6 +2,8 @@
 """One trial: the request to `natgauge-engine`, its result, and how the engine is run."""
 
 from natgauge.trials.agreement import (
+    LEAST_STALL_SECONDS,
+    LONGEST_PHASE_SECONDS,
     REQUEST_VERSION,
     RESULT_VERSION,
     AddressRange,
@@ -55,6 +57,8 @@ from natgauge.trials.comparison import (
 from natgauge.trials.process import ProgressCallback, compare, parse_line, run
 
 __all__ = [
+    "LEAST_STALL_SECONDS",
+    "LONGEST_PHASE_SECONDS",
     "REQUEST_VERSION",
     "RESULT_VERSION",
     "AddressRange",

@@ -19,6 +19,10 @@ from natgauge.words import Close, Family, Order, Query, ReadingOrder, Side, Tran
 REQUEST_VERSION: Final = 1
 RESULT_VERSION: Final = 1
 
+#: Bounds of the engine's schema that requests are made with. The timer interrupt is no stall.
+LEAST_STALL_SECONDS: Final = 10e-6
+LONGEST_PHASE_SECONDS: Final = 17_000.0
+
 #: A number that the engine counted; it is never negative.
 Count = Annotated[int, Field(ge=0)]
 #: (lower_ns, upper_ns, frames) in rising order: lower <= value < upper; below zero lower < value <= upper.
