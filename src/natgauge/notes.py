@@ -21,7 +21,7 @@ DoubtWord = Literal[
     "short trials", "batches", "taking turns", "machine shared", "real server", "server limited",
     "unreliable", "frames in stalls", "excused frames", "collapsed", "ended early", "table inferred", "rare loss",
     "several limits", "mixed", "autocorrelated", "drift", "throughput doubted", "uneven cores", "idle cores",
-    "other traffic",
+    "other traffic", "CPU quota",
 ]  # fmt: skip
 
 #: Doubts that could change the answer.

@@ -95,6 +95,7 @@ class TrialEvidence:
         server_dropped: queries that a real server behind the device did not read in time.
         link_losses: how often the link of each of the tester's own ports went down, by port; only where it did.
         found_changed: global setting of the device's machine that others changed since it was set; empty = none.
+        throttled_seconds: time for which a CPU quota stopped the tester and the device's processes.
     """
 
     placement: Placement
@@ -124,6 +125,7 @@ class TrialEvidence:
     server_dropped: int = 0
     link_losses: Mapping[str, int] = field(default_factory=dict)
     found_changed: str = ""
+    throttled_seconds: float = 0.0
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -80,7 +80,9 @@ def judge(evidence: TrialEvidence) -> Judgement:
         reason=decided.reason,
         limited_by=decided.limited_by,
         failed_phase=decided.failed_phase,
-        disturbed=bool(evidence.link_losses) or any(cpu.disturbed for cpu in evidence.cpus),
+        disturbed=bool(evidence.link_losses)
+        or evidence.throttled_seconds > 0
+        or any(cpu.disturbed for cpu in evidence.cpus),
         excused=decided.excused,
         excused_frames=sum(_excused(evidence, stream) for stream in _streams(evidence)),
         excused_by_direction={
@@ -346,6 +348,7 @@ def _disturbance(evidence: TrialEvidence, stream: _Stream) -> str:
     placed = stream.counts.lost_in_stalls is not None
     causes = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(evidence)) else []
     causes += [links] if (links := _links(evidence)) else []
+    causes += [quota] if (quota := _quota(evidence)) else []
     causes += [
         f"CPU {cpu.cpu} ({cpu.role}) stalled for {(cpu.stalled_seconds if placed else cpu.lost_seconds) * 1000:.1f} ms"
         for cpu in evidence.cpus
@@ -388,12 +391,19 @@ def _behind(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
         f"(tolerated {tolerance * 1000:.2f} ms, nominal {counts.nominal_seconds:.3f} s)"
     )
     if own_lag <= tolerance:
-        reason = f"{figures}, which {stalled * 1000:.2f} ms of a stalled sender explain"
+        quota = f" ({stopped})" if (stopped := _quota(evidence)) else ""
+        reason = f"{figures}, which {stalled * 1000:.2f} ms of a stalled sender explain{quota}"
         # Elsewhere a late sender would not have been held against the device.
         return Judgement(Verdict.INVALID, reason, limited_by="host", excused=evidence.placement == "shared")
     if evidence.placement != "shared":
         return Judgement(Verdict.INVALID, f"{figures}: the tester is too slow", limited_by="tester")
     return Judgement(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase)
+
+
+def _quota(evidence: TrialEvidence) -> str:
+    """Time for which a CPU quota stopped the tester, in words; empty where none did."""
+    seconds = evidence.throttled_seconds
+    return f"a CPU quota stopped the tester for {seconds * 1000:.0f} ms" if seconds else ""
 
 
 def _incomplete(evidence: TrialEvidence) -> Judgement | None:
@@ -462,6 +472,8 @@ def _remarks(evidence: TrialEvidence) -> Iterable[str]:
             yield f"{stream.name}: {excused} of {stream.counts.lost} lost frames are excused"
     if links := _links(evidence):
         yield f"disturbed by {links}"
+    if quota := _quota(evidence):
+        yield quota
     for name, port in evidence.ports.items():
         if port.rx_dropped or port.tx_dropped:
             yield f"port {name} dropped {port.rx_dropped} received and {port.tx_dropped} sent frames"

@@ -196,7 +196,12 @@ def test_an_engine_that_does_not_run_is_missing(root: Path) -> None:
 def test_lacking_capabilities_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capabilities, "missing", lambda *_: ("CAP_BPF", "CAP_PERFMON"))
     found = finding(host(root), "capabilities")
-    assert (found.state, found.what) == ("missing", "this process lacks CAP_BPF, CAP_PERFMON")
+    assert (found.state, found.what) == (
+        "missing",
+        "this process lacks CAP_BPF (the frame programs and their maps), CAP_PERFMON (tracing of frames that a port "
+        "accepts)",
+    )
+    assert found.mend == "sudo natgauge doctor; in a container: --cap-add BPF --cap-add PERFMON"
 
 
 def test_what_killed_runs_left_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

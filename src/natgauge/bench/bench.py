@@ -28,6 +28,7 @@ from natgauge.bench.lab_measurer import (
     Recorder,
     SliceRounds,
 )
+from natgauge.bench.memory import refuse_large
 from natgauge.bench.observer import Observer, Silent, Unread
 from natgauge.bench.planned import Planned
 from natgauge.bench.psid import chosen_sets, refuse_sets
@@ -42,7 +43,7 @@ from natgauge.duts.gateway import Gateway
 from natgauge.duts.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import HostError, UsageError
-from natgauge.host import capabilities, programs
+from natgauge.host import capabilities, programs, resources
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
@@ -342,6 +343,7 @@ class Bench:
             HostError: a program is missing, memory is short, or a global setting cannot be made.
             UsageError: a limit or time-out of the device is too small.
         """
+        self._refuse_large(planned)
         rates = self._tester_rates(planned.settings)
         device = self._fit(_with_slowest(planned.demand, planned.settings.phase1_frames, rates.phase1))
         knobs: Mapping[str, int] = self._known_limits if device is None else device.knobs
@@ -386,6 +388,14 @@ class Bench:
                 measurer.check_subscribers()
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
+
+    def _refuse_large(self, planned: Planned) -> None:
+        """Refuse connections that no memory holds, before anything takes time."""
+        recipe, device = self.recipe, None
+        if self.lab.devices:
+            recipe = self.recipe.of_devices(len(self.lab.devices))[self._holder]
+            device = self.lab.devices[self._holder]
+        refuse_large(recipe, device, planned.demand, stores=planned.settings.has_phase1)
 
     def _lingering(self, settings: TrialSettings, table_size: int | None) -> int | None:
         """Return the seconds for which the device keeps closed connections, and report the table that they need.
@@ -553,7 +563,7 @@ def check_host() -> None:
     """Check that this host can measure.
 
     Raises:
-        HostError: the kernel is too old, the engine or a capability is missing.
+        HostError: the kernel is too old, the engine or a capability is missing, or a limit of this process is too low.
     """
     release = platform.release()
     version = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
@@ -561,7 +571,8 @@ def check_host() -> None:
         least = ".".join(map(str, LEAST_KERNEL))
         raise HostError(f"kernel: Linux {release} is older than {least}; boot a newer one (see `natgauge doctor`)")
     programs.find("natgauge-engine")
-    capabilities.require("measuring", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
+    capabilities.require("measuring", *capabilities.MEASURING)
+    resources.refuse_lacking()
 
 
 def _check_seed(seed: int | None) -> int:

@@ -79,6 +79,7 @@ def judged(
             server_dropped=raw.server_refused.get(SOCKET, 0),
             link_losses=raw.link_losses,
             found_changed=raw.found_changed,
+            throttled_seconds=raw.throttled_seconds,
         )
     )
     return TrialOutcome(
@@ -151,6 +152,7 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
         "taps": raw.taps,
         "link_losses": raw.link_losses,
         "found_changed": raw.found_changed,
+        "throttled_seconds": raw.throttled_seconds,
         "core_work": raw.core_work,
         "octets_per_connection": raw.octets_per_connection,
         "request": raw.request,

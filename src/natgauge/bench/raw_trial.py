@@ -42,6 +42,7 @@ class RawTrial:
         taps: whether the tester's ports are taps of a guest.
         found_changed: global setting of the device's machine that others changed since it was set; empty = none.
         link_losses: how often the link of each of the tester's ports went down during the trial, by the port's name.
+        throttled_seconds: time for which a CPU quota stopped natgauge's control group during the trial.
     """
 
     request: TrialRequest
@@ -65,6 +66,7 @@ class RawTrial:
     link_losses: Mapping[str, int] = field(default_factory=dict)
     established: int | None = None
     found_changed: str = ""
+    throttled_seconds: float = 0.0
 
     @property
     def dropped(self) -> dict[str, int]:

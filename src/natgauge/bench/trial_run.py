@@ -14,6 +14,7 @@ from natgauge.bench.restart import RestartInTrial
 from natgauge.core_work import since
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import NatgaugeError, UsageError
+from natgauge.host.control_groups import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.contract import LabCounters
 from natgauge.measurer import Restart
@@ -55,6 +56,7 @@ class TrialRun:
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
         own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
         sleep: waits while a device settles.
+        throttling: reads how often a CPU quota stopped natgauge's control group.
     """
 
     place: Place
@@ -66,6 +68,7 @@ class TrialRun:
     own_drops: Mapping[str, int]
     own_link_losses: Mapping[str, int]
     sleep: Callable[[float], None]
+    throttling: Callable[[], Throttling] = ControlGroups().throttling
 
     def perform(self, request: TrialRequest, restart_at: float | None, settle: float) -> RawTrial:
         """Empty the device's table, run the engine, and read the counters of device and lab.
@@ -85,11 +88,12 @@ class TrialRun:
         faults_before = self._faults()
         refused_before = self._refused()
         memory_before = self._memory(request)
-        before, links_before = self._counters(), self._link_losses()
+        before, links_before, throttled = self._counters(), self._link_losses(), self.throttling()
         if restart_at is None:
             result, restart, error = self.run(request, self.progress), None, ""
         else:
             result, restart, error = self._run_restarting(request, restart_at)
+        stopped = self.throttling().since(throttled)
         after = self._counters()
         if self.server is not None:
             self.server.confirm_ready()
@@ -123,6 +127,7 @@ class TrialRun:
             network_counters=after.network_since(before),
             taps=self.place.initiator.tap,
             link_losses=self._new_link_losses(links_before),
+            throttled_seconds=stopped.seconds,
         )
 
     def perform_periods(self, request: TrialRequest, settle: float, ended: Callable[[RawTrial], None]) -> None:
@@ -143,10 +148,11 @@ class TrialRun:
         count_before = emptied(self.device, self.asking)
         if settle:
             self.sleep(settle)
-        counters, links = self._counters(), self._link_losses()
+        counters, links, throttled = self._counters(), self._link_losses(), self.throttling()
 
         def period(result: TrialResult) -> None:
-            nonlocal counters, links
+            nonlocal counters, links, throttled
+            throttled_before, throttled = throttled, self.throttling()
             before, counters = counters, self._counters()
             links_before, links = links, self._link_losses()
             count, free_octets, error = self._resources()
@@ -167,6 +173,7 @@ class TrialRun:
                     network_counters=counters.network_since(before),
                     taps=self.place.initiator.tap,
                     link_losses=self._new_link_losses(links_before),
+                    throttled_seconds=throttled.since(throttled_before).seconds,
                 )
             )
 

@@ -10,7 +10,7 @@ import click
 import cloup
 
 if TYPE_CHECKING:
-    from natgauge.tester.doctor import Finding
+    from natgauge.tester.finding import Finding
 
 #: Name of a finding on one gateway. Its package may be missing, which takes nothing from the others.
 _GATEWAY: Final = "gateway "

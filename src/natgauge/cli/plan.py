@@ -144,9 +144,9 @@ def _cells(plan: Path) -> Sequence[PlannedCell]:
 def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *, here: bool) -> list[str]:
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES
     from natgauge.cli.progress import duration
-    from natgauge.host.machine import memory_octets
+    from natgauge.host.machine import available_octets
 
-    available = memory_octets("MemAvailable") if here else None
+    available = available_octets() if here else None
     short = available is not None and estimated.tester_octets + (estimated.device_octets or 0) > available
     scarce = f"; only {_mib(available)} MiB are available here" if available is not None and short else ""
     repetitions = sum(measurement.most_repetitions for cell in cells for measurement in cell.measurements)

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
+from natgauge.host.control_groups import ControlGroups
 from natgauge.host.cpus import online_cpus
 from natgauge.version import VERSION
 
@@ -41,6 +42,7 @@ def facts(*, host_name: bool = False) -> Mapping[str, object]:
     Args:
         host_name: whether to include the machine's name, which moves no figure and may be private.
     """
+    groups = ControlGroups()
     facts: dict[str, object] = {
         "natgauge": VERSION,
         "python": platform.python_version(),
@@ -58,7 +60,9 @@ def facts(*, host_name: bool = False) -> Mapping[str, object]:
         "smt": _read("/sys/devices/system/cpu/smt/active"),
         "mitigations": _mitigations(),
         "memory_octets": memory_octets("MemTotal"),
-        "memory_available_octets": memory_octets("MemAvailable"),
+        "memory_available_octets": available_octets(),
+        "memory_limit_octets": groups.memory_limit(),
+        "cpu_quota": groups.cpu_quota(),
         "load_average": list(os.getloadavg()),
     }
     return {name: fact for name, fact in facts.items() if fact not in (None, "", {}, [])}
@@ -116,3 +120,9 @@ def memory_octets(name: str, text: str | None = None) -> int | None:
     meminfo = _read("/proc/meminfo") if text is None else text
     match = re.search(rf"^{name}:\s+(\d+) kB$", meminfo or "", re.MULTILINE)
     return int(match[1]) * 1024 if match else None
+
+
+def available_octets() -> int | None:
+    """Return the octets that this process may still take, by the machine and by its memory limits; None = not known."""
+    bounds = (memory_octets("MemAvailable"), ControlGroups().memory_left())
+    return min((octets for octets in bounds if octets is not None), default=None)

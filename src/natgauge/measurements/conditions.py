@@ -26,8 +26,8 @@ _DIGEST_DIGITS: Final = 12
 _OF_A_SEARCH: Final = frozenset({"directions", "down_share", "reading_order", "foreground_share", "four_tuples"})
 #: Facts of the machine that move figures, by the name they have in `natgauge.host.machine.facts`.
 MACHINE: Final = (
-    "natgauge", "kernel", "kernel_parameters", "cpus_online", "hypervisor", "governor", "smt", "mitigations",
-    "clock_source",
+    "natgauge", "kernel", "kernel_parameters", "cpus_online", "hypervisor", "cpu_quota", "governor", "smt",
+    "mitigations", "clock_source",
 )  # fmt: skip
 #: Figures that are measured once a trial has passed, by their name in a campaign's journal: what the tester's receiver
 #: takes of an isolated device's cores, s a frame, and what the real server answers without a device, queries/s.

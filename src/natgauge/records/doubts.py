@@ -74,6 +74,7 @@ def _own(measured: MeasurementResult, parameters: Parameters) -> tuple[Note, ...
     return (
         *_functional(parameters),
         *_mixed(parameters),
+        *_quota(parameters),
         *_excused(measured),
         *_limits(measured),
         *_repetitions(measured),
@@ -100,6 +101,16 @@ def _functional(parameters: Parameters) -> Iterator[Note]:
         yield Note("functional", text)
     elif _EMULATOR in str(parameters.get("cpu")):
         yield Note("functional", "the tester ran on an emulated machine, which shows that it works, not any speed")
+
+
+def _quota(parameters: Parameters) -> Iterator[Note]:
+    """A quota stops all of a process's threads for the rest of a period of, usually, 100 ms."""
+    if (quota := parameters.get("cpu_quota")) is not None:
+        text = (
+            f"a CPU quota permitted the time of {shown(quota)} cores to the tester and the gateway together, so rates "
+            "may be too low; remove the quota (docker: --cpus)"
+        )
+        yield Note("CPU quota", text)
 
 
 def _mixed(parameters: Parameters) -> Iterator[Note]:

@@ -144,6 +144,7 @@ _FACTS: Final = (
     Description("cpus_online", "cores online", group="place"),
     Description("kernel_parameters", "kernel parameters that move figures", group="place"),
     Description("hypervisor", "hypervisor", group="place"),
+    Description("cpu_quota", "CPU quota in cores", group="place"),
     Description("governor", "governor", group="place"),
     Description("smt", "SMT", group="place"),
     Description("mitigations", "mitigations", group="place"),

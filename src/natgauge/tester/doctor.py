@@ -6,31 +6,31 @@ Abilities are tried where possible (a thousand frames over a virtual cable), not
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import socket
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from natgauge.duts.recipe import Recipe, available, load
 from natgauge.duts.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
-from natgauge.duts.support import Place, places
+from natgauge.duts.support import places
 from natgauge.errors import NatgaugeError, UsageError
-from natgauge.host import capabilities, kernel, programs
+from natgauge.host import programs
+from natgauge.host.control_groups import ControlGroups
 from natgauge.host.cpus import usable_cpus
 from natgauge.host.machine import memory_octets
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.types import format_cores
 from natgauge.labs.common import cleanup
 from natgauge.labs.common.register import HiddenLabsError
+from natgauge.labs.common.shell import run_shell
 from natgauge.labs.wire import xdp
-from natgauge.tester.probe import CableProof, send_over_a_cable
-
-State = Literal["ok", "warning", "missing"]
+from natgauge.tester import containers
+from natgauge.tester.finding import Finding, Host, State, Unread, unknown
 
 #: Oldest kernel natgauge is made for: the last one whose veth could lose frames in bursts is 6.1.
 LEAST_KERNEL: Final = (6, 6)
@@ -43,57 +43,8 @@ _OCTETS_PER_CONNECTION: Final = 384 + 8 + 8
 _STOLEN_SHARE: Final = 0.001
 #: Clocks that are read without leaving the program: x86, ARM, RISC-V.
 _FAST_CLOCKS: Final = ("tsc", "arch_sys_counter", "riscv_clocksource")
-_NEEDED_CAPABILITIES: Final = ("CAP_BPF", "CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_PERFMON")
 _PROGRAMS: Final = ("natgauge-engine", "natgauge-front", "natgauge-softwire")
 _VERSION_SECONDS: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The outcome of one check.
-
-    Attributes:
-        name: subject of the check, e.g. "kernel".
-        state: "ok"; "warning": it works, but figures may be worse or doubtful; "missing": something cannot be done.
-        what: finding of the check, with its value.
-        mend: command that fixes it, or what to do where no command can; None when there is nothing to fix.
-        packages: the Debian packages that fix it, in alphabetical order; empty when no package does.
-        places: places that can run the gateway once its packages are installed; empty for other checks and for a recipe
-            that violates a rule.
-    """
-
-    name: str
-    state: State
-    what: str
-    mend: str | None = None
-    packages: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """The host to check; tests use a simulated host.
-
-    Attributes:
-        root: folder in place of "/".
-        release: release of the kernel.
-        prove: sends frames over a cable; None = not tried.
-        find: returns the path of a program as devices find it; None = it is not installed.
-        has: whether the kernel has a module, or could load it.
-    """
-
-    root: Path = Path("/")
-    release: str = field(default_factory=lambda: os.uname().release)
-    prove: Callable[[], CableProof] | None = send_over_a_cable
-    find: Callable[[str], str | None] = programs.find_of_devices
-    has: Callable[[str], bool] = kernel.has
-
-    def read(self, path: str) -> str | None:
-        """Return the text of a file, stripped; None where it cannot be read."""
-        try:
-            return (self.root / path.lstrip("/")).read_text().strip()
-        except OSError:
-            return None
 
 
 def examine(host: Host | None = None) -> list[Finding]:
@@ -122,17 +73,12 @@ def _kernel(host: Host) -> Iterator[Finding]:
         )
 
 
-def _capabilities(_host: Host) -> Iterator[Finding]:
-    absent = capabilities.missing(*_NEEDED_CAPABILITIES)
-    if absent:
-        yield Finding("capabilities", "missing", f"this process lacks {', '.join(absent)}", "sudo natgauge doctor")
-    else:
-        yield Finding("capabilities", "ok", f"this process has {', '.join(_NEEDED_CAPABILITIES)}")
-
-
 def _btf(host: Host) -> Iterator[Finding]:
-    if (host.root / "sys/kernel/btf/vmlinux").exists():
+    path = "/sys/kernel/btf/vmlinux"
+    if host.path(path).exists():
         yield Finding("BTF", "ok", "the kernel describes its types in /sys/kernel/btf/vmlinux")
+    elif not host.path("/sys/devices").exists():
+        yield unknown("BTF", path, Unread.NO_SYS)
     else:
         yield Finding(
             "BTF",
@@ -144,9 +90,15 @@ def _btf(host: Host) -> Iterator[Finding]:
 
 def _jit(host: Host) -> Iterator[Finding]:
     # Kernels that always compile (CONFIG_BPF_JIT_ALWAYS_ON) say 1; some without a JIT have no such file.
-    value = host.read("/proc/sys/net/core/bpf_jit_enable")
+    path = "/proc/sys/net/core/bpf_jit_enable"
+    value = host.read(path)
     if value == "1":
         yield Finding("BPF JIT", "ok", "programs are compiled")
+    elif value is Unread.REFUSED:
+        yield unknown("BPF JIT", path, value)
+    elif value is Unread.ABSENT and host.read("/proc/sys/net/core/netdev_max_backlog") is Unread.ABSENT:
+        # The kernel shows settings of the whole machine in its first network namespace only.
+        yield Finding("BPF JIT", "ok", "not known in this network namespace: the setting is the machine's")
     elif value == "2":
         yield Finding("BPF JIT", "warning", "compiles with debug output", "sysctl -w net.core.bpf_jit_enable=1")
     else:
@@ -159,19 +111,26 @@ def _engine(host: Host) -> Iterator[Finding]:
     for name in _PROGRAMS:
         try:
             path = programs.find(name)
-            answer = subprocess.run(
-                [path, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=False
-            )
+            answer = run_shell(partial(_printing_version, path), _VERSION_SECONDS, f"{path}")
         except NatgaugeError as error:
             yield Finding(name, "missing", str(error).partition(";")[0], "make setup")
-        except (OSError, subprocess.TimeoutExpired) as error:
-            yield Finding(name, "missing", f"{path} does not run: {error}", "make setup")
+        except OSError as error:
+            yield Finding(name, "missing", f"{path} does not run: {error.strerror}", "make setup")
         else:
-            if answer.returncode:
-                yield Finding(name, "missing", f"{path} ended with exit status {answer.returncode}", "make setup")
+            if answer is None:
+                what = f"{path} did not end within {_VERSION_SECONDS:g} s"
+                yield Finding(name, "missing", what, "make setup")
+            elif answer.status:
+                yield Finding(name, "missing", f"{path} ended with exit status {answer.status}", "make setup")
             else:
                 yield Finding(name, "ok", f"{answer.stdout.strip()} at {path}")
     yield from _frames(host)
+
+
+def _printing_version(program: Path, out: int, err: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [program, "--version"], stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+    )
 
 
 def _frames(host: Host) -> Iterator[Finding]:
@@ -191,11 +150,16 @@ def _frames(host: Host) -> Iterator[Finding]:
 
 def _clock(host: Host) -> Iterator[Finding]:
     folder = "/sys/devices/system/clocksource/clocksource0"
-    clock = host.read(f"{folder}/current_clocksource") or "unknown"
+    clock = host.read(f"{folder}/current_clocksource")
+    if isinstance(clock, Unread):
+        yield unknown("clock", f"{folder}/current_clocksource", clock)
+        return
     if clock in _FAST_CLOCKS:
         yield Finding("clock", "ok", f"clock source {clock}")
         return
-    better = [name for name in (host.read(f"{folder}/available_clocksource") or "").split() if name in _FAST_CLOCKS]
+    available = host.read(f"{folder}/available_clocksource")
+    known = [] if isinstance(available, Unread) else available.split()
+    better = [name for name in known if name in _FAST_CLOCKS]
     mend = f"echo {better[0]} > {folder}/current_clocksource" if better else "boot with clocksource=tsc tsc=reliable"
     yield Finding("clock", "warning", f"clock source {clock} is slow to read: lower rates, coarser delays", mend)
 
@@ -214,7 +178,11 @@ def _cpus(_host: Host) -> Iterator[Finding]:
 
 
 def _smt(host: Host) -> Iterator[Finding]:
-    if host.read("/sys/devices/system/cpu/smt/active") == "1":
+    path = "/sys/devices/system/cpu/smt/active"
+    active = host.read(path)
+    if active in (Unread.REFUSED, Unread.NO_SYS):
+        yield unknown("SMT", path, active)
+    elif active == "1":
         yield Finding(
             "SMT",
             "warning",
@@ -226,8 +194,13 @@ def _smt(host: Host) -> Iterator[Finding]:
 
 
 def _governor(host: Host) -> Iterator[Finding]:
-    folder = host.root / "sys/devices/system/cpu"
-    governors = {path.read_text().strip() for path in folder.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    folder = host.path("/sys/devices/system/cpu")
+    if not folder.exists():
+        yield unknown("clock speed", "/sys/devices/system/cpu", Unread.NO_SYS)
+        return
+    cores = sorted(path.parent.parent.name for path in folder.glob("cpu[0-9]*/cpufreq/scaling_governor"))
+    read = {host.read(f"/sys/devices/system/cpu/{core}/cpufreq/scaling_governor") for core in cores}
+    governors = {governor for governor in read if not isinstance(governor, Unread)}
     slow = sorted(governors - {"performance"})
     if slow:
         yield Finding(
@@ -242,7 +215,11 @@ def _governor(host: Host) -> Iterator[Finding]:
 
 def _real_time(host: Host) -> Iterator[Finding]:
     # The engine watches cores with real-time priority; without it, the tester's own load would look like stalls.
-    if host.read("/proc/sys/kernel/sched_rt_runtime_us") == "0":
+    path = "/proc/sys/kernel/sched_rt_runtime_us"
+    runtime = host.read(path)
+    if runtime is Unread.REFUSED:
+        yield unknown("real time", path, runtime)
+    elif runtime == "0":
         yield Finding(
             "real time",
             "warning",
@@ -254,7 +231,11 @@ def _real_time(host: Host) -> Iterator[Finding]:
 
 
 def _stolen(host: Host) -> Iterator[Finding]:
-    line = (host.read("/proc/stat") or "").partition("\n")[0].split()
+    text = host.read("/proc/stat")
+    if isinstance(text, Unread):
+        yield unknown("stolen time", "/proc/stat", text)
+        return
+    line = text.partition("\n")[0].split()
     ticks = [int(text) for text in line[1:9]]
     total = sum(ticks)
     share = ticks[7] / total if len(ticks) == 8 and total else 0.0
@@ -270,7 +251,13 @@ def _stolen(host: Host) -> Iterator[Finding]:
 
 
 def _memory(host: Host) -> Iterator[Finding]:
-    mib = (memory_octets("MemAvailable", host.read("/proc/meminfo") or "") or 0) // 1024**2
+    text = host.read("/proc/meminfo")
+    if isinstance(text, Unread):
+        yield unknown("memory", "/proc/meminfo", text)
+        return
+    available = memory_octets("MemAvailable", text) or 0
+    left = ControlGroups(host.root).memory_left()
+    mib = (available if left is None else min(available, left)) // 1024**2
     if mib >= _LEAST_MEMORY_MIB:
         millions = mib * 1024**2 // _OCTETS_PER_CONNECTION // 1_000_000
         what = f"{mib} MiB available: enough for about {millions} million connections of a NAT44 on this machine"
@@ -282,12 +269,16 @@ def _memory(host: Host) -> Iterator[Finding]:
 
 
 def _conntrack(host: Host) -> Iterator[Finding]:
-    limit = host.read("/proc/sys/net/netfilter/nf_conntrack_max")
+    path = "/proc/sys/net/netfilter/nf_conntrack_max"
+    limit = host.read(path)
     buckets = host.read("/sys/module/nf_conntrack/parameters/hashsize")
-    if limit and buckets:
-        yield Finding("conntrack", "ok", f"connection tracking table of {limit} connections, {buckets} buckets")
-    else:
+    if limit is Unread.ABSENT:
         yield Finding("conntrack", "missing", "the kernel tracks no connections", "modprobe nf_conntrack")
+    elif isinstance(limit, Unread):
+        yield unknown("conntrack", path, limit)
+    else:
+        size = f"its buckets: {buckets.value}" if isinstance(buckets, Unread) else f"{buckets} buckets"
+        yield Finding("conntrack", "ok", f"connection tracking table of {limit} connections, {size}")
 
 
 def _packages(host: Host) -> Iterator[Finding]:
@@ -370,7 +361,10 @@ def _leftovers(_host: Host) -> Iterator[Finding]:
 
 _CHECKS: Final[tuple[Callable[[Host], Iterator[Finding]], ...]] = (
     _kernel,
-    _capabilities,
+    containers.privileges,
+    containers.writable,
+    containers.process_limits,
+    containers.quotas,
     _btf,
     _jit,
     _engine,

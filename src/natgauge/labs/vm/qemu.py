@@ -19,7 +19,7 @@ from typing import Final, Literal
 
 from natgauge import files
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.host.machine import memory_octets
+from natgauge.host.machine import available_octets
 from natgauge.host.private_folder import FILE_MODE
 from natgauge.labs.common import locks
 from natgauge.labs.common.namespaces import inside
@@ -77,7 +77,7 @@ class Shape:
         Raises:
             HostError: it has not.
         """
-        free = memory_octets("MemAvailable") or 0
+        free = available_octets() or 0
         needed = self.memory * 1024**2 + _OWN + _RESERVED
         if needed > free:
             raise HostError(

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of this process's control groups, as containers and services have them (cgroups(7)).
+
+A limit of a group holds for all groups below it. So all groups from this process's own to the top of its mount are
+read; a container does not see those above its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+#: Limits of version 1 that mean "none": the largest multiple of a page size.
+_NO_LIMIT: Final = 1 << 60
+_UNLIMITED: Final = frozenset({"max", "-1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Throttling:
+    """Times that a CPU quota stopped this process's groups since these were made.
+
+    Attributes:
+        times: periods in which the quota was used up.
+        seconds: time without a core.
+    """
+
+    times: int = 0
+    seconds: float = 0.0
+
+    def since(self, before: Throttling) -> Throttling:
+        """Return what was added since an earlier reading."""
+        return Throttling(max(self.times - before.times, 0), max(self.seconds - before.seconds, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class ControlGroups:
+    """The control groups of this process; tests use a simulated root.
+
+    Attributes:
+        root: folder in place of "/".
+    """
+
+    root: Path = Path("/")
+
+    def cpu_quota(self) -> float | None:
+        """Cores whose time the CPU quota permits; None = there is no quota."""
+        quotas = []
+        for group in self._groups("cpu"):
+            first, _, second = _text(group / "cpu.max").partition(" ")
+            quota, period = (first, second) if first else (_text(group / "cpu.cfs_quota_us"), "")
+            period = period or _text(group / "cpu.cfs_period_us")
+            with suppress(ValueError, ZeroDivisionError):
+                if quota not in _UNLIMITED:
+                    quotas.append(int(quota) / int(period))
+        return min(quotas, default=None)
+
+    def throttling(self) -> Throttling:
+        """Return how often a CPU quota stopped this process's groups: the group that was stopped for longest."""
+        found = [Throttling()]
+        for group in self._groups("cpu"):
+            stat = _table(_text(group / "cpu.stat"))
+            nanoseconds = stat.get("throttled_usec", 0) * 1000 or stat.get("throttled_time", 0)
+            found.append(Throttling(stat.get("nr_throttled", 0), nanoseconds / 1e9))
+        return max(found, key=lambda one: (one.seconds, one.times))
+
+    def memory_limit(self) -> int | None:
+        """Octets that the lowest memory limit permits; None = there is no limit."""
+        return min((limit for limit, _ in self._memory()), default=None)
+
+    def memory_left(self) -> int | None:
+        """Octets that this process may still take by its memory limits; None = there is no limit.
+
+        File contents that the kernel can drop are no use of memory.
+        """
+        return min((max(limit - used, 0) for limit, used in self._memory()), default=None)
+
+    def most_processes(self) -> int | None:
+        """Processes and threads that the lowest limit permits; None = there is no limit."""
+        return min((limit for group in self._groups("pids") if (limit := _limit(group, "pids.max"))), default=None)
+
+    def _memory(self) -> Iterator[tuple[int, int]]:
+        """Yield the limit and the use of each group that has a limit, in octets."""
+        for group in self._groups("memory"):
+            for most, now in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+                if (limit := _limit(group, most)) is not None:
+                    stat = _table(_text(group / "memory.stat"))
+                    dropped = stat.get("total_inactive_file", stat.get("inactive_file", 0))
+                    yield limit, (_limit(group, now) or 0) - dropped
+
+    def _groups(self, controller: str) -> Iterator[Path]:
+        """Yield this process's group and all above it that can be seen, in both versions."""
+        groups = [line.split(":", 2) for line in _text(self.root / "proc/self/cgroup").splitlines()]
+        for kind, top, place in self._mounts():
+            for _, controllers, own in (group for group in groups if len(group) == 3):
+                named = controllers.split(",")
+                if (kind == "cgroup2" and controllers) or (kind == "cgroup" and controller not in named):
+                    continue
+                if kind == "cgroup" and controller not in place[1]:
+                    continue
+                yield from _upwards(self.root / place[0].lstrip("/"), own, top)
+
+    def _mounts(self) -> Iterator[tuple[str, str, tuple[str, list[str]]]]:
+        """Yield the kind, the top and the place of each mounted hierarchy, the place with its options."""
+        for line in _text(self.root / "proc/self/mountinfo").splitlines():
+            mount, _, source = line.partition(" - ")
+            fields, kinds = mount.split(), source.split()
+            if len(fields) > 4 and len(kinds) > 2 and kinds[0] in ("cgroup", "cgroup2"):
+                yield kinds[0], fields[3], (fields[4], kinds[2].split(","))
+
+
+def _upwards(mounted: Path, own: str, top: str) -> Iterator[Path]:
+    """Yield the folders of group `own` and of those above it, up to `mounted`, where `top` is mounted."""
+    path = PurePosixPath(own)
+    visible = path.is_relative_to(top) and ".." not in path.parts
+    below = path.relative_to(top) if visible else PurePosixPath()
+    folder = mounted / below
+    yield folder
+    while folder != mounted:
+        folder = folder.parent
+        yield folder
+
+
+def _text(path: Path) -> str:
+    with suppress(OSError, ValueError):
+        return path.read_text().strip()
+    return ""
+
+
+def _limit(group: Path, name: str) -> int | None:
+    text = _text(group / name)
+    with suppress(ValueError):
+        if text not in _UNLIMITED and (number := int(text)) < _NO_LIMIT:
+            return number
+    return None
+
+
+def _table(text: str) -> Mapping[str, int]:
+    """Parse lines of a name and a number."""
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
