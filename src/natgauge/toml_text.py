@@ -24,7 +24,8 @@ def parse(text: str) -> dict[str, Any]:
             character U+0000, which no path and no shell command can have. The message names the reason.
     """
     try:
-        document = tomllib.loads(text)
+        # Editors on Windows begin a file with a byte order mark, which says nothing of UTF-8.
+        document = tomllib.loads(text.removeprefix("\ufeff"))
         _check(document)
     except RecursionError:
         raise ValueError("arrays or tables are nested too deeply") from None

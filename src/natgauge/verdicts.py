@@ -348,7 +348,8 @@ def _disturbance(evidence: TrialEvidence, stream: _Stream) -> str:
     placed = stream.counts.lost_in_stalls is not None
     causes = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(evidence)) else []
     causes += [links] if (links := _links(evidence)) else []
-    causes += [quota] if (quota := _quota(evidence)) else []
+    if evidence.throttled_seconds:
+        causes += [f"a CPU quota that stopped the tester for {evidence.throttled_seconds * 1000:.0f} ms"]
     causes += [
         f"CPU {cpu.cpu} ({cpu.role}) stalled for {(cpu.stalled_seconds if placed else cpu.lost_seconds) * 1000:.1f} ms"
         for cpu in evidence.cpus

@@ -26,8 +26,8 @@ from natgauge.table_memory import ObjectCaches
 
 #: POSIX's own, which those systems have too; nothing else of this machine is in reach of a snippet.
 _TOOLS = (
-    "awk", "cat", "chmod", "cut", "dd", "df", "du", "env", "grep", "head", "ls", "mkdir", "mv", "readlink", "rm", "sed", "sleep", "tail",
-    "timeout", "tr", "wc",
+    "awk", "cat", "chmod", "cut", "dd", "df", "du", "env", "grep", "head", "ls", "mkdir", "mv", "readlink", "rm",
+    "sed", "sleep", "tail", "timeout", "tr", "wc",
 )  # fmt: skip
 _STAND_INS = {
     "Linux": ("vpp", "vppctl", "vpp_get_stats", "ip", "ethtool", "taskset"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.write_text("#!/bin/sh\necho program 1\n")
     program.chmod(0o755)
     monkeypatch.setattr(capabilities, "missing", lambda *_: ())
+    monkeypatch.setattr(capabilities, "in_user_namespace", lambda: False)
     monkeypatch.setattr(programs, "find", lambda _: program)
     monkeypatch.setattr(doctor, "usable_cpus", lambda: (0, 1))
     monkeypatch.setattr(namespaces, "names", lambda: ("ng-mine-tester", "somebody-elses"))
@@ -196,12 +198,59 @@ def test_an_engine_that_does_not_run_is_missing(root: Path) -> None:
 def test_lacking_capabilities_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capabilities, "missing", lambda *_: ("CAP_BPF", "CAP_PERFMON"))
     found = finding(host(root), "capabilities")
-    assert (found.state, found.what) == (
-        "missing",
-        "this process lacks CAP_BPF (the frame programs and their maps), CAP_PERFMON (tracing of frames that a port "
-        "accepts)",
-    )
+    uses = "CAP_BPF (the frame programs and their maps), CAP_PERFMON (tracing of frames that a port accepts)"
+    assert (found.state, found.what) == ("missing", f"this process lacks {uses}")
     assert found.mend == "sudo natgauge doctor; in a container: --cap-add BPF --cap-add PERFMON"
+
+
+def test_what_a_user_may_not_read_is_not_off(root: Path) -> None:
+    """A folder in a file's place cannot be read by root, either."""
+    for path in ("sys/module/nf_conntrack/parameters/hashsize", "proc/sys/net/core/bpf_jit_enable"):
+        (root / path).unlink()
+        (root / path).mkdir()
+    conntrack, jit = finding(host(root), "conntrack"), finding(host(root), "BPF JIT")
+    assert (conntrack.state, conntrack.mend) == ("ok", None)
+    assert conntrack.what.endswith("its buckets: cannot be read by this user")
+    assert (jit.state, jit.mend) == ("warning", "sudo natgauge doctor")
+    assert jit.what == "not known: /proc/sys/net/core/bpf_jit_enable cannot be read by this user"
+
+
+def test_a_network_namespace_hides_the_setting_of_the_jit(root: Path) -> None:
+    (root / "proc/sys/net/core/bpf_jit_enable").unlink()
+    assert finding(host(root), "BPF JIT").state == "ok"
+    (root / "proc/sys/net/core/netdev_max_backlog").write_text("1000\n")
+    found = finding(host(root), "BPF JIT")
+    assert (found.state, "interpreted" in found.what) == ("warning", True), "a kernel without a JIT"
+
+
+def test_without_sys_nothing_is_said_of_what_would_be_in_it(root: Path) -> None:
+    shutil.rmtree(root / "sys")
+    found = {one.name: one for one in examine(host(root))}
+    for name in ("BTF", "clock", "SMT", "clock speed"):
+        assert found[name].state == "warning"
+        assert found[name].what.endswith("cannot be read, because /sys is not mounted")
+        assert found[name].mend == "mount -t sysfs sysfs /sys"
+    assert found["conntrack"].state == "ok"
+
+
+def test_a_quota_is_found_with_how_often_it_stopped_us(root: Path) -> None:
+    files = {
+        "proc/self/mountinfo": "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        "proc/self/cgroup": "0::/\n",
+        "sys/fs/cgroup/cpu.max": "50000 100000\n",
+        "sys/fs/cgroup/cpu.stat": "nr_throttled 275\nthrottled_usec 1500000\n",
+        "sys/fs/cgroup/memory.max": str(200 * 1024**2),
+        "sys/fs/cgroup/memory.current": "0\n",
+        "sys/fs/cgroup/pids.max": "100\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    quota = finding(host(root), "CPU quota")
+    assert quota.state == "warning"
+    assert "permits 0.5 cores, and has stopped this group 275 times, for 1.5 s" in quota.what
+    assert finding(host(root), "control group").what == "permits 200 MiB of memory, 100 processes and threads"
+    assert finding(host(root), "memory").what == "only 200 MiB available", "less than the machine has"
 
 
 def test_what_killed_runs_left_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

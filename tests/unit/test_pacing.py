@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from natgauge.bench.pacing import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing, watched_bound
 from natgauge.measurer import Counts, Direction, Phase2Plan, RateStep, TrialOutcome, TrialPlan, Verdict
+from natgauge.trials import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
+from natgauge.words import Placement
+
+SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "trial" / "request-1.schema.json").read_text())
 
 
 def opening(rate: float) -> TrialPlan:
@@ -120,3 +126,14 @@ def test_a_gap_that_fills_the_device_s_ring_is_a_stall(plan: TrialPlan, ring: in
     found = pacing(plan, "isolated", ring)
     assert found.batch == 64
     assert found.stall_seconds == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("rate", [1e-9, 0.5, 1.0, 1e6])
+@pytest.mark.parametrize("placement", ["shared", "isolated"])
+def test_every_rate_gives_a_stall_that_the_engine_takes(rate: float, placement: Placement) -> None:
+    """A search begins at half a connection per second where there is one connection."""
+    bounds = SCHEMA["$defs"]["Senders"]["properties"]["stall_ns"]
+    assert bounds["minimum"] == round(LEAST_STALL_SECONDS * 1e9)
+    assert bounds["maximum"] == round(LONGEST_PHASE_SECONDS * 1e9)
+    stall_ns = round(pacing(opening(rate), placement, 1).stall_seconds * 1e9)
+    assert bounds["minimum"] <= stall_ns <= bounds["maximum"]

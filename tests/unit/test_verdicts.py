@@ -185,6 +185,22 @@ ROWS = [
         "which the link of the Responder's port going down (1 x) can explain",
     ),
     Row(
+        "a CPU quota stopped the sender",
+        evidence(phase1=LATE, placement="shared", cpus=(stall(seconds=0.05),), throttled_seconds=0.05),
+        Verdict.INVALID,
+        "host",
+        None,
+        "a stalled sender explain (a CPU quota stopped the tester for 50 ms)",
+    ),
+    Row(
+        "frames were lost while a CPU quota stopped the sender",
+        both_phases(lossy(9), cpus=(stall(),), throttled_seconds=0.1),
+        Verdict.INVALID,
+        "host",
+        None,
+        "which a CPU quota that stopped the tester for 100 ms and CPU 0 (sender) stalled",
+    ),
+    Row(
         "the tester's link went down and nothing was lost",
         both_phases(SECOND, link_losses={"Initiator": 1}),
         Verdict.PASS,

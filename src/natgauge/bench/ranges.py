@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from natgauge.errors import UsageError
+from natgauge.inputs import meant
 from natgauge.labs.contract import Addresses
 from natgauge.words import Address, Family, Network
 
@@ -92,7 +93,7 @@ def _address(name: str, text: str, family: Family) -> Address:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise UsageError(f"{name}: {text!r} is not an IP address") from None
+        raise UsageError(f"{name}: {text!r} is not an IP address{meant.addresses(text)}") from None
     if address.version != (4 if family == "ipv4" else 6):
         raise UsageError(f"{name}: {text} is IPv{address.version}, this side of the device uses {spoken(family)}")
     if not any(address in network for network in TEST_NETWORKS if network.version == address.version):

@@ -117,7 +117,7 @@ cut=
 if [ -n "$core" ] && [ "$(du -k "$core" | cut -f 1)" -ge "$(($(cat {name}.most) - 64))" ]; then cut=" {_CUT}"; fi
 echo "{_MARK}$(cat {name}.end 2> /dev/null)$cut"
 if [ -n "$core" ]; then echo "$NG_WORK/$core"; else cat /proc/sys/kernel/core_pattern 2> /dev/null || echo core; fi
-cat {name}.log.2 {name}.log.1 {name}.log 2> /dev/null | {words} | tail -n {_LAST_LINES} || true
+cat {name}.log.2 {name}.log.1 {name}.log 2> /dev/null | tr -d '\\000' | {words} | tail -n {_LAST_LINES} || true
 """
 
     @property

@@ -12,9 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 from natgauge.errors import UsageError
+from natgauge.inputs import meant
 from natgauge.inputs.checks import in_range, positive
 
 _CORES_PART: Final = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
@@ -141,19 +142,24 @@ class Whole(InputType):
 
     metavar: str = "N"
     annotation: str = "int"
+    seconds: ClassVar[bool] = False
 
     def read(self, name: str, text: str) -> int:
         """Read decimal digits, with or without a sign."""
         try:
             return int(text)
         except ValueError:
-            raise UsageError(f"{name}: {text!r} is not a whole number") from None
+            raise self._refused(name, text) from None
 
     def take(self, name: str, value: object) -> int:
         """Return the integer; a boolean is refused."""
         if isinstance(value, int) and not isinstance(value, bool):
             return value
-        raise UsageError(f"{name}: {value!r} is not a whole number")
+        raise self._refused(name, value)
+
+    def _refused(self, name: str, value: object) -> UsageError:
+        form = meant.number(value, seconds=self.seconds, whole=True) if isinstance(value, str) else ""
+        return UsageError(f"{name}: {value!r} is not a whole number{form}")
 
 
 @dataclass(frozen=True)
@@ -162,19 +168,24 @@ class Number(InputType):
 
     metavar: str = "X"
     annotation: str = "float"
+    seconds: ClassVar[bool] = False
 
     def read(self, name: str, text: str) -> float:
         """Read a decimal number, which may have an exponent."""
         try:
             return float(text)
         except ValueError:
-            raise UsageError(f"{name}: {text!r} is not a number") from None
+            raise self._refused(name, text) from None
 
     def take(self, name: str, value: object) -> float:
         """The number, a whole one as it is."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
-        raise UsageError(f"{name}: {value!r} is not a number")
+        raise self._refused(name, value)
+
+    def _refused(self, name: str, value: object) -> UsageError:
+        form = meant.number(value, seconds=self.seconds) if isinstance(value, str) else ""
+        return UsageError(f"{name}: {value!r} is not a number{form}")
 
     def write(self, value: Any) -> str:
         """The number, a whole one without a point."""
@@ -186,6 +197,7 @@ class Seconds(Number):
     """A time in seconds."""
 
     metavar: str = "SECONDS"
+    seconds: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -193,6 +205,7 @@ class WholeSeconds(Whole):
     """A time in whole seconds."""
 
     metavar: str = "SECONDS"
+    seconds: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
 import shutil
 import stat
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from natgauge import files
+from natgauge.bounded_output import MOST_OCTETS
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.machine import available_octets
 from natgauge.host.private_folder import FILE_MODE
@@ -224,8 +226,13 @@ class Guest:
                     stderr=output,
                     # Ctrl-C is for natgauge, which then ends the guest.
                     start_new_session=True,
+                    # Python ignores SIGXFSZ, and so does QEMU then: what goes beyond the limit is refused.
+                    restore_signals=False,
                 ),
             )
+        # QEMU writes its console and its own messages, and no other file.
+        with suppress(ProcessLookupError):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MOST_OCTETS, MOST_OCTETS))
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and process.poll() is None:
             if READY in _text(console):

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Of what programs print, a limit is stored, whether or not natgauge may make file systems."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from natgauge import bounded_output
+from natgauge.bounded_output import MOST_OCTETS, BoundedOutput
+from natgauge.duts.processes import Process
+from natgauge.errors import BrokenError
+from natgauge.labs.common.shell import run_shell
+
+LIMIT = 65_536
+
+
+@pytest.fixture(params=["own file system", "sealed"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How the limit is kept; an ordinary user has the second way only."""
+    if request.param == "sealed":
+        monkeypatch.setattr(bounded_output, "_of_own_file_system", lambda _: None)
+    return str(request.param)
+
+
+def started(script: str, out: int, err: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+    )
+
+
+def ran(script: str, output: BoundedOutput) -> int:
+    return started(script, output.fileno(), output.fileno()).wait()
+
+
+@pytest.mark.usefixtures("way")
+def test_what_fits_is_stored_as_it_is() -> None:
+    with BoundedOutput(LIMIT) as output:
+        assert ran("echo one; echo two >&2", output) == 0
+        assert (output.text(), output.is_full) == ("one\ntwo\n", False)
+
+
+@pytest.mark.usefixtures("way")
+def test_more_than_the_limit_is_refused_to_the_program_and_not_stored() -> None:
+    with BoundedOutput(LIMIT) as output:
+        assert ran("head -c 1000000 /dev/zero", output) != 0
+        assert output.is_full
+        assert len(output.text()) <= LIMIT
+
+
+@pytest.mark.usefixtures("way")
+def test_a_program_that_ignores_the_refusal_ends_as_it_would() -> None:
+    with BoundedOutput(LIMIT) as output:
+        assert ran("head -c 1000000 /dev/zero 2> /dev/null || true; exit 7", output) == 7
+
+
+@pytest.mark.usefixtures("way")
+def test_a_command_that_prints_too_much_is_refused_by_its_name() -> None:
+    with pytest.raises(BrokenError, match=r"^device dut: version printed more than 4 MiB, .* > /dev/null$"):
+        run_shell(
+            lambda out, err: started(f"head -c {2 * MOST_OCTETS} /dev/zero || true", out, err),
+            30,
+            "device dut: version",
+        )
+
+
+@pytest.mark.usefixtures("way")
+def test_a_command_that_prints_less_is_not_refused() -> None:
+    result = run_shell(lambda out, err: started("echo out; echo err >&2; exit 3", out, err), 30, "it")
+    assert result is not None
+    assert (result.status, result.stdout, result.stderr) == (3, "out\n", "err\n")
+
+
+@pytest.fixture
+def chatty(tmp_path: Path) -> Path:
+    """The folder of a process that printed 20 MiB, then its last words, and ended."""
+    process = Process(name="chatty", command="sh -c 'head -c 20971520 /dev/zero; echo; echo last words; exit 3'")
+    environment = {"NG_WORK": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    subprocess.run(["/bin/sh", "-euc", process.start], env=environment, check=True)
+    subprocess.run(
+        ["/bin/sh", "-c", "while [ -e chatty.logging ] || [ ! -e chatty.end ]; do sleep 0.05; done"],
+        cwd=tmp_path,
+        check=True,
+        timeout=60,
+    )
+    said = subprocess.run(
+        ["/bin/sh", "-euc", process.status_command], env=environment, check=True, capture_output=True, text=True
+    )
+    (tmp_path / "ended").write_text(process.ended(said.stdout) or "")
+    return tmp_path
+
+
+def test_the_end_of_a_log_is_kept_and_its_size_is_bounded(chatty: Path) -> None:
+    logs = [chatty / name for name in ("chatty.log", "chatty.log.1", "chatty.log.2")]
+    assert sum(log.stat().st_size for log in logs if log.exists()) <= 12 * 1024**2
+    assert (chatty / "ended").read_text() == "chatty ended with exit status 3; it last said: last words"
+
+
+def test_a_core_dump_without_its_end_is_named() -> None:
+    process = Process(name="p", command="p")
+    said = process.ended("natgauge-end 139 cut\n/run/core\na\n")
+    assert said == (
+        "p was ended by SIGSEGV (core dump: /run/core, without its end: there was no room for all of it); "
+        "it last said: a"
+    )
