@@ -117,3 +117,38 @@ def test_without_root_the_line_says_what_is_missing(tmp_path: Path) -> None:
     )
     one_line(3, shown, "CAP_")
     assert list(tmp_path.iterdir()) == []
+
+
+MEASURE = ("measure", "throughput", "--dut", "nftables-nat44", "--lab-name", LAB, "--results")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "words"),
+    [
+        (("setpriv", "--bounding-set", "-sys_nice"), "needs CAP_SYS_NICE (priorities"),
+        (("setpriv", "--bounding-set", "-net_raw"), "needs CAP_NET_RAW (packet sockets"),
+        (("unshare", "--user", "--map-root-user", "--net"), "a user namespace cannot measure"),
+        (("sh", "-c", 'ulimit -n 20; exec "$@"', "sh"), "may have 20 at once, and 64 are needed"),
+        (("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys; exec "$@"', "sh"), "/sys: is not mounted"),
+    ],
+)
+def test_what_a_container_withholds_is_named_before_a_lab_is_made(
+    tmp_path: Path, prefix: tuple[str, ...], words: str
+) -> None:
+    one_line(3, natgauge(*MEASURE, str(tmp_path / "results"), prefix=prefix, cwd=tmp_path), words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_gateway_that_prints_without_end_is_refused_in_a_line(tmp_path: Path) -> None:
+    recipe = tmp_path / "loud.toml"
+    recipe.write_text(
+        'name = "loud"\ntitle = "Loud"\nkind = "routing"\ninitiator_family = "ipv4"\nresponder_family = "ipv4"\n'
+        'stateful = false\nsource = "unchanged"\nextends = ["linux-ipv4"]\n[verbs]\nversion = "yes loud"\n'
+    )
+    shown = natgauge(
+        *("measure", "throughput", "--dut", str(recipe), "--lab-name", LAB, "--profile", "quick", "--stateless"),
+        *("--results", str(tmp_path / "results")),
+        cwd=tmp_path,
+    )
+    assert (shown[0], shown[1]) == (4, ""), shown
+    assert "snippet 'yes loud' printed more than 4 MiB" in shown[2].splitlines()[-1]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from natgauge.host.control_groups import ControlGroups, Throttling
+from natgauge.records import doubts
+from natgauge.records.parameters import Parameters
 
 SECOND = "31 23 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n"
 FIRST = (
@@ -91,3 +93,10 @@ def test_groups_that_cannot_be_seen_are_passed_over(tmp_path: Path, own: str) ->
 def test_what_is_new_since_an_earlier_reading() -> None:
     assert Throttling(5, 2.5).since(Throttling(3, 1.0)) == Throttling(2, 1.5)
     assert Throttling().since(Throttling(3, 1.0)) == Throttling(), "the process was moved to another group"
+
+
+def test_a_quota_is_a_doubt_of_every_result() -> None:
+    (found,) = doubts._quota(Parameters(place={"cpu_quota": 0.5}))
+    assert (found.word, found.grade) == ("CPU quota", "interval")
+    assert "the time of 0.5 cores" in found.text
+    assert list(doubts._quota(Parameters())) == []
