@@ -14,7 +14,8 @@ from natgauge.host import capabilities, programs
 from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.common.register import HiddenLabsError
 from natgauge.tester import doctor
-from natgauge.tester.doctor import Finding, Host, examine, worst_state
+from natgauge.tester.doctor import examine, worst_state
+from natgauge.tester.finding import Finding, Host
 from natgauge.tester.probe import CableProof
 
 FILES = {
