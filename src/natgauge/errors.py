@@ -30,6 +30,9 @@ _REMEDIES: Final = {
     errno.ENOSPC: "make room, then try again",
     errno.EDQUOT: "make room, then try again",
 }
+#: Errors of paths that can be none, and of file systems that fail.
+_OF_PATHS: Final = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
+_OF_DISKS: Final = frozenset({errno.EIO, errno.ESTALE})
 #: Characters of an unexpected exception's own words that are repeated in the line.
 _MOST_WORDS: Final = 200
 #: No message repeats more of a value than this many characters; paths and lists of names are shorter.
@@ -221,8 +224,8 @@ def in_a_line(error: Exception | str) -> str:
 def fault(error: Exception, places: Iterable[Path]) -> NatgaugeError:
     """Return a one-line error for an unexpected exception; write its traceback to the first writable place.
 
-    A full disk is no fault of natgauge, wherever it shows, nor is another refusal of the system: its error is a
-    `HostError` without a traceback.
+    A full disk is no fault of natgauge, wherever it shows, nor is a path that cannot be used, nor another refusal of
+    the system: such errors have no traceback.
 
     Args:
         error: the unexpected exception.
@@ -233,13 +236,17 @@ def fault(error: Exception, places: Iterable[Path]) -> NatgaugeError:
         return HostError(f"{where}: cannot be written: {error.strerror}; make room, then try again")
     if (refused := of_host(error)) is not None:
         return refused
+    if isinstance(error, OSError) and error.filename is not None and error.errno in (_OF_PATHS | _OF_DISKS):
+        kind = UsageError if error.errno in _OF_PATHS else HostError
+        where = error.filename if isinstance(error.filename, str) else repr(error.filename)
+        return kind(f"{where}: cannot be used: {error.strerror}; name another path, or see that it may be used")
     line = f"a fault of natgauge, not of your question: {type(error).__name__}: {in_a_line(error)}; "
     text = "".join(traceback.format_exception(error))
     for place in places:
         try:
             # The name can be guessed, and the folder may be everybody's: a link that waits there is not followed.
             place.unlink(missing_ok=True)
-            with place.open("x", encoding="utf-8") as file:
+            with place.open("x", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
         except OSError:
             continue

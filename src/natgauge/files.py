@@ -16,6 +16,8 @@ def in_memory() -> BinaryIO:
 def replace(path: Path, text: str, *, mode: int = 0o666) -> None:
     """Give a file new content; a kill or a crash at any moment leaves the old content or the new one.
 
+    Lone surrogates, which UTF-8 does not have, are written out as escapes.
+
     Args:
         path: the file.
         text: its new content.
@@ -28,7 +30,7 @@ def replace(path: Path, text: str, *, mode: int = 0o666) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         with _new(partial, mode) as file:
-            file.write(text.encode())
+            file.write(text.encode("utf-8", "backslashreplace"))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)

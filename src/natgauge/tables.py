@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from natgauge.plain_text import one_line
+
 #: Width of lines that go to a file or a pipe, and the least width.
 _COLUMNS: Final = 100
 _LEAST: Final = 60
@@ -55,7 +57,7 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> li
     for column in range(len(rows[0])):
         table.add_column(justify="right" if column in right else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     printed = io.StringIO()
     Console(file=printed, width=_WIDTH, color_system=None, force_terminal=False).print(table)
     return [line.rstrip() for line in printed.getvalue().splitlines()]

@@ -295,7 +295,11 @@ def test_a_measurement_that_failed_before_it_sent_a_frame_says_why(
         ([], [], "holds no trials.jsonl; name the results folder of one measurement"),
         ([trial(300)], ["2"], "trial 2: {folder} holds the trials 1 to 1; choose one of them"),
         ([{**trial(300), "result": None}], [], "trial 1 of {folder} did not run: 300 lost"),
-        ([{**trial(300), "result": {"ports": 7}}], ["1"], "trial 1 of {folder} is no trial as natgauge writes them"),
+        (
+            [{**trial(300), "result": {"ports": 7}}],
+            ["1"],
+            "{folder}/trials.jsonl:1 is no trial as natgauge writes them: result.ports: 7",
+        ),
         ([trial(300)], ["0"], "0 is not in the range"),
     ],
 )

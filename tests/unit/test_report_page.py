@@ -101,7 +101,7 @@ def test_a_large_campaign_still_makes_a_page_of_bearable_size(results: int, tmp_
         result = latency_of(number) if timed else rate(f"nat-{number % 7}", 1e5 + number, 1 + number % 3, 10**5)
         store.write_summary(result.document())
         for each in range(30):
-            store.add_trial(trial(delays=DELAYS) if timed else trial("INVALID", reason="x" * 120, trial=each))
+            store.add_trial(trial(delays=DELAYS) if timed else trial("INVALID", reason="x" * 120, trial=each + 1))
     found = find([tmp_path])
     shown = page(found)
     assert len(shown.encode()) <= MOST_OCTETS

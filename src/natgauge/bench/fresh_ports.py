@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from natgauge import files
+from natgauge import files, foreign
 from natgauge.bench.observer import Observer
 from natgauge.bench.ranges import LAST_PORT, Range
 from natgauge.bench.traffic import TrafficPlan
@@ -70,8 +70,8 @@ class Ledger:
     def read(cls, path: Path, now: float) -> Ledger:
         """Read a ledger's file; empty where it cannot be read. Uses later than `now` are of an earlier boot."""
         uses: list[Use] = []
-        with suppress(OSError, ValueError, TypeError):
-            uses = [Use(*entry) for entry in json.loads(path.read_text())]
+        with suppress(UsageError, ValueError, TypeError):
+            uses = [Use(*entry) for entry in json.loads(foreign.read_text(path, foreign.MEMORY))]
         return cls(path, sorted((use for use in uses if use.ended <= now), key=lambda use: use.ended))
 
     def add(self, use: Use, keep_seconds: float) -> None:

@@ -43,6 +43,7 @@ from natgauge.records.store import (
     plain,
     read_document,
     read_record,
+    refuse_name,
     write_document,
 )
 from natgauge.version import VERSION
@@ -262,6 +263,7 @@ def _begun(folder: Path, *, resume: bool) -> CampaignRecord | None:
 
 
 def _begin(folder: Path, plan: plans.Plan, setup: _Setup, seed: int) -> None:
+    refuse_name(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -43,6 +43,8 @@ def evaluate(text: str, connections: int) -> int:
         raise UsageError(f"formula of {len(text)} characters is longer than {_MOST_CHARACTERS}")
     try:
         value = _value(ast.parse(text.strip().replace("^", "**"), mode="eval").body, connections)
+        # Whole numbers have no limit in Python, but those that no float holds are too large anyway.
+        float(value)
     except (SyntaxError, TypeError, ValueError, ZeroDivisionError, OverflowError, RecursionError) as error:
         raise UsageError(f"formula {text!r} has no value with N = {connections}: {error}") from None
     if not math.isfinite(value) or not 0 <= value <= _LARGEST:

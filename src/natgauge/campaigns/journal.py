@@ -17,8 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
+from natgauge import foreign
 from natgauge.campaigns import journal_lines
-from natgauge.errors import HostError
+from natgauge.errors import HostError, UsageError
 from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, plain, read_lines
 
 #: Key of the evidence in a line: most of the journal's size, and needed for results folders only.
@@ -48,9 +49,12 @@ class Journal:
 
         Raises:
             HostError: another process writes it, or it cannot be written.
+            UsageError: it is no regular file, or too large.
         """
+        # A link could lead to any file of the machine, which this would change.
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_APPEND, 0o644)
+            self._file = os.open(self.path, flags, 0o644)
             _lock(self._file)
             self._length = _whole_lines(self.path)
             os.ftruncate(self._file, self._length)
@@ -62,6 +66,9 @@ class Journal:
         except OSError as error:
             self._close()
             raise _unwritable(self.path, error) from error
+        except UsageError:
+            self._close()
+            raise
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -132,7 +139,7 @@ def _unwritable(path: Path, error: OSError) -> HostError:
 
 def _whole_lines(path: Path) -> int:
     """Octets up to the end of the last whole line."""
-    with path.open("rb") as file:
+    with foreign.open_file(path, foreign.LINES) as file:
         file.seek(0, os.SEEK_END)
         end = file.tell()
         step = 1 << 16
@@ -167,10 +174,10 @@ def entries(folder: Path, *, evidence: bool = False) -> Iterator[JournalLine]:
 def is_written(folder: Path) -> bool:
     """Whether a process has the journal open for writing at this moment."""
     try:
-        with (folder / JOURNAL).open("rb") as file:
+        with foreign.open_file(folder / JOURNAL, foreign.LINES) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:
+    except (OSError, UsageError):
         return False
     return False

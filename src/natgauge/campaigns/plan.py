@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from natgauge import toml_text
+from natgauge import foreign, toml_text
 from natgauge.campaigns import keys
 from natgauge.errors import LONGEST_VALUE, UsageError, did_you_mean, shortened
 from natgauge.inputs.input import Input
@@ -98,12 +98,7 @@ def read(path: Path) -> Plan:
         PlanError: it is no such plan.
         UsageError: it cannot be read.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"plan: cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"plan: {path} holds octets that are no UTF-8") from None
+    text = foreign.read_text(path, foreign.PLAN)
     try:
         raw = toml_text.parse(text)
     except ValueError as error:

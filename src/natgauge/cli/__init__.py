@@ -12,7 +12,8 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -22,6 +23,7 @@ import click
 import cloup
 
 from natgauge.cli.help import epilog
+from natgauge.cli.say import say
 from natgauge.errors import EndedBySignal, NatgaugeError, fault, shortened
 
 #: Heading of the help -> subcommands, each the function `command` in the module of the same name.
@@ -66,7 +68,7 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
     if wanted and not ctx.resilient_parsing:
         from natgauge.version import VERSION
 
-        click.echo(f"natgauge {VERSION}")
+        say(f"natgauge {VERSION}")
         ctx.exit()
 
 
@@ -86,6 +88,9 @@ def app() -> None:
     """Measure NAT gateways the way RFC 9693 and RFC 8219 prescribe."""
 
 
+#: Arguments whose answer needs no folder.
+_HELP: Final = frozenset({"-h", "--help", "--version"})
+
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -99,11 +104,25 @@ def _raise_on_signal(number: int, _frame: FrameType | None) -> None:
 def _warn_on_signal(_number: int, _frame: FrameType | None) -> None:
     for each in _SIGNALS:
         signal.signal(each, signal.SIG_DFL)
-    click.echo("natgauge: undoing what was made; once more ends at once (then run `natgauge lab clean`)", err=True)
+    say("natgauge: undoing what was made; once more ends at once (then run `natgauge lab clean`)", err=True)
+
+
+def _open_closed() -> None:
+    """Open /dev/null where standard input, output or error is closed: files opened later would take their places."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Open until the process ends.
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def main() -> None:
     """Entry point of `natgauge`."""
+    _open_closed()
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _raise_on_signal)
@@ -113,9 +132,27 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return the exit status; errors are shown as one line on standard error."""
     try:
+        if (refusal := _unusable(arguments)) is not None:
+            return _complain(*refusal)
         return _run(arguments)
     except Exception as error:  # noqa: BLE001 - whatever nobody foresaw ends in one line, too
         return _fault(error)
+
+
+def _unusable(arguments: Sequence[str]) -> tuple[str, int] | None:
+    """Return why no command can work with these arguments or from this folder, with the exit status."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            # No record could store the name, so a measurement would be lost at its end.
+            return f"argument {argument}: is not UTF-8 text; rename the file or folder that it names", 2
+    try:
+        os.getcwd()  # noqa: PTH109 - only whether there is one
+    except OSError as error:
+        if _HELP.isdisjoint(arguments):
+            return f"the working folder: {error.strerror}; it was removed: change to another folder (cd)", 3
+    return None
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -142,19 +179,28 @@ def _run(arguments: Sequence[str]) -> int:
 def _fault(error: Exception) -> int:
     """A fault outside of a measurement, which has no results folder for the traceback."""
     name = f"natgauge-traceback-{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{os.getpid()}.txt"
-    known_fault = fault(error, (Path.cwd() / name, Path(tempfile.gettempdir()) / name))
+    known_fault = fault(error, _places_of(name))
     return _complain(str(known_fault), known_fault.exit_status)
+
+
+def _places_of(name: str) -> Iterator[Path]:
+    """Yield files that may hold a traceback; neither folder has to exist."""
+    for folder in (Path.cwd, tempfile.gettempdir):
+        with suppress(OSError):
+            yield Path(folder()) / name
 
 
 def _refused(error: click.ClickException) -> int:
     """Wrong arguments in one line; a group without a subcommand shows its help, as `--help` does."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        click.echo(error.format_message(), err=True)
+        say(error.format_message(), err=True)
         return error.exit_code
     return _complain(error.format_message(), error.exit_code)
 
 
 def _complain(message: str, status: int) -> int:
     line = " ".join(shortened(message).split())
-    click.echo(f"natgauge: {line}", err=True)
+    # Nobody reads what a closed standard error would say.
+    with suppress(OSError, ValueError):
+        say(f"natgauge: {line}", err=True)
     return status

@@ -14,6 +14,7 @@ from natgauge.cli.generator import grouped, json_option, option, results_option
 from natgauge.cli.help import epilog
 from natgauge.cli.measure import place_options
 from natgauge.cli.names import GATEWAY
+from natgauge.cli.say import document, say
 from natgauge.inputs.input import inputs_of
 
 #: Without a terminal, a line says this often where an audit is.
@@ -56,12 +57,10 @@ def command(dut: str, results: Path, as_json: bool, **choices: Any) -> int:
     with ProgressDisplay(stage_seconds=_STAGE_SECONDS) as display:
         audited = audit(dut, results=results, observe=display, notify=display.line, **choices)
     if as_json:
-        import json
-
-        click.echo(json.dumps(audited.record.document(), allow_nan=False))
+        document(audited.record.document())
     else:
         from natgauge.reports.audit import text
         from natgauge.tables import columns
 
-        click.echo(text(audited.record, columns()))
+        say(text(audited.record, columns()))
     return audited.exit_status

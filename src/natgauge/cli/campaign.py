@@ -12,6 +12,7 @@ import click
 import cloup
 
 from natgauge.cli.access import access_options, warn
+from natgauge.cli.say import say
 
 if TYPE_CHECKING:
     from natgauge.campaigns.campaign import RunOrder
@@ -90,7 +91,7 @@ def command(
                 # An error before the campaign began is one of this host, and the other plans would have it, too.
                 if len(plans) == 1 or each.out is None or not (each.out / CAMPAIGN).exists():
                     raise
-                click.echo(f"natgauge: {each.plan}: {error}", err=True)
+                say(f"natgauge: {each.plan}: {error}", err=True)
                 statuses.append(error.exit_status)
     except PlanError as error:
         return complaints.complain(error)
@@ -102,7 +103,7 @@ def command(
         named += "" if on is None else f" --on {on}"
         named += "" if certificates is None else f" --certificates {certificates}"
         named += " --insecure" if insecure else ""
-        click.echo(f"natgauge: continue with: natgauge run {' '.join(map(str, plans))}{named} --resume", err=True)
+        say(f"natgauge: continue with: natgauge run {' '.join(map(str, plans))}{named} --resume", err=True)
         raise
     return max(statuses)
 
@@ -118,8 +119,8 @@ def _run(order: RunOrder, *, verbose: bool) -> int:
     with ProgressDisplay(verbose=verbose) as display:
         folder, _ = campaign.run(order, display)
     campaign_status = status(folder)
-    click.echo(wrapped(_ended(campaign_status, verbose=verbose)))
-    click.echo(f"  Time: {duration(time.monotonic() - began)}")
+    say(wrapped(_ended(campaign_status, verbose=verbose)))
+    say(f"  Time: {duration(time.monotonic() - began)}")
     return 4 if any(measurement.broken for measurement in campaign_status.measurements) else 0
 
 

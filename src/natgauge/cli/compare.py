@@ -15,6 +15,7 @@ from natgauge.bench.question import inputs_of_part
 from natgauge.cli.generator import grouped, json_option, option, results_option, verbose_option
 from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
+from natgauge.cli.say import document, say
 from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
@@ -96,9 +97,7 @@ def _show(record: ComparisonRecord, *, form: str, verbose: bool, as_json: bool) 
     from natgauge.tables import columns
 
     if as_json:
-        import json
-
-        click.echo(json.dumps(record.document(), allow_nan=False))
+        document(record.document())
     else:
         text = wrapped(comparison.text(record, brief=not verbose, width=columns()))
-        click.echo(comparison.comment(record) if form == "markdown" else text)
+        say(comparison.comment(record) if form == "markdown" else text)

@@ -13,6 +13,8 @@ import click
 import cloup
 from click.shell_completion import get_completion_class
 
+from natgauge.cli.say import say
+
 _VARIABLE: Final = "_NATGAUGE_COMPLETE"
 
 
@@ -31,4 +33,4 @@ def command(context: click.Context, shell: str) -> None:
     complete = get_completion_class(shell)
     if complete is None:
         raise click.UsageError(f"click {click.__version__} knows no completion for {shell}; update it")
-    click.echo(complete(context.find_root().command, {}, "natgauge", _VARIABLE).source())
+    say(complete(context.find_root().command, {}, "natgauge", _VARIABLE).source())

@@ -10,6 +10,8 @@ from typing import Any, Final
 import click
 import cloup
 
+from natgauge.cli.say import say
+
 _DUT: Final = "nftables-nat44"
 _CONNECTIONS: Final = 100_000
 #: Coarse and short, so that both metrics fit into two minutes; the summary says how coarse.
@@ -49,10 +51,10 @@ def command(results: Path, verbose: bool) -> None:
     rate = measured("connection-rate")
     known = {"connection_rate": rate.result.summary.median} if rate.result.summary.median else {}
     answers = [rate, measured("throughput", trial_seconds=_TRIAL_SECONDS, **known)]
-    click.echo()
+    say()
     for each in answers:
         show(each, verbose=verbose)
-        click.echo()
+        say()
     # Each result has its doubts already.
     shown = replace(sheet([Result.from_document(each.document) for each in answers]), doubts=())
-    click.echo(render(shown, columns()))
+    say(render(shown, columns()))

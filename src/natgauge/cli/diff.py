@@ -10,6 +10,7 @@ import cloup
 
 from natgauge.cli.generator import SHARE
 from natgauge.cli.help import epilog
+from natgauge.cli.say import document, say
 
 
 @cloup.command(
@@ -68,11 +69,9 @@ def command(
         find_results.find([first]), find_results.find([second]), about=about, across=across, margin=margin
     )
     if as_json:
-        import json
-
-        click.echo(json.dumps(both_kinds.document(difference), allow_nan=False))
+        document(both_kinds.document(difference))
     else:
         from natgauge.tables import columns
 
-        click.echo(both_kinds.text(difference, columns()))
+        say(both_kinds.text(difference, columns()))
     context.exit(difference.exit_status)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
+from natgauge.cli.say import say
+
 if TYPE_CHECKING:
     from natgauge.tester.finding import Finding
 
@@ -37,14 +39,14 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
 
         json_object("doctor", {"state": state, "findings": plain(findings)})
     else:
-        click.echo(_answer(findings))
+        say(_answer(findings))
         shown = [finding for finding in findings if verbose or finding.state != "ok"]
         mends = ["" if finding.mend is None else f"; mend: {finding.mend}" for finding in shown]
         rows = [(finding.state, finding.name, finding.what + mend) for finding, mend in zip(shown, mends, strict=True)]
         for line in aligned(rows):
-            click.echo(line)
+            say(line)
         if len(shown) < len(findings):
-            click.echo(f"{len(findings) - len(shown)} more are in order; see natgauge doctor -v")
+            say(f"{len(findings) - len(shown)} more are in order; see natgauge doctor -v")
     context.exit(3 if state == "missing" else 0)
 
 

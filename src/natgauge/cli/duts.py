@@ -12,6 +12,7 @@ import click
 import cloup
 
 from natgauge.cli.names import GATEWAY
+from natgauge.cli.say import say
 
 #: Width of the wrapped lines of -v.
 _COLUMNS: Final = 100
@@ -66,7 +67,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
         message = f"{error}; this file is left out of the list"
         if number == len(broken):
             raise type(error)(message)
-        click.echo(f"natgauge: {message}", err=True)
+        say(f"natgauge: {message}", err=True)
 
 
 def _readable(paths: Iterable[Path]) -> tuple[list[Recipe], dict[Path, UsageError]]:
@@ -110,12 +111,12 @@ def _print_list(recipes: Sequence[Recipe], same: Collection[str], *, verbose: bo
     if not verbose:
         rows = [_HEADINGS, *(_row(recipe, twice=recipe.name in same) for recipe in recipes)]
         for line in _table(rows, columns()):
-            click.echo(line)
+            say(line)
         return
     width = max((len(recipe.name) for recipe in recipes), default=0)
     for recipe in recipes:
         for line in _listed(recipe, width, twice=recipe.name in same):
-            click.echo(line)
+            say(line)
 
 
 def _row(recipe: Recipe, *, twice: bool) -> tuple[str, ...]:
@@ -202,17 +203,17 @@ def runs(names: Sequence[str], form: str, *, as_json: bool) -> None:
     rows = [row for recipe in recipes for row in _runs_rows(recipe)]
     legend = _legend(rows)
     if form == "text":
-        click.echo("\n".join(_fitting([_RUNS_HEADINGS, *rows], columns())))
-        click.echo("\n" + wrapped("\n".join(legend), columns()))
+        say("\n".join(_fitting([_RUNS_HEADINGS, *rows], columns())))
+        say("\n" + wrapped("\n".join(legend), columns()))
         return
     from natgauge.reports import markdown
 
     titles = {recipe.name: recipe.title for recipe in recipes}
     headings = (*_RUNS_HEADINGS[:2], "title", *_RUNS_HEADINGS[2:])
-    click.echo("\n".join([markdown.row(headings), "| --- " * len(headings) + "|"]))
+    say("\n".join([markdown.row(headings), "| --- " * len(headings) + "|"]))
     for row in rows:
-        click.echo(markdown.row((*row[:2], titles[row[0]], *row[2:])))
-    click.echo("\n" + "\n".join(f"- {line}" for line in legend))
+        say(markdown.row((*row[:2], titles[row[0]], *row[2:])))
+    say("\n" + "\n".join(f"- {line}" for line in legend))
 
 
 def _runs_rows(recipe: Recipe) -> Iterator[tuple[str, ...]]:
@@ -272,28 +273,28 @@ def show(name: str, as_json: bool) -> None:
 
         json_object("recipe", recipe.model_dump(mode="json", exclude_none=True))
         return
-    click.echo(f"{recipe.name}: {recipe.title}")
-    click.echo(f"  file      {recipe.origin}")
-    click.echo(f"  kind      {recipe.kind}: {KINDS[recipe.kind]}")
-    click.echo(f"  frames    {recipe.initiator_family} at the Initiator, {recipe.responder_family} at the Responder")
-    click.echo(f"  source    {recipe.source}; {'keeps connections' if recipe.stateful else 'no connections'}")
-    click.echo(f"  runs      {places_in_words(recipe)} ({recipe.system})")
+    say(f"{recipe.name}: {recipe.title}")
+    say(f"  file      {recipe.origin}")
+    say(f"  kind      {recipe.kind}: {KINDS[recipe.kind]}")
+    say(f"  frames    {recipe.initiator_family} at the Initiator, {recipe.responder_family} at the Responder")
+    say(f"  source    {recipe.source}; {'keeps connections' if recipe.stateful else 'no connections'}")
+    say(f"  runs      {places_in_words(recipe)} ({recipe.system})")
     if is_own(recipe.origin):
-        click.echo(f"  recorded  {run_in_words(last_run(recipe))}")
+        say(f"  recorded  {run_in_words(last_run(recipe))}")
     if recipe.rules_from:
-        click.echo(f"  rules     from {recipe.rules_from}")
+        say(f"  rules     from {recipe.rules_from}")
     for line in _wanted(recipe):
-        click.echo(line)
+        say(line)
     for knob, facts in recipe.knobs.named().items():
         bounds = f"{facts.minimum} to {facts.maximum}" if facts.maximum is not None else f"from {facts.minimum}"
-        click.echo(f"  knob      {knob.replace('_', ' ')}: {bounds} {facts.unit}, of the {facts.scope}")
+        say(f"  knob      {knob.replace('_', ' ')}: {bounds} {facts.unit}, of the {facts.scope}")
     for part in recipe.chain:
         keeps = " (keeps the connections)" if part.recipe.stateful else ""
-        click.echo(f"  device    {part.device}{keeps}: {part.recipe.name}, {part.recipe.title}")
+        say(f"  device    {part.device}{keeps}: {part.recipe.name}, {part.recipe.title}")
     for device, played in _played(recipe):
         for verb in VERBS:
             for piece in played.verbs.pieces(verb):
-                click.echo(f"  {device}{verb:<9} " + piece.strip().replace("\n", "\n            "))
+                say(f"  {device}{verb:<9} " + piece.strip().replace("\n", "\n            "))
 
 
 def _wanted(recipe: Recipe) -> Iterator[str]:

@@ -9,6 +9,7 @@ import click
 import cloup
 
 from natgauge.cli.help import epilog
+from natgauge.cli.say import document, say
 
 
 @cloup.command(
@@ -31,8 +32,6 @@ def command(*, result: Path, trial: int | None, as_json: bool) -> None:
 
     explained = explanation.explain(result, trial)
     if as_json:
-        import json
-
-        click.echo(json.dumps(explanation.document(explained), allow_nan=False))
+        document(explanation.document(explained))
     else:
-        click.echo(wrapped(explanation.text(explained)))
+        say(wrapped(explanation.text(explained)))

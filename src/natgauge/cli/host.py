@@ -10,6 +10,7 @@ import click
 import cloup
 
 from natgauge.cli.help import epilog
+from natgauge.cli.say import say
 
 _ports = click.option("--ports", metavar="IF,IF", help="Ports of the tester, as `ip link` names them.")
 
@@ -53,11 +54,11 @@ def check(ports: str | None, *, as_json: bool) -> int:
             setting.knob: f"{setting.why} ({setting.source})" for setting in settings if setting.outcome == "better"
         }
         for knob, why in reasons.items():
-            click.echo(f"{knob}: {why}.")
+            say(f"{knob}: {why}.")
         if hidden:
-            click.echo(hidden)
+            say(hidden)
         if changed:
-            click.echo(f"natgauge has changed {len(changed)} of them; put them back with: natgauge host restore")
+            say(f"natgauge has changed {len(changed)} of them; put them back with: natgauge host restore")
     return 1 if any(setting.outcome in {"better", "failed"} for setting in settings) else 0
 
 
@@ -95,7 +96,7 @@ def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
     steps = act()
     _table([(step.done, step.knob, step.key, step.text) for step in steps])
     if not steps:
-        click.echo(otherwise)
+        say(otherwise)
     return 3 if any(step.done in UNDONE for step in steps) else 0
 
 
@@ -124,4 +125,4 @@ def _table(rows: Sequence[tuple[str, str, str, str]]) -> None:
     from natgauge.tables import aligned
 
     for line in aligned(rows):
-        click.echo(line)
+        say(line)

@@ -10,6 +10,7 @@ import cloup
 
 from natgauge.cli.generator import option
 from natgauge.cli.names import GATEWAY, LAB
+from natgauge.cli.say import say
 from natgauge.inputs.input import inputs_of
 from natgauge.labs import kinds
 
@@ -36,11 +37,11 @@ def up(name: str, dut: str | None, background: bool, **choices: Any) -> None:
     from natgauge.bench.bench import keep_lab
 
     lab = keep_lab(name, dut, choices, background=background)
-    click.echo(f"lab {lab.name} is up: tester namespace {lab.initiator.netns}")
+    say(f"lab {lab.name} is up: tester namespace {lab.initiator.netns}")
     for port, side in ((lab.initiator, "Initiator"), (lab.responder, "Responder")):
-        click.echo(f"  {side} port {port.interface}, the device's side is {port.gateway_address} ({port.gateway_mac})")
+        say(f"  {side} port {port.interface}, the device's side is {port.gateway_address} ({port.gateway_mac})")
     for device in lab.devices:
-        click.echo(f"  device {device.name}: {device.inside} towards the Initiator, {device.outside} the Responder")
+        say(f"  device {device.name}: {device.inside} towards the Initiator, {device.outside} the Responder")
 
 
 @command.command("guest")
@@ -48,8 +49,8 @@ def guest() -> None:
     """Build the guest for `--lab vm` from Debian packages; needed once, requires root, takes some minutes."""
     from natgauge.labs.vm import image
 
-    built = image.build(click.echo)
-    click.echo(f"guest with Linux {built.release}: {built.kernel.parent}")
+    built = image.build(say)
+    say(f"guest with Linux {built.release}: {built.kernel.parent}")
 
 
 @command.command("down")
@@ -101,16 +102,16 @@ def status(as_json: bool) -> None:
         json_object("labs", {"labs": plain(labs), "hidden": hidden or None})
         return
     if hidden:
-        click.echo(hidden)
+        say(hidden)
     elif not labs:
-        click.echo("no labs")
+        say("no labs")
     for lab in labs:
         user = f" by process {lab.pid}" if lab.pid else f" by {lab.user}" if lab.user and lab.state == "kept" else ""
-        click.echo(f"{lab.name}: {lab.kind}, {lab.state}{user}; namespaces {', '.join(lab.namespaces) or 'none'}")
+        say(f"{lab.name}: {lab.kind}, {lab.state}{user}; namespaces {', '.join(lab.namespaces) or 'none'}")
         for path, value in lab.changed.items():
-            click.echo(f"  changed {path}, was {value}")
+            say(f"  changed {path}, was {value}")
 
 
 def _print_done(done: list[str], otherwise: str) -> None:
     for line in done or [otherwise]:
-        click.echo(line)
+        say(line)

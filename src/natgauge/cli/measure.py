@@ -16,6 +16,7 @@ from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.cli.generator import grouped, json_option, only_in, option, results_option, verbose_option
 from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
+from natgauge.cli.say import document, say
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input
@@ -198,9 +199,7 @@ def command() -> None:
 def show(answered: Answer, *, verbose: bool = False, as_json: bool = False) -> None:
     """Print an answer: one JSON object, or words and where the evidence lies."""
     if as_json:
-        import json
-
-        click.echo(json.dumps(answered.document, allow_nan=False))
+        document(answered.document)
         return
     from natgauge.cli.say import wrapped
     from natgauge.records.measurement import Result
@@ -208,4 +207,4 @@ def show(answered: Answer, *, verbose: bool = False, as_json: bool = False) -> N
     from natgauge.tables import columns
 
     text = verdict(Result.from_document(answered.document), brief=not verbose, width=columns())
-    click.echo(wrapped(f"{text}\n  Evidence: {answered.folder}"))
+    say(wrapped(f"{text}\n  Evidence: {answered.folder}"))

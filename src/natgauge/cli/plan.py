@@ -11,6 +11,7 @@ import click
 import cloup
 
 from natgauge.cli.names import GATEWAY, METRIC
+from natgauge.cli.say import say
 
 if TYPE_CHECKING:
     from natgauge.campaigns.cells import PlannedCell
@@ -73,7 +74,7 @@ def check(plan: Path, cores: int | None) -> int:
             estimated = checked_estimate(cells, str(plan))
     except PlanError as error:
         return complain(error)
-    click.echo("\n".join(_estimated(plan, cells, estimated, here=cores is None)))
+    say("\n".join(_estimated(plan, cells, estimated, here=cores is None)))
     return 0
 
 
@@ -93,7 +94,7 @@ def show(plan: Path, cores: int | None) -> int:
     except PlanError as error:
         return complain(error)
     for cell, estimated in cells:
-        click.echo(f"{cell.name}: about {estimated.trials} trials, {duration(estimated.seconds)}")
+        say(f"{cell.name}: about {estimated.trials} trials, {duration(estimated.seconds)}")
         for measurement in cell.measurements:
             times = (
                 f"up to {measurement.most_repetitions}"
@@ -101,7 +102,7 @@ def show(plan: Path, cores: int | None) -> int:
                 else str(measurement.repeat)
             )
             settings = ", ".join(f"{name} {value}" for name, value in measurement.settings.items() if name != "repeat")
-            click.echo(f"  {measurement.name} x {times}{f': {settings}' if settings else ''}")
+            say(f"  {measurement.name} x {times}{f': {settings}' if settings else ''}")
     return 0
 
 
@@ -124,13 +125,13 @@ def new(duts: Sequence[str], metrics: Sequence[str]) -> None:
     named = [procedures.get(name).metric for name in metrics or ("connection-rate", "throughput")]
     measures = "\n".join(_MEASURE.format(metric=metric) for metric in named)
     quoted = ", ".join(f'"{name}"' for name in devices)
-    click.echo(_TEMPLATE.format(devices=quoted, measures=measures), nl=False)
+    say(_TEMPLATE.format(devices=quoted, measures=measures), nl=False)
 
 
 def complain(error: PlanError) -> int:
     """Print every fault on standard error, and return the exit status."""
     for fault in error.faults:
-        click.echo(f"natgauge: {' '.join(fault.split())}", err=True)
+        say(f"natgauge: {' '.join(fault.split())}", err=True)
     return error.exit_status
 
 

@@ -10,6 +10,7 @@ import click
 import cloup
 
 from natgauge.cli.help import epilog
+from natgauge.cli.say import say
 
 if TYPE_CHECKING:
     from natgauge.tester.port_probe import PortReport
@@ -62,7 +63,7 @@ def command(
 
         json_object("probe", {"ports": plain(reports)})
     else:
-        click.echo(_answer(reports))
+        say(_answer(reports))
         rows = [
             (
                 finding.state,
@@ -75,7 +76,7 @@ def command(
             if verbose or finding.state != "ok"
         ]
         for line in aligned(rows):
-            click.echo(line)
+            say(line)
     context.exit(0 if all(report.usable for report in reports) else 3)
 
 

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan, Verdict
+from natgauge.plain_text import one_line, visible
 from natgauge.procedures.kit.events import Bounds, Event
 from natgauge.trials import Progress
 
@@ -70,9 +71,9 @@ class ProgressDisplay:
         elif self._stage_seconds is not None:
             if time.monotonic() >= self._stage_due:
                 self._stage_due = time.monotonic() + self._stage_seconds
-                self._console.print(Text(text))
+                self._console.print(_plain(text))
         elif self._now is not None:
-            self._console.print(Text(text))
+            self._console.print(_plain(text))
         else:
             self._stages.append(text)
 
@@ -81,11 +82,11 @@ class ProgressDisplay:
         if self._live is not None and not self._lines:
             self._live.update(_cut(text))
         else:
-            self._console.print(Text(text))
+            self._console.print(_plain(text))
 
     def line(self, text: str) -> None:
         """Print a line that stays."""
-        self._console.print(Text(text))
+        self._console.print(_plain(text))
 
     def running(self, progress: Progress) -> None:
         """Show the trial's progress on the live line."""
@@ -94,10 +95,10 @@ class ProgressDisplay:
     def event(self, event: Event) -> None:
         """Update the live line when a trial starts; print a line when it ends."""
         while self._stages:
-            self._console.print(Text(self._stages.pop(0)))
+            self._console.print(_plain(self._stages.pop(0)))
         if self._now is None and event.most_seconds is not None and self._lines:
             most = duration(event.most_seconds)
-            self._console.print(Text(f"{event.metric}: at most {most}; it then ends with the results so far"))
+            self._console.print(_plain(f"{event.metric}: at most {most}; it then ends with the results so far"))
         self._now = event
         if event.outcome is None:
             self._period = Verdict.PASS
@@ -122,9 +123,14 @@ class ProgressDisplay:
         self._live.update(Group(_cut(self._stage), line) if self._stage else line)
 
 
+def _plain(text: str) -> Text:
+    """A text without anything that a terminal obeys."""
+    return Text(visible(text))
+
+
 def _cut(text: str) -> Text:
     """A line that a narrow terminal cuts instead of wrapping it."""
-    return Text(text, no_wrap=True, overflow="ellipsis")
+    return Text(one_line(text), no_wrap=True, overflow="ellipsis")
 
 
 def _number(event: Event) -> str:
@@ -139,7 +145,7 @@ def _line(event: Event, outcome: TrialOutcome) -> Text:
     line.append(f"{outcome.verdict:<9}", style=_COLOURS[outcome.verdict])
     line.append(f" {describe(event.plan)}, {_figures(outcome)}")
     if outcome.reason:
-        line.append(f" ({outcome.reason})", style="dim")
+        line.append(f" ({one_line(outcome.reason)})", style="dim")
     return line
 
 

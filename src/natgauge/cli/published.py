@@ -12,7 +12,7 @@ import click
 import cloup
 
 from natgauge.cli.names import PUBLISHED
-from natgauge.cli.say import json_object
+from natgauge.cli.say import json_object, say
 
 if TYPE_CHECKING:
     from natgauge.published.model import Table
@@ -74,13 +74,13 @@ def command(
     if as_plan and into is not None:
         _write(tables, into, size=size, here=here)
     elif as_plan:
-        click.echo(_plan(tables[0], size=size, here=here), nl=False)
+        say(_plan(tables[0], size=size, here=here), nl=False)
     elif check:
         checks = published.checked(tables)
         if as_json:
             json_object("published-checks", {"checks": list(map(asdict, checks))})
         else:
-            click.echo(published.check_lines(tables))
+            say(published.check_lines(tables))
         if wrong := [check for check in checks if check.agreement == "differs"]:
             raise BrokenError(
                 f"published: {wrong[0].table}: {wrong[0].row}: column {wrong[0].column}: {wrong[0].printed} is not "
@@ -89,7 +89,7 @@ def command(
     elif as_json:
         json_object("published", {"tables": list(map(published.document, tables))})
     else:
-        click.echo("\n\n".join(map(published.view, tables)) if names else published.listing(tables))
+        say("\n\n".join(map(published.view, tables)) if names else published.listing(tables))
 
 
 def _plan(table: Table, *, size: Size, here: bool) -> str:
@@ -137,7 +137,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
         try:
             text = _plan(table, size=size, here=here)
         except (HostError, UsageError) as error:
-            click.echo(f"natgauge: {error}; left out", err=True)
+            say(f"natgauge: {error}; left out", err=True)
             continue
         path = folder / plans.file_name(table, size=size)
         try:
@@ -145,7 +145,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
             path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise unwritable(path, error, what="published: --into", remedy="name a folder of yours") from error
-        click.echo(path)
+        say(path)
 
 
 def _refuse(names: tuple[str, ...], *, check: bool, as_plan: bool, as_json: bool, only_with: str, many: bool) -> None:

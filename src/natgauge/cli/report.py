@@ -12,6 +12,7 @@ import click
 import cloup
 
 from natgauge.cli.names import AGAINST, PUBLISHED
+from natgauge.cli.say import say
 
 if TYPE_CHECKING:
     from natgauge.reports.answers import Sentence
@@ -95,28 +96,28 @@ def command(
     _refuse(collected, form=form, against=against, published=published, like=like)
     for folder in collected.unended:
         left_out = "left out" if html is None else "without result"
-        click.echo(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
+        say(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
     if html is not None:
         from natgauge.reports.html import page
 
         page.write(collected, html)
-        click.echo(html)
+        say(html)
     if parquet is not None:
         from natgauge.reports import frames
 
         for path in frames.write(collected, parquet):
-            click.echo(path)
+            say(path)
     if form is not None or like is not None or (html is None and parquet is None):
         if collected.stored:
             if like is None:
-                click.echo(_measured(collected, form or "text", against, published))
+                say(_measured(collected, form or "text", against, published))
             else:
-                click.echo(_shaped(collected, form or "text", like, beside=beside))
+                say(_shaped(collected, form or "text", like, beside=beside))
         if collected.comparisons:
-            click.echo(("\n" if collected.stored else "") + _compared(collected, form or "text"))
+            say(("\n" if collected.stored else "") + _compared(collected, form or "text"))
         if collected.audits:
             others = collected.stored or collected.comparisons
-            click.echo(("\n" if others else "") + _audited(collected, form or "text"))
+            say(("\n" if others else "") + _audited(collected, form or "text"))
 
 
 def _refuse_options(

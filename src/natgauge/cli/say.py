@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes to standard output: sentences, broken between words on a terminal; or one JSON object."""
+"""What is printed: text without anything that a terminal obeys, broken between words; or one JSON object.
+
+Every command prints by these functions, so that no name or version of somebody else controls the user's terminal.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,35 @@ from collections.abc import Mapping
 
 import click
 
+from natgauge.plain_text import visible
 
-def json_object(kind: str, document: Mapping[str, object]) -> None:
-    """Print what `--json` promises: one object on one line, with the name and the version of its schema."""
+
+def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text.
+
+    Args:
+        text: one line or several.
+        err: whether on standard error.
+        nl: whether a line feed follows.
+    """
+    click.echo(visible(str(text)), err=err, nl=nl)
+
+
+def document(of: Mapping[str, object]) -> None:
+    """Print one JSON object on one line."""
     import json
 
-    click.echo(json.dumps({"schema": f"natgauge-{kind}-1", **document}, allow_nan=False))
+    # JSON escapes all harmful characters but this one.
+    click.echo(json.dumps(of, allow_nan=False).replace("\x7f", "\\u007f"))
+
+
+def json_object(kind: str, of: Mapping[str, object]) -> None:
+    """Print what `--json` promises: one object on one line, with the name and the version of its schema."""
+    document({"schema": f"natgauge-{kind}-1", **of})
 
 
 def wrapped(text: str) -> str:
     """Return a text without lines that are wider than the terminal; unchanged where standard output is none."""
     from natgauge import tables
 
-    return tables.wrapped(text, tables.columns()) if sys.stdout.isatty() else text
+    return tables.wrapped(text, tables.columns()) if sys.stdout is not None and sys.stdout.isatty() else text

@@ -9,6 +9,7 @@ import click
 import cloup
 
 from natgauge.cli.generator import CORES
+from natgauge.cli.say import say
 from natgauge.words import Transport
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _print_figures(figures: CableFigures) -> None:
             f"; {figures.share_of_floor:.2f} ({figures.share_of_floor_low:.2f} to {figures.share_of_floor_high:.2f}) "
             f"of the redirect floor, {figures.floor_frames_per_second:,.0f} frames/s"
         )
-    click.echo(
+    say(
         f"{figures.family} {size:>11}, {delays:<17}: {figures.frames_per_second:>12,.0f} frames/s "
         f"(phase 1: {figures.phase1_frames_per_second:,.0f}); at 90 % {figures.lost_at_90_percent:,} of "
         f"{figures.frames_at_90_percent:,} lost{lag}{mean}{floor}"
@@ -75,5 +76,5 @@ def _summarize(test: SelfTest) -> None:
     lost = sum(figures.lost_at_90_percent for figures in test.cable)
     verdict = "no frame was lost at 90 %" if lost == 0 else f"{lost:,} frames were lost at 90 %"
     cpus = ", ".join(map(str, test.sender_cpus))
-    click.echo(f"Sent from CPU {cpus}; clock source {test.clock_source}; {verdict} of the highest rates.")
-    click.echo("The redirect floor is a program that only redirects to one that only drops: what any frame takes.")
+    say(f"Sent from CPU {cpus}; clock source {test.clock_source}; {verdict} of the highest rates.")
+    say("The redirect floor is a program that only redirects to one that only drops: what any frame takes.")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
+from natgauge.cli.say import say
+
 if TYPE_CHECKING:
     from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
 
@@ -33,7 +35,7 @@ def command(folders: tuple[Path, ...], as_json: bool) -> None:
 
             json_object("status", plain(campaign_status))
         else:
-            click.echo("\n".join(lines(campaign_status)))
+            say("\n".join(lines(campaign_status)))
 
 
 def lines(campaign_status: CampaignStatus) -> list[str]:

@@ -11,6 +11,7 @@ import cloup
 
 from natgauge.cli.access import access_options, warn
 from natgauge.cli.generator import CORES
+from natgauge.cli.say import say
 
 
 @cloup.command("worker", short_help="Measure for campaigns on other machines.")
@@ -56,4 +57,4 @@ def command(
     called = name or f"{machine_digest()[:6]}-{format_cores(mine).replace(',', '-')}"
     warn(insecure=insecure)
     with reserved(called, mine, labs or ("default",)) as offer:
-        serve(where, security, offer, lambda text: click.echo(text, err=True))
+        serve(where, security, offer, lambda text: say(text, err=True))

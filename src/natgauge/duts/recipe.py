@@ -323,7 +323,7 @@ def is_own(file: Path) -> bool:
 def _folders() -> Iterable[Path]:
     """Each once, also where it is named twice."""
     chosen = [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
-    return {folder.resolve(): folder for folder in (Path("duts"), *chosen, BUILT_IN)}.values()
+    return {os.path.realpath(folder): folder for folder in (Path("duts"), *chosen, BUILT_IN)}.values()
 
 
 def _read(path: Path) -> Recipe:

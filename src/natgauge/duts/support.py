@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from natgauge import foreign, toml_text
 from natgauge.duts.recipe import Kind, Recipe, is_own
 from natgauge.duts.recipe_model import OWN_PACKAGE, System
 from natgauge.duts.toml_layers import BUILT_IN
@@ -182,4 +182,4 @@ def places_in_words(recipe: Recipe) -> str:
 
 @cache
 def _recorded_runs(file: Path) -> Mapping[str, Any]:
-    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return toml_text.parse(foreign.read_text(file, foreign.TABLE)) if file.is_file() else {}

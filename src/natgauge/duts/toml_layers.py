@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge import toml_text
+from natgauge import foreign, toml_text
 from natgauge.errors import UsageError, did_you_mean
 
 #: The folder with natgauge's own recipes.
@@ -35,11 +35,7 @@ def layered(path: Path) -> dict[str, Any]:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        return toml_text.parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); name a recipe's file") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: is not UTF-8 text (octet {error.start})") from error
+        return toml_text.parse(foreign.read_text(path, foreign.RECIPE))
     except ValueError as error:
         raise UsageError(f"{path}: is not TOML: {error}") from error
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from natgauge import toml_text
+from natgauge import foreign, toml_text
 from natgauge.errors import UsageError, listed_by
 from natgauge.published.model import Document, MachineDescription, OwnFigure, Table
 
@@ -84,8 +84,8 @@ def _numbered(name: str) -> tuple[str, int, str]:
 
 def _read(path: Path, model: type[Model], added: dict[str, Any]) -> Model:
     try:
-        document = toml_text.parse(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        document = toml_text.parse(foreign.read_text(path, foreign.TABLE))
+    except ValueError as error:
         raise UsageError(f"{path}: cannot be read as TOML: {error}") from error
     try:
         return model.model_validate(_frozen({**document, **added}))

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from natgauge import files
+from natgauge import files, foreign
 from natgauge.errors import NatgaugeError, UsageError, fault, unwritable
 from natgauge.records.record import Record
 
@@ -108,8 +108,9 @@ class Store:
         """
         stamp = (now or datetime.now(UTC)).strftime("%Y-%m-%d-%H%M%S")
         name = f"{stamp}-{metric}-{dut}"
-        missing = [path for path in (parent, *parent.parents) if not path.exists()]
+        refuse_name(parent)
         try:
+            missing = [path for path in (parent, *parent.parents) if not path.exists()]
             parent.mkdir(parents=True, exist_ok=True)
             folder = _make_new(parent, name)
         except OSError as error:
@@ -244,6 +245,20 @@ def write_document(path: Path, document: Mapping[str, object]) -> None:
         raise _unwritable(path, error) from error
 
 
+def refuse_name(folder: Path) -> None:
+    """Refuse a folder whose name no record can contain, before anything is measured.
+
+    Raises:
+        UsageError: its name is not UTF-8, or has the character U+0000.
+    """
+    try:
+        octets = str(folder).encode()
+    except UnicodeEncodeError:
+        octets = b"\0"
+    if b"\0" in octets:
+        raise UsageError(f"results: {str(folder)!r} is no name in UTF-8; name another folder")
+
+
 def _unwritable(path: Path, error: OSError) -> NatgaugeError:
     return unwritable(path, error, what="results", remedy="see that its folder can be written")
 
@@ -288,7 +303,7 @@ def read_lines(path: Path, schema: str) -> Iterator[dict[str, Any]]:
     Raises:
         UsageError: the file is missing, a line is not JSON, or of another schema.
     """
-    for number, line in enumerate(_read(path, whole_lines=True).split("\n")[:-1], start=1):
+    for number, line in enumerate(foreign.read_lines(path, foreign.LINES), start=1):
         yield _read_object(line, schema, f"{path}:{number}")
 
 
@@ -303,7 +318,7 @@ def read_document(path: Path, schema: str) -> dict[str, Any]:
     Raises:
         UsageError: the file is missing, not JSON, or of another schema.
     """
-    return _read_object(_read(path), schema, str(path))
+    return _read_object(foreign.read_text(path, foreign.DOCUMENT), schema, str(path))
 
 
 def read_record(path: Path, kind: type[RecordT]) -> RecordT:
@@ -313,17 +328,6 @@ def read_record(path: Path, kind: type[RecordT]) -> RecordT:
         UsageError: the file is missing, not JSON, of another schema, or a field of it is wrong.
     """
     return kind.from_document(read_document(path, kind.schema_version), str(path))
-
-
-def _read(path: Path, *, whole_lines: bool = False) -> str:
-    """Read a file; with `whole_lines` without a last line that was cut off, which may hold any octets."""
-    try:
-        octets = path.read_bytes()
-        return octets[: octets.rfind(b"\n") + 1 if whole_lines else None].decode()
-    except OSError as error:
-        raise UsageError(f"results: cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise UsageError(f"results: {path} is not JSON: it holds octets that are no UTF-8; measure again") from None
 
 
 def _read_object(text: str, schema: str, where: str) -> dict[str, Any]:

@@ -5,12 +5,20 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
+from natgauge.plain_text import one_line
 from natgauge.records.measurement import Result
 from natgauge.reports.rows import Ranged, ResultRow, rows
 from natgauge.reports.sheet import Sheet
+
+#: First characters that make a spreadsheet compute a text: of ASCII, and those that Excel takes for them.
+_FORMULA: Final = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
+#: A number with its sign, a unit or a range as tables show them, and the sign of an unknown value.
+_NUMBER: Final = re.compile(r"-|[+-][0-9][0-9.,]*(?:e[+-]?[0-9]+)?(?: ?%)?(?: to [+-]?[0-9][0-9.,]*(?: ?%)?)?")
 
 
 def table(results: Sequence[Result]) -> str:
@@ -30,10 +38,19 @@ def render(shown: Sheet) -> str:
 
 
 def written(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as CSV; None is an empty cell."""
+    """Return rows as CSV; None is an empty cell. No text is a formula for the program that opens it."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows([_cell(cell) for cell in row] for row in rows)
     return text.getvalue().rstrip("\n")
+
+
+def _cell(value: object) -> object:
+    """A cell whose text spreadsheets show as it is; numbers stay numbers."""
+    if not isinstance(value, str):
+        return value
+    text = one_line(value)
+    is_formula = text.lstrip()[:1] in _FORMULA and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text
 
 
 def _columns(row: ResultRow) -> Iterator[ResultRow]:

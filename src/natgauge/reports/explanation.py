@@ -13,6 +13,7 @@ from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.records.store import FAILURE, FAILURE_SCHEMA, TRIAL_SCHEMA, TRIALS, plain, read_document, read_lines
+from natgauge.records.trial import checked
 from natgauge.tables import aligned
 
 EXPLANATION_SCHEMA: Final = "natgauge-explanation-1"
@@ -59,30 +60,46 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
     Raises:
         UsageError: the folder has no such trial, the trial did not run, or a file is damaged or of another schema.
     """
-    failure = read_document(folder / FAILURE, FAILURE_SCHEMA).get("error", "") if (folder / FAILURE).is_file() else ""
+    known = (folder / FAILURE).is_file()
+    failure = str(read_document(folder / FAILURE, FAILURE_SCHEMA).get("error") or "") if known else ""
     if not (folder / TRIALS).is_file():
         why = (
             f"no frame was sent ({failure}); measure again" if failure else "name the results folder of one measurement"
         )
         raise UsageError(f"explain: {folder} holds no {TRIALS}; {why}")
-    trials = list(read_lines(folder / TRIALS, TRIAL_SCHEMA))
-    if not trials:
-        raise UsageError(f"explain: {folder} holds no trial: its measurement ended before the first; measure again")
-    failed = [trial for trial in trials if trial.get("verdict") in (Verdict.FAIL, Verdict.COLLAPSED)]
-    chosen = (failed or trials)[-1] if number is None else next((t for t in trials if t.get("trial") == number), None)
-    if chosen is None:
-        raise UsageError(f"explain: trial {number}: {folder} holds the trials 1 to {len(trials)}; choose one of them")
+    chosen = _chosen(folder, number)
     if not chosen.get("result"):
         raise UsageError(f"explain: trial {chosen.get('trial')} of {folder} did not run: {chosen.get('reason')}")
     try:
         verdict = Verdict(chosen["verdict"])
         trial = {**chosen, "trial": int(chosen["trial"]), "verdict": verdict.value}
         return TrialExplanation(folder, trial, hops_of(trial), _load(trial["plan"]), failure, _others(trial["result"]))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise UsageError(
             f"explain: trial {chosen.get('trial')} of {folder} is no trial as natgauge writes them "
             f"({type(error).__name__}: {error}): it is damaged; choose another one, or measure again"
         ) from error
+
+
+def _chosen(folder: Path, number: int | None) -> Mapping[str, Any]:
+    """Return one trial of a folder, see `explain`; no more than two are in memory.
+
+    Raises:
+        UsageError: the folder has no such trial, or a line is damaged.
+    """
+    count, last, failed = 0, None, None
+    for line, read in enumerate(read_lines(folder / TRIALS, TRIAL_SCHEMA), start=1):
+        trial = checked(read, f"{folder / TRIALS}:{line}")
+        count, last = count + 1, trial
+        if number is not None and trial.get("trial") == number:
+            return trial
+        if trial.get("verdict") in (Verdict.FAIL, Verdict.COLLAPSED):
+            failed = trial
+    if last is None:
+        raise UsageError(f"explain: {folder} holds no trial: its measurement ended before the first; measure again")
+    if number is not None:
+        raise UsageError(f"explain: trial {number}: {folder} holds the trials 1 to {count}; choose one of them")
+    return failed or last
 
 
 def text(explanation: TrialExplanation) -> str:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ from natgauge.records.store import (
     JOURNAL,
     JOURNAL_SCHEMA,
     PLAN,
+    PLAN_SCHEMA,
     SUMMARY,
     TRACEBACK,
     TRIAL_SCHEMA,
@@ -67,9 +67,7 @@ def failures_of(collected: StoredResults) -> list[MeasurementFailure]:
 
 
 def _of_folder(folder: Path) -> MeasurementFailure:
-    plan: Mapping[str, Any] = {}
-    with suppress(OSError, ValueError):
-        plan = json.loads((folder / PLAN).read_text(encoding="utf-8"))
+    plan = read_document(folder / PLAN, PLAN_SCHEMA) if (folder / PLAN).is_file() else {}
     known = (folder / FAILURE).is_file()
     failure = read_document(folder / FAILURE, FAILURE_SCHEMA) if known else {}
     command = str(plan.get("command") or failure.get("command") or "")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from natgauge import foreign
 from natgauge.errors import UsageError
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
@@ -28,6 +29,7 @@ from natgauge.records.store import (
     read_record,
     result_name,
 )
+from natgauge.records.trial import checked
 
 #: Files of which a results folder has one when it has ended.
 _OUTCOMES: Final = (SUMMARY, COMPARISON, AUDIT)
@@ -168,7 +170,7 @@ def each_trial(stored: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> It
     path = stored.folder / TRIALS
     for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA), start=1):
         try:
-            value = read(trial)
+            value = read(checked(trial, f"{path}:{line}"))
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise UsageError(
                 f"results: {path}:{line} is no trial as natgauge writes them ({type(error).__name__}: {error}): it is "
@@ -194,9 +196,9 @@ def _below(folder: Path) -> Iterator[Path]:
 def _as_planned(campaign: Path) -> list[Path]:
     """Return a campaign's results folders in the order of its plan; folders that the plan lacks come last, by name."""
     place: dict[str, int] = {}
-    # The plan may be missing where results were copied.
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        cells = json.loads((campaign / CAMPAIGN).read_text())["cells"]
+    # The plan may be missing where results were copied; the order is all that depends on it.
+    with suppress(UsageError, ValueError, LookupError, TypeError, RecursionError):
+        cells = json.loads(foreign.read_text(campaign / CAMPAIGN, foreign.DOCUMENT))["cells"]
         names = [
             result_name(cell["name"], measurement["name"]) for cell in cells for measurement in cell["measurements"]
         ]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from natgauge.plain_text import one_line
 from natgauge.reports.sheet import Sheet
 
 _SPECIAL: Final[Mapping[str, str]] = {
@@ -44,4 +45,6 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[\\~^<>&%$#_{}]", lambda match: _SPECIAL[match[0]], text)
+    escapes = re.sub(r"[\\~^<>&%$#_{}]", lambda match: _SPECIAL[match[0]], one_line(text))
+    # After the end of a row LaTeX takes these for arguments.
+    return f"{{}}{escapes}" if escapes.lstrip()[:1] in ("[", "*") else escapes

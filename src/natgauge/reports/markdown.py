@@ -5,8 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
+from natgauge.plain_text import one_line
 from natgauge.reports.sheet import Sheet
+
+#: A comment, which is not shown, between two characters of what would be linked otherwise.
+_NOTHING: Final = "<!-- -->"
+#: Beginnings of mentions and mail addresses, of addresses with a scheme, and of those without one.
+_LINKED: Final = re.compile(r"@(?=\w)|(?<=\w):(?=//)|\b(?:mailto|xmpp):|\bwww(?=\.)", re.IGNORECASE)
 
 
 def render(shown: Sheet) -> str:
@@ -27,5 +34,6 @@ def row(cells: Sequence[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape a text's Markdown characters, and join its lines."""
-    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", " ".join(text.split()))
+    """Escape a text's Markdown characters, and join its lines; it mentions nobody and links nowhere."""
+    escapes = re.sub(r"([\\`*_\[\]<>|#~$]|&(?=[#\w]))", r"\\\1", " ".join(one_line(text).split()))
+    return _LINKED.sub(lambda match: f"{match[0]}{_NOTHING}", escapes)

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from natgauge import files
+from natgauge import files, foreign
+from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.host.machine import cpu_model
 from natgauge.labs.common.cable import CableLab
@@ -118,21 +119,24 @@ def _cache_key(profile: FrameKind, sender_cpus: Sequence[int], connections: int)
 
 
 def _cache_path() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "natgauge" / "selftest.json"
+    # Without a home the path stays "~", where there is no cache.
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    return Path(base) / "natgauge" / "selftest.json"
 
 
 def _read_cache() -> dict[str, object]:
     """Read the cache; empty where it cannot be read, because the rates can be measured again."""
     try:
-        document = json.loads(_cache_path().read_text())
-    except (OSError, ValueError):
+        document = json.loads(foreign.read_text(_cache_path(), foreign.MEMORY))
+    except (UsageError, ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
 
 
 def _write_cache(entries: dict[str, object]) -> None:
     path = _cache_path()
+    if not path.is_absolute():
+        return
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         files.replace(path, json.dumps(entries, indent=2))

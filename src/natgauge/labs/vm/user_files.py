@@ -47,7 +47,8 @@ def read(folder: str, most_octets: int) -> UserFiles:
         UsageError: the folder or a file cannot be read, a file is none that a guest can have, or all files together
             are too large.
     """
-    place = Path(folder).expanduser()
+    # Of an unknown user the path stays as it is, and does not exist.
+    place = Path(os.path.expanduser(folder))  # noqa: PTH111
     if not place.is_dir():
         raise UsageError(
             f"guest files: {folder} is no folder; name one that has the guest's folders, such as usr/local/bin"

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from natgauge.plain_text import visible
 from natgauge.reports.optional_deps import need
 
 _WIDTH: Final = 340
@@ -60,6 +61,15 @@ class ChartAxis:
     marks: tuple[ChartLine, ...] = ()
 
 
+def _harmless(part: Any) -> Any:
+    """A specification whose texts have no separators of lines, which the converter takes for ends of its statements."""
+    if isinstance(part, str):
+        return visible(part)
+    if isinstance(part, Mapping):
+        return {name: _harmless(inner) for name, inner in part.items()}
+    return [_harmless(inner) for inner in part] if isinstance(part, list | tuple) else part
+
+
 def drawn(spec: Row, name: str) -> str:
     """The SVG of a chart.
 
@@ -70,7 +80,7 @@ def drawn(spec: Row, name: str) -> str:
     Raises:
         HostError: vl-convert is not installed.
     """
-    svg: str = need("vl_convert", "report", "the page").vegalite_to_svg(dict(spec), vl_version=_VERSION)
+    svg: str = need("vl_convert", "report", "the page").vegalite_to_svg(_harmless(spec), vl_version=_VERSION)
     # All drawings of a page share one name space: a mark would be clipped by a shape of another drawing.
     svg = re.sub(r'(\bid="|url\(#|href="#)([\w-]+)', rf"\g<1>{name}-\g<2>", svg)
     return re.sub(r'(<svg\b[^>]*?) width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"', r"\1", svg, count=1)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.records.parameters import shown
 from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
@@ -112,7 +113,13 @@ def environments_of(stored: Sequence[Stored], names: Sequence[str]) -> list[Envi
         if path.is_file():
             document = read_document(path, ENVIRONMENT_SCHEMA)
             for what in ("machine", "device"):
-                facts = tuple(_facts(document.get(what) or {}))
+                own = document.get(what) or {}
+                if not isinstance(own, dict):
+                    raise UsageError(
+                        f"results: {path}: {what}: is no table of facts: it is damaged; leave the folder out, or "
+                        "measure again"
+                    )
+                facts = tuple(_facts(own))
                 if facts:
                     by_facts.setdefault((what, facts), []).append(name)
     every = (Environment(what, tuple(dict.fromkeys(of)), facts) for (what, facts), of in by_facts.items())

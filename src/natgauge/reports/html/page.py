@@ -8,14 +8,17 @@ unfolds what is linked or printed.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from natgauge import files
 from natgauge.errors import UsageError, unwritable
 from natgauge.measurer import Verdict
+from natgauge.plain_text import visible
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
@@ -50,12 +53,20 @@ def write(collected: StoredResults, path: Path) -> None:
         UsageError: a results folder is damaged, or the file cannot be written.
         HostError: jinja2 or vl-convert is not installed.
     """
-    why = "it is a folder" if path.is_dir() else "" if path.parent.is_dir() else f"there is no folder {path.parent}"
+    try:
+        why = "it is a folder" if path.is_dir() else "" if path.parent.is_dir() else f"there is no folder {path.parent}"
+    except OSError as error:
+        raise unwritable(path, error, what="report", remedy="name a file in a folder of yours") from error
     if why:
         raise UsageError(f"report: cannot write {path}: {why}; name a file in a folder of yours")
     html = page(collected)
     try:
-        path.write_text(html, encoding="utf-8")
+        # A page that is there stays until the new one is whole. The file behind a link is replaced, not the link; a
+        # device such as /dev/stdout has no content to keep.
+        if path.exists() and not path.is_file():
+            path.write_text(html, encoding="utf-8", errors="backslashreplace")
+        else:
+            files.replace(Path(os.path.realpath(path)), html)
     except OSError as error:
         raise unwritable(path, error, what="report", remedy="name a file in a folder of yours") from error
 
@@ -78,7 +89,7 @@ def page(collected: StoredResults) -> str:
     questions = figures.question_figures(results, [each.delays.distributions() for each in trials], looks)
     questions += [forest for forest in forests if forest.figures]
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_harmless
     )
     failures = failures_of(collected)
     sentences = [
@@ -119,6 +130,11 @@ def page(collected: StoredResults) -> str:
         environments=evidence.environments_of(collected.stored, names),
     )
     return html
+
+
+def _harmless(value: object) -> object:
+    """Write out what a browser would obey or cannot show; parts of the page itself are as they are."""
+    return visible(value) if type(value) is str else value
 
 
 def _resource(name: str) -> str:
