@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from natgauge.procedures.kit.result.results import summarize
 from natgauge.records.making import summary_of
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, descriptions
@@ -41,22 +43,23 @@ def made(
     **changed: Any,
 ) -> Result:
     """A result with these repetitions; fields and parameters by name, figures by a value or by those of repetitions."""
+    actual = summarize(values)
     document = {
         "schema": "natgauge-summary-5",
         "metric": "throughput",
         "unit": "frames/s",
-        "median": values[0] if median is None else median,
-        "p1": min(values),
-        "p99": max(values),
-        "minimum": min(values),
-        "maximum": max(values),
-        "mean": sum(values) / len(values),
-        "standard_deviation": None,
-        "median_interval": None,
+        "median": actual.median if median is None else median,
+        "p1": actual.p1,
+        "p99": actual.p99,
+        "minimum": actual.minimum,
+        "maximum": actual.maximum,
+        "mean": actual.mean,
+        "standard_deviation": actual.standard_deviation,
+        "median_interval": actual.interval and asdict(actual.interval),
         "error": None,
         "limited_by": "device",
         "doubts": [],
-        "trials": {"PASS": 1},
+        "trials": {"PASS": len(values)},
         "disturbed": 0,
         "figures": {name: _summary(given) for name, given in (figures or {}).items()},
         "repetitions": [

@@ -42,8 +42,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "words",
     },
     "records": {
-        "errors", "files", "foreign", "inputs", "labs", "measurer", "notes", "other_traffic", "procedures",
-        "statistics", "words",
+        "errors", "files", "foreign", "inputs", "labs", "measurer", "notes", "other_traffic", "paired",
+        "procedures", "statistics", "words",
     },
     "analysis": {"errors", "procedures", "records", "statistics"},
     "published": {"analysis", "errors", "foreign", "procedures", "toml_text"},

@@ -12,7 +12,7 @@ from natgauge.duts.recipe import load
 from natgauge.inputs.question import Cell
 from natgauge.labs.common.cable import CableLab
 from natgauge.other_traffic import OtherTraffic
-from natgauge.paired.ratios import BlockWork
+from natgauge.paired.ratios import BlockWork, both_slices
 from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.tester.cable import untranslated_request
 from natgauge.tester.highest import HighestRates
@@ -157,10 +157,7 @@ def work(block: Block) -> list[int]:
     A block visits each contestant twice, in counterbalanced order, within some milliseconds. The device's work is this
     duration minus that of the cable's two slices, which is the tester's own work.
     """
-    nanoseconds = [0] * len(block.order)
-    for position, first, second in zip(block.order, block.ns, reversed(block.ns), strict=False):
-        nanoseconds[position] = first + second
-    return nanoseconds
+    return both_slices(block.order, block.ns)
 
 
 def work_of_blocks(blocks: Iterable[Block], frames: int) -> Iterator[BlockWork]:

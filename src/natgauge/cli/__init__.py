@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -161,7 +162,8 @@ def _run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _refused(error)
     except NatgaugeError as error:
-        more = "" if error.evidence is None else f"; natgauge explain {error.evidence} shows the trials before it"
+        folder = "" if error.evidence is None else shlex.quote(str(error.evidence))
+        more = f"; natgauge explain {folder} shows the trials before it" if folder else ""
         # Notes are errors that followed the first one, for example while everything was undone.
         errors = "; then: ".join([str(error), *getattr(error, "__notes__", ())])
         return _complain(f"{errors}{more}", error.exit_status)

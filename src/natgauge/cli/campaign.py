@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -99,11 +100,11 @@ def command(
         raise
     except BaseException:
         # A signal: everything is undone, and nothing is lost.
-        named = "" if out is None else f" --out {out}"
+        named = "" if out is None else f" --out {shlex.quote(str(out))}"
         named += "" if on is None else f" --on {on}"
-        named += "" if certificates is None else f" --certificates {certificates}"
+        named += "" if certificates is None else f" --certificates {shlex.quote(str(certificates))}"
         named += " --insecure" if insecure else ""
-        say(f"natgauge: continue with: natgauge run {' '.join(map(str, plans))}{named} --resume", err=True)
+        say(f"natgauge: continue with: natgauge run {shlex.join(map(str, plans))}{named} --resume", err=True)
         raise
     return max(statuses)
 
@@ -138,5 +139,5 @@ def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:
         found = answers(results)
         sentences = [*(sentence.text for sentence in found), *filter(None, [not_sure(found)])]
         shown = [*sentences, *doubt_lines(results, brief=not verbose), *shown]
-        shown.append(f"  Tables: natgauge report {campaign_status.folder}/results/*")
+        shown.append(f"  Tables: natgauge report {shlex.quote(str(campaign_status.folder))}/results/*")
     return "\n".join(shown)

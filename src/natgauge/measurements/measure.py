@@ -179,10 +179,11 @@ def keep(measured: MeasurementResult, parameters: Parameters, store: Store, fold
     """
     folder = store.folder if folder is None else folder
     result = make(measured, parameters, str(folder))
-    for number, repetition in enumerate(result.repetitions, start=1):
-        store.add_measurement(
-            {"metric": result.metric, "unit": result.unit, "repetition": number, **repetition.model_dump(mode="json")}
-        )
+    for number, (repetition, made) in enumerate(zip(result.repetitions, measured.measurements, strict=True), start=1):
+        of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
+        # The summary has only what follows from these.
+        more = {"samples": made.sample, "disturbed": made.disturbed}
+        store.add_measurement({**of_all, **repetition.model_dump(mode="json"), **more})
     document = result.document()
     store.write_summary(document)
     return Answer(measured, document, folder)

@@ -194,7 +194,7 @@ def is_fact(name: str) -> bool:
 
 
 #: The key of a value that was not the same for all repetitions.
-_SEVERAL: Final = "several"
+SEVERAL: Final = "several"
 
 
 def several(values: Sequence[JsonValue]) -> JsonValue:
@@ -207,12 +207,12 @@ def several(values: Sequence[JsonValue]) -> JsonValue:
     for value in values:
         if value not in different:
             different.append(value)
-    return {_SEVERAL: different}
+    return {SEVERAL: different}
 
 
 def differing(value: JsonValue) -> Sequence[JsonValue]:
     """The values that repetitions had where they did not share one; none where they did."""
-    values = value.get(_SEVERAL) if isinstance(value, dict) and set(value) == {_SEVERAL} else None
+    values = value.get(SEVERAL) if isinstance(value, dict) and set(value) == {SEVERAL} else None
     return values if isinstance(values, list) else ()
 
 

@@ -41,6 +41,8 @@ PLAN = "plan.json"
 SUMMARY = "summary.json"
 ENVIRONMENT = "environment.json"
 TRIALS = "trials.jsonl"
+MEASUREMENTS = "measurements.jsonl"
+ROUNDS = "rounds.jsonl"
 #: Of a comparison, when it has ended.
 COMPARISON = "comparison.json"
 #: Of an audit, when it has ended, and the folder of the frames that decided each verdict.
@@ -143,12 +145,12 @@ class Store:
 
     def add_measurement(self, measurement: Mapping[str, object]) -> None:
         """Append the record of a repetition."""
-        self._append("measurements.jsonl", {"schema": MEASUREMENT_SCHEMA, **measurement})
+        self._append(MEASUREMENTS, {"schema": MEASUREMENT_SCHEMA, **measurement})
 
     def add_round(self, comparison_round: Mapping[str, object]) -> None:
         """Append one round, all its slices, and flush it to the disk."""
         self.rounds += 1
-        self._append("rounds.jsonl", {"schema": ROUND_SCHEMA, "round": self.rounds, **comparison_round})
+        self._append(ROUNDS, {"schema": ROUND_SCHEMA, "round": self.rounds, **comparison_round})
 
     def write_comparison(self, comparison: Mapping[str, object]) -> None:
         """Keep what a comparison printed at its end."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import Any
 
 from natgauge.errors import UsageError
 from natgauge.records.campaign import CampaignCell, CampaignRecord
+from natgauge.records.repeating import command_again
 from natgauge.records.store import (
     CAMPAIGN,
     CAMPAIGN_RESULTS,
@@ -70,9 +72,11 @@ def _of_folder(folder: Path) -> MeasurementFailure:
     plan = read_document(folder / PLAN, PLAN_SCHEMA) if (folder / PLAN).is_file() else {}
     known = (folder / FAILURE).is_file()
     failure = read_document(folder / FAILURE, FAILURE_SCHEMA) if known else {}
-    command = str(plan.get("command") or failure.get("command") or "")
     measured = {**failure, **plan}
-    compared = [label for label in plan.get("gateways") or () if label != plan.get("control")]
+    stored = plan.get("command") or failure.get("command")
+    command = command_again(stored, str(measured.get("metric")), str(measured.get("dut")), plan)
+    gateways = plan.get("gateways")
+    compared = [str(label) for label in gateways if label != plan.get("control")] if isinstance(gateways, dict) else []
     subject = f"{measured['metric']} of {measured['dut']}" if measured.keys() >= {"metric", "dut"} else folder.name
     subject = f"comparison of {listed(compared)}" if compared else subject
     error = str(failure.get("error") or "")
@@ -115,7 +119,7 @@ def _of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
         for cell, measurement in places
         if not (folder / CAMPAIGN_RESULTS / result_name(cell.name, measurement.name) / SUMMARY).is_file()
     }
-    resume = f"natgauge run PLAN --out {folder} --resume"
+    resume = f"natgauge run PLAN --out {shlex.quote(str(folder))} --resume"
     causes: dict[str, list[str]] = {}
     broken: set[tuple[str, str]] = set()
     if (folder / JOURNAL).is_file():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ from typing import Any, Final, TypeVar
 
 from natgauge import foreign
 from natgauge.errors import UsageError
+from natgauge.records import comparison_consistency
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
+from natgauge.records.consistency import refuse_contradictions
 from natgauge.records.measurement import Result
 from natgauge.records.store import (
     AUDIT,
@@ -137,7 +140,9 @@ def _children(folder: Path) -> list[Path]:
 def _read(folder: Path) -> Stored | StoredComparison | StoredAudit:
     try:
         if (folder / COMPARISON).is_file():
-            return StoredComparison(folder, read_record(folder / COMPARISON, ComparisonRecord))
+            comparison = read_record(folder / COMPARISON, ComparisonRecord)
+            comparison_consistency.refuse_contradictions(comparison, folder)
+            return StoredComparison(folder, comparison)
         if (folder / AUDIT).is_file():
             return StoredAudit(folder, read_record(folder / AUDIT, AuditRecord))
     except OSError as error:
@@ -158,7 +163,9 @@ def read_summary(folder: Path) -> Result:
         raise _unreadable(folder, error) from error
     if not is_summary:
         raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
-    return read_record(path, Result)
+    result = read_record(path, Result)
+    refuse_contradictions(result, folder)
+    return result
 
 
 def each_trial(stored: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
@@ -220,9 +227,9 @@ def _missing(folder: Path) -> str:
     if not folder.is_dir():
         return "it is no folder" if folder.exists() else "there is no such folder"
     if (folder / CAMPAIGN).exists():
-        return f"no measurement of this campaign has ended with one (natgauge status {folder})"
+        return f"no measurement of this campaign has ended with one (natgauge status {shlex.quote(str(folder))})"
     if (folder / PLAN).exists():
         return f"it has no {SUMMARY}, for its measurement did not end"
     if (folder / FAILURE).exists():
-        return f"its measurement failed (natgauge explain {folder}; report --html has a page of it)"
+        return f"its measurement failed (natgauge explain {shlex.quote(str(folder))}; report --html has a page of it)"
     return f"it has no {SUMMARY}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import resources
@@ -21,6 +22,7 @@ from natgauge.measurer import Verdict
 from natgauge.plain_text import visible
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
+from natgauge.records.repeating import command_again, shell_options
 from natgauge.records.store import TRIALS
 from natgauge.reports import answers, audit, comparison, graded_doubts, labels, text
 from natgauge.reports.failures import MeasurementFailure, failures_of
@@ -91,6 +93,7 @@ def page(collected: StoredResults) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_harmless
     )
+    environment.filters |= {"shell": lambda path: shlex.quote(str(path)), "shell_options": shell_options}
     failures = failures_of(collected)
     sentences = [
         *answers.answers(results),
@@ -233,7 +236,7 @@ def _result(at: int, name: str, stored: Stored, trials: Trials) -> dict[str, Any
         "trials": trials,
         "counts": f"{total:,} trials: {counted or 'none'}; {trials.disturbed:,} disturbed.",
         "file": str(stored.folder / TRIALS),
-        "command": str(result.parameter("command") or "not stored"),
+        "command": command_again(result.parameter("command"), result.metric, result.dut, result.parameters.flat()),
         "folder": str(stored.folder),
     }
 

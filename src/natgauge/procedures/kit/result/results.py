@@ -96,7 +96,7 @@ def _notes(number: int, *, sampled: bool) -> list[Note]:
 
 
 #: Figures that a trial was run with: of an even number of repetitions the mean would be one that no trial had.
-_TRIED: Final = frozenset({"validation_rate", "alpha"})
+TRIED: Final = frozenset({"validation_rate", "alpha"})
 
 #: One load or step of a repetition: a row of a table or a point of a graph; units in the names.
 Row = Mapping[str, float | str | None]
@@ -146,6 +146,11 @@ class Measurement:
         """Distance between the bounds in the metric's unit; None without an upper bound."""
         return None if self.upper is None else self.upper - self.value
 
+    @property
+    def disturbed(self) -> int:
+        """Trials in which stalls or stolen time were seen, whatever their verdict."""
+        return sum(attempt.outcome.disturbed for attempt in self.attempts)
+
 
 @dataclass(frozen=True, slots=True)
 class MeasurementResult:
@@ -193,7 +198,7 @@ class MeasurementResult:
     @property
     def disturbed(self) -> int:
         """Trials in which stalls or stolen time were seen, whatever their verdict."""
-        return sum(attempt.outcome.disturbed for repetition in self.measurements for attempt in repetition.attempts)
+        return sum(repetition.disturbed for repetition in self.measurements)
 
     @property
     def excused(self) -> int:
@@ -222,7 +227,7 @@ class MeasurementResult:
             if name in repetition.figures:
                 values += repetition.sample.get(name, (repetition.figures[name],))
         summary = summarize(values)
-        return replace(summary, median=statistics.median_low(values)) if name in _TRIED else summary
+        return replace(summary, median=statistics.median_low(values)) if name in TRIED else summary
 
     @property
     def is_sampled(self) -> bool:

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the folder of a comparison agrees with itself: its ratios follow from the slices of its rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from natgauge.errors import UsageError
+from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, both_slices
+from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+from natgauge.records.consistency import ContradictionError, expect
+from natgauge.records.record import first_fault
+from natgauge.records.store import (
+    COMPARISON,
+    PLAN,
+    PLAN_SCHEMA,
+    ROUND_SCHEMA,
+    ROUNDS,
+    read_document,
+    read_lines,
+)
+from natgauge.statistics.interim import alpha_spent
+from natgauge.statistics.interval import relative_half_width
+from natgauge.words import Quantity
+
+#: The most interim analyses that are tried: the rounds grow by half from one to the next.
+_MOST_ANALYSES: Final = 40
+_Count = Annotated[int, Field(ge=0, lt=2**63)]
+#: Kind of a gateway that is its own plain forwarding.
+_ROUTING: Final = "routing"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, extra="ignore")
+
+
+class _Block(_Part):
+    quantity: Quantity
+    order: list[_Count]
+    ns: list[_Count]
+    waited: _Count
+    interrupted: _Count
+
+
+class _Contestant(_Part):
+    name: str
+
+
+class _Slices(_Part):
+    frames: Annotated[int, Field(ge=1)]
+
+
+class _Request(_Part):
+    contestants: list[_Contestant]
+    slices: _Slices
+
+
+class _Result(_Part):
+    blocks: list[_Block]
+
+
+class _Round(_Part):
+    request: _Request
+    result: _Result
+    void: dict[str, str] = {}
+
+
+def refuse_contradictions(record: ComparisonRecord, folder: Path) -> None:
+    """Refuse a comparison that its own folder contradicts; files that are missing contradict nothing.
+
+    Raises:
+        UsageError: the folder contradicts itself, with both values; or a file is damaged.
+    """
+    where = folder / COMPARISON
+    for estimate in (*record.estimates, *record.control):
+        _check_width(estimate, where)
+    rounds, plan = folder / ROUNDS, folder / PLAN
+    if record.by != "slices" or not rounds.is_file() or not plan.is_file():
+        return
+    read = [_checked(line, f"{rounds}:{at}") for at, line in enumerate(read_lines(rounds, ROUND_SCHEMA), start=1)]
+    expect("the number of rounds", record.rounds, len(read), f"{rounds} has", where)
+    _check_slices(record, read, where)
+    places = _places(record, read_document(plan, PLAN_SCHEMA))
+    if places and read:
+        _check_ratios(record, _ratios(record, read, places, rounds), where)
+
+
+def _check_width(estimate: RatioEstimate, where: Path) -> None:
+    """Check that half the width of an interval is that of its ends."""
+    if None in (estimate.ratio, estimate.low, estimate.high, estimate.half_width):
+        return
+    width = relative_half_width(estimate.ratio or 0.0, estimate.low or 0.0, estimate.high or 0.0)
+    name = f"{estimate.gateway}, {estimate.quantity}: half the width of the interval"
+    expect(name, estimate.half_width, width, "its ends give", where)
+
+
+def _checked(line: Mapping[str, Any], where: str) -> _Round:
+    try:
+        found = _Round.model_validate(line)
+    except (ValidationError, RecursionError) as error:
+        fault = first_fault(error) if isinstance(error, ValidationError) else "it is nested too deeply"
+        raise _damaged(where, fault) from None
+    number = len(found.request.contestants)
+    for block in found.result.blocks:
+        if sorted(block.order) != list(range(number)) or len(block.ns) != 2 * number:
+            raise _damaged(where, f"a block is not of its {number} contestants")
+    return found
+
+
+def _damaged(where: str, why: str) -> UsageError:
+    return UsageError(f"results: {where}: {why}; it is damaged, measure again")
+
+
+def _check_slices(record: ComparisonRecord, rounds: Sequence[_Round], where: Path) -> None:
+    if record.slices is None:
+        return
+    blocks = [block for each in rounds for block in each.result.blocks]
+    for name, actual in (
+        ("slices", sum(len(block.ns) for block in blocks)),
+        ("interrupted", sum(block.interrupted for block in blocks)),
+        ("waited", sum(block.waited for block in blocks)),
+        ("frames", rounds[0].request.slices.frames if rounds else record.slices.frames),
+    ):
+        expect(f"{name} of the slices", getattr(record.slices, name), actual, "its rounds have", where)
+
+
+def _places(record: ComparisonRecord, plan: Mapping[str, Any]) -> list[RoundPlace]:
+    """Return the positions of all gateways in a round, as the comparison chose them; none where the plan is of no use.
+
+    Gateways come first, then the A/A control, plain forwarding of each kind of frames, and a cable for each.
+    """
+    gateways = plan.get("gateways")
+    labels = [gateway.label for gateway in (record.baseline, *record.compared)]
+    if not isinstance(gateways, dict) or list(gateways) != labels:
+        return []
+    try:
+        frames = [[tuple(sorted(one.items())) for one in gateways[label]["frames"]] for label in labels]
+        kinds = list(dict.fromkeys(one for own in frames for one in own))
+    except (LookupError, TypeError, AttributeError):
+        return []
+    routing = [gateway.parameters.get("kind") == _ROUTING for gateway in (record.baseline, *record.compared)]
+    forwarding: dict[Any, int] = {}
+    devices = len(labels) + 1
+    for kind in kinds:
+        own = next((at for at, only in enumerate(frames) if routing[at] and only == [kind]), None)
+        forwarding[kind] = devices if own is None else own
+        devices += own is None
+    cables = {kind: devices + at for at, kind in enumerate(kinds)}
+
+    def place(label: str, at: int, own: Sequence[Any]) -> RoundPlace:
+        return RoundPlace(label, (at,), tuple(cables[kind] for kind in own), tuple(forwarding[kind] for kind in own))
+
+    every = [place(label, at, own) for at, (label, own) in enumerate(zip(labels, frames, strict=True))]
+    return [*every, place(record.gateways[-1].label, len(labels), frames[0])]
+
+
+def _ratios(
+    record: ComparisonRecord, rounds: Sequence[_Round], places: Sequence[RoundPlace], path: Path
+) -> PairedRatios:
+    quantities = [cost.quantity for cost in record.baseline_costs]
+    ratios = PairedRatios(places, quantities)
+    most = max(position for place in places for position in (*place.positions, *place.cables, *place.forwarding))
+    for number, each in enumerate(rounds, start=1):
+        of_these = all(block.quantity in quantities for block in each.result.blocks)
+        if len(each.request.contestants) <= most or not of_these:
+            raise _damaged(f"{path}:{number}", "is not a round of these gateways")
+        void = frozenset(int(position) for position in each.void if position.isdecimal())
+        ratios.add(_work(each), void)
+    return ratios
+
+
+def _work(each: _Round) -> Iterator[BlockWork]:
+    """Yield the work for a frame in each block."""
+    frames = 2 * each.request.slices.frames
+    for block in each.result.blocks:
+        yield BlockWork(block.quantity, [nanoseconds / frames for nanoseconds in both_slices(block.order, block.ns)])
+
+
+def _check_ratios(record: ComparisonRecord, ratios: PairedRatios, where: Path) -> None:
+    places = {place.label: place for place in ratios.places}
+    source = "its rounds give"
+    for estimate in (*record.estimates, *record.control):
+        place, quantity = places[estimate.gateway], estimate.quantity
+        name = f"{estimate.gateway}, {quantity}"
+        expect(f"{name}: blocks", estimate.blocks, ratios.blocks(place, quantity), source, where)
+        expect(f"{name}: nanoseconds", estimate.nanoseconds, ratios.nanoseconds(place, quantity), source, where)
+        forwarding = _finite(ratios.ratio_to_forwarding(place, quantity))
+        expect(f"{name}: ratio to plain forwarding", estimate.ratio_to_forwarding, forwarding, source, where)
+        _check_interval(estimate, ratios, place, where)
+    for cost in record.baseline_costs:
+        name, baseline = f"{record.baseline.label}, {cost.quantity}", ratios.places[0]
+        forwarding = _finite(ratios.ratio_to_forwarding(baseline, cost.quantity))
+        expect(f"{name}: nanoseconds", cost.nanoseconds, ratios.nanoseconds(baseline, cost.quantity), source, where)
+        expect(f"{name}: ratio to plain forwarding", cost.ratio_to_forwarding, forwarding, source, where)
+        expect(f"{name}: the tester's part", cost.tester_nanoseconds, ratios.tester(cost.quantity), source, where)
+    for quantity, nanoseconds in record.forwarding_nanoseconds.items():
+        expect(f"plain forwarding, {quantity}", nanoseconds, ratios.forwarding(quantity), source, where)
+
+
+def _check_interval(estimate: RatioEstimate, ratios: PairedRatios, place: RoundPlace, where: Path) -> None:
+    """Check a ratio and its interval, of whichever interim analysis they are."""
+    if estimate.ratio is None or estimate.low is None:
+        return
+    said = (estimate.ratio, estimate.low, estimate.high)
+    closest: tuple[float | None, ...] = ()
+    for analysis in range(1, _MOST_ANALYSES):
+        for last in (True, False):
+            found = ratios.estimate(place, estimate.quantity, alpha_spent(analysis, 1 - estimate.level, last=last))
+            if found is None:
+                continue
+            actual = (_finite(found.value), _finite(found.lower), _finite(found.upper))
+            if all(_near(one, other) for one, other in zip(said, actual, strict=True)):
+                return
+            closest = closest or actual
+    if closest:
+        texts = [", ".join("none" if value is None else f"{value:.6g}" for value in each) for each in (said, closest)]
+        field = f"{estimate.gateway}, {estimate.quantity}: the ratio with its interval"
+        raise ContradictionError(where, field, texts[0], "its rounds give, at the first analysis,", texts[1])
+
+
+def _near(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

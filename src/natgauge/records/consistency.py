@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a results folder agrees with itself: what its summary says follows from what it says elsewhere.
+
+A summary can be edited, damaged, or copied from another folder. Its statistics are computed again from its repetitions,
+the repetitions are compared with their own file, the parameters with the plan, and the number of trials with their
+file.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import JsonValue, ValidationError
+
+from natgauge import foreign
+from natgauge.errors import UsageError
+from natgauge.measurer import Verdict
+from natgauge.procedures.kit.result.results import TRIED, summarize
+from natgauge.records.measurement import (
+    FRAME_RATES,
+    SHARE_OF_LINK,
+    FigureSummary,
+    Repetition,
+    Result,
+    busiest_direction,
+)
+from natgauge.records.parameters import SEVERAL
+from natgauge.records.record import first_fault
+from natgauge.records.store import (
+    MEASUREMENT_SCHEMA,
+    MEASUREMENTS,
+    PLAN,
+    PLAN_SCHEMA,
+    SUMMARY,
+    TRIAL_SCHEMA,
+    TRIALS,
+    read_document,
+    read_lines,
+)
+from natgauge.records.trial import checked, periods
+from natgauge.statistics.interval import ConfidenceInterval
+
+#: Statistics of a figure, and those of the result itself.
+_STATISTICS: Final = ("median", "p1", "p99", "minimum", "maximum", "mean", "standard_deviation")
+#: Fields of a line of a repetition that are not its own.
+_OF_ALL: Final = ("schema", "metric", "unit", "repetition", "samples", "disturbed")
+#: Groups whose parameters are known when the plan is written; settings may change with the first trials.
+_PLANNED: Final = ("traffic", "place", "device")
+#: Versions of Python and of libm may round the last digit differently.
+_ROUNDING: Final = 1e-9
+
+
+class ContradictionError(UsageError):
+    """A results folder says two things about one fact."""
+
+    def __init__(self, where: Path, field: str, said: object, other: str, value: object) -> None:
+        super().__init__(
+            f"results: {where}: {field} is {_shown(said)}, but {other} {_shown(value)}: the folder was edited or "
+            "damaged; leave it out, or measure again"
+        )
+
+
+def refuse_contradictions(result: Result, folder: Path) -> None:
+    """Refuse a result that its own folder contradicts; files that are missing contradict nothing.
+
+    Raises:
+        UsageError: the folder contradicts itself, with both values; or a file is damaged.
+    """
+    summary = folder / SUMMARY
+    lines = _repetitions(result, folder)
+    _check_statistics(result, summary)
+    _check_sums(result, summary)
+    _check_figures(result, summary, [line.get("samples") for line in lines])
+    _check_disturbed(result, summary, [line.get("disturbed") for line in lines])
+    _check_plan(result, folder)
+    _check_trials(result, folder)
+
+
+def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
+    """Lines of the repetitions, compared with those of the summary; none where the folder lacks the file."""
+    path, summary = folder / MEASUREMENTS, folder / SUMMARY
+    if not path.is_file():
+        return []
+    lines = list(read_lines(path, MEASUREMENT_SCHEMA))
+    if len(lines) != len(result.repetitions):
+        raise ContradictionError(
+            summary, "the number of repetitions", len(result.repetitions), f"{path} has", len(lines)
+        )
+    for number, (line, repetition) in enumerate(zip(lines, result.repetitions, strict=True), start=1):
+        for name, value in (("metric", result.metric), ("unit", result.unit), ("repetition", number)):
+            if line.get(name, value) != value:
+                raise ContradictionError(summary, name, value, f"{path}:{number} says", line[name])
+        own = {name: value for name, value in line.items() if name not in _OF_ALL}
+        try:
+            stored = Repetition.model_validate_json(json.dumps(own), strict=True)
+        except ValidationError as error:
+            raise UsageError(
+                f"results: {path}:{number}: {first_fault(error)}; it is damaged or of another version, measure again"
+            ) from None
+        _compare(repetition.model_dump(), stored.model_dump(), summary, f"repetition {number}", f"{path}:{number} says")
+    return lines
+
+
+def _compare(said: Any, other: Any, where: Path, field: str, source: str) -> None:
+    """Refuse two values that differ, with the innermost field in which they do."""
+    if isinstance(said, Mapping) and isinstance(other, Mapping) and said.keys() == other.keys():
+        for name, value in said.items():
+            _compare(value, other[name], where, f"{field}: {str(name).replace('_', ' ')}", source)
+    elif isinstance(said, list | tuple) and isinstance(other, list | tuple) and len(said) == len(other):
+        for number, (value, of_other) in enumerate(zip(said, other, strict=True), start=1):
+            _compare(value, of_other, where, f"{field} {number}", source)
+    elif not _same(said, other):
+        raise ContradictionError(where, field, said, source, other)
+
+
+def _check_statistics(result: Result, where: Path) -> None:
+    actual = summarize(result.values)
+    for name in _STATISTICS:
+        _expect(result, name, getattr(actual, name), where)
+    interval = None if result.median_interval is None else _ends(result.median_interval)
+    expected = None if actual.interval is None else _ends(actual.interval)
+    _compare(interval, expected, where, "the median's interval", "its repetitions give")
+
+
+def _check_sums(result: Result, where: Path) -> None:
+    """Check what the summary derives from single repetitions: errors, causes, counts of trials."""
+    for number, repetition in enumerate(result.repetitions, start=1):
+        error = None if repetition.upper is None else repetition.upper - repetition.value
+        if not _same(repetition.error, error):
+            field = f"repetition {number}: error"
+            raise ContradictionError(where, field, repetition.error, "its bounds are apart by", error)
+    errors = [repetition.error for repetition in result.repetitions]
+    known = [error for error in errors if error is not None]
+    _expect(result, "error", max(known) if len(known) == len(errors) else None, where)
+    causes = Counter(repetition.limited_by for repetition in result.repetitions)
+    _expect(result, "limited_by", causes.most_common(1)[0][0], where)
+    counts: Counter[Verdict] = Counter()
+    for repetition in result.repetitions:
+        counts.update(repetition.trials)
+    for verdict in Verdict:
+        if result.trials.get(verdict, 0) != counts[verdict]:
+            field = f"the number of {verdict} trials"
+            raise ContradictionError(
+                where, field, result.trials.get(verdict, 0), "its repetitions have", counts[verdict]
+            )
+
+
+def _check_figures(result: Result, where: Path, samples: Sequence[Any]) -> None:
+    names = dict.fromkeys(name for repetition in result.repetitions for name in repetition.figures)
+    unknown = [name for name in result.figures if name not in names and name != SHARE_OF_LINK]
+    missing = [name for name in names if name not in result.figures]
+    if unknown or missing:
+        name = (unknown or missing)[0]
+        said, other = ("in", "not in") if unknown else ("not in", "in")
+        raise ContradictionError(where, f"figure {name}", f"{said} the summary", "it is", f"{other} its repetitions")
+    for name, figure in result.figures.items():
+        if name == SHARE_OF_LINK and name not in names:
+            _check_figure(name, figure, _shares(result), where)
+            continue
+        values = [repetition.figures[name] for repetition in result.repetitions if name in repetition.figures]
+        sampled = _sampled(name, result, samples)
+        if sampled is None and figure.count <= len(values):
+            sampled = values
+        if sampled is None:
+            _check_order(name, figure, values, where)
+        else:
+            _check_figure(name, figure, sampled, where)
+
+
+def _shares(result: Result) -> list[float] | None:
+    """Shares of the link's theoretical maximum, as `making` computes them; None = it is not known."""
+    most = result.number("theoretical_maximum")
+    if result.metric not in FRAME_RATES or not most:
+        return None
+    busiest = busiest_direction(result.parameters)
+    return [busiest * value / most for value in result.values]
+
+
+def _sampled(name: str, result: Result, samples: Sequence[Any]) -> list[float] | None:
+    """Values of a figure of which repetitions have several; None where the folder does not have all of them."""
+    values: list[float] = []
+    for repetition, sample in zip(result.repetitions, samples, strict=False):
+        if name not in repetition.figures:
+            continue
+        own = sample.get(name, [repetition.figures[name]]) if isinstance(sample, dict) else None
+        if not isinstance(own, list) or not all(_is_number(value) for value in own):
+            return None
+        values += own
+    return values or None
+
+
+def _check_figure(name: str, figure: FigureSummary, values: Sequence[float] | None, where: Path) -> None:
+    if not values:
+        raise ContradictionError(where, f"figure {name}", figure.median, "its repetitions give", "none")
+    actual = summarize(values)
+    for statistic in _STATISTICS:
+        expected = getattr(actual, statistic)
+        if statistic == "median" and name in TRIED:
+            expected = statistics.median_low(values)
+        if not _same(getattr(figure, statistic), expected):
+            field = f"{statistic.replace('_', ' ')} of {name}"
+            raise ContradictionError(where, field, getattr(figure, statistic), "its values give", expected)
+    if figure.count != len(values):
+        raise ContradictionError(where, f"the number of values of {name}", figure.count, "there are", len(values))
+
+
+def _check_order(name: str, figure: FigureSummary, values: Sequence[float], where: Path) -> None:
+    """Check a figure whose single values an earlier natgauge did not store."""
+    rising = [figure.minimum, figure.p1, figure.median, figure.p99, figure.maximum]
+    for lower, upper in itertools.pairwise(rising):
+        if lower > upper:
+            raise ContradictionError(where, f"a percentile of {name}", lower, "a higher one is", upper)
+    inside = {"the mean": figure.mean, **{f"repetition {at}": value for at, value in enumerate(values, start=1)}}
+    for what, value in inside.items():
+        if not figure.minimum <= value <= figure.maximum:
+            end = figure.minimum if value < figure.minimum else figure.maximum
+            raise ContradictionError(where, f"{name}: {what}", value, "an end of its range is", end)
+    spread = figure.maximum - figure.minimum
+    if figure.standard_deviation is not None and not 0 <= figure.standard_deviation <= spread:
+        raise ContradictionError(
+            where, f"the standard deviation of {name}", figure.standard_deviation, "its range is", spread
+        )
+
+
+def _check_disturbed(result: Result, where: Path, disturbed: Sequence[Any]) -> None:
+    known = [count for count in disturbed if isinstance(count, int)]
+    if known and len(known) == len(result.repetitions) and sum(known) != result.disturbed:
+        raise ContradictionError(
+            where, "the number of disturbed trials", result.disturbed, "its repetitions have", sum(known)
+        )
+    trials = sum(result.trials.values())
+    if result.disturbed > trials:
+        raise ContradictionError(where, "the number of disturbed trials", result.disturbed, "its trials are", trials)
+
+
+def _check_plan(result: Result, folder: Path) -> None:
+    if not (folder / PLAN).is_file():
+        return
+    plan = read_document(folder / PLAN, PLAN_SCHEMA)
+    if plan.get("metric", result.metric) != result.metric:
+        raise ContradictionError(folder / SUMMARY, "metric", result.metric, f"{PLAN} says", plan["metric"])
+    for group, name, value in result.parameters.items():
+        if group in _PLANNED and name in plan and not (isinstance(value, dict) and SEVERAL in value):
+            _compare(value, plan[name], folder / SUMMARY, f"parameter {name}", f"{PLAN} says")
+
+
+def _check_trials(result: Result, folder: Path) -> None:
+    """Check that there are as many trials as the repetitions count; measurements that come first have some, too."""
+    path, counted = folder / TRIALS, sum(result.trials.values())
+    if not path.is_file() or counted <= sum(1 for _ in foreign.read_lines(path, foreign.LINES)):
+        return
+    stored = sum(
+        periods(checked(trial, f"{path}:{line}")) for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA), start=1)
+    )
+    if counted > stored:
+        raise ContradictionError(folder / SUMMARY, "the number of trials", counted, f"{path} has", stored)
+
+
+def _expect(result: Result, name: str, expected: object, where: Path) -> None:
+    expect(name.replace("_", " "), getattr(result, name), expected, "its repetitions give", where)
+
+
+def expect(field: str, said: object, expected: object, source: str, where: Path) -> None:
+    """Refuse a value of a record that is not the one that follows from its source.
+
+    Args:
+        field: name of the value, for people.
+        said: value in the record.
+        expected: value that follows.
+        source: where it follows from, before the value.
+        where: file of the record.
+
+    Raises:
+        ContradictionError: they differ by more than rounding.
+    """
+    if not _same(said, expected):
+        raise ContradictionError(where, field, said, source, expected)
+
+
+def _ends(interval: ConfidenceInterval) -> list[float]:
+    return [interval.lower, interval.upper, interval.coverage]
+
+
+def _same(said: JsonValue | object, other: object) -> bool:
+    if _is_number(said) and _is_number(other):
+        return math.isclose(float(said), float(other), rel_tol=_ROUNDING, abs_tol=1e-300)  # type: ignore[arg-type]
+    return type(said) is type(other) and said == other if isinstance(said, bool) else said == other
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.12g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
