@@ -41,7 +41,9 @@ def rate(dut: str, middle: float, cores: int, connections: int, metric: str = "c
         },
     ).document()  # fmt: skip
     for one in document["repetitions"]:
-        one |= {"upper": one["value"] * 1.01, "error": one["value"] * 0.01}
+        upper = one["value"] * 1.01
+        one |= {"upper": upper, "error": upper - one["value"]}
+    document["error"] = max(one["error"] for one in document["repetitions"])
     return Result.from_document(document)
 
 

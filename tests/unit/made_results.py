@@ -33,6 +33,12 @@ def _summary(given: float | Sequence[float]) -> dict[str, Any]:
     return summary_of(given if isinstance(given, Sequence) else [given]).model_dump(mode="json")
 
 
+def _of_repetition(given: float | Sequence[float], number: int) -> float | None:
+    """The figure of a repetition; one that is given once is that of the first."""
+    every = given if isinstance(given, Sequence) else [given]
+    return every[number] if number < len(every) else None
+
+
 def made(
     values: Sequence[float] = (1.0,),
     *,
@@ -59,7 +65,7 @@ def made(
         "error": None,
         "limited_by": "device",
         "doubts": [],
-        "trials": {"PASS": len(values)},
+        "trials": {"PASS": 1},
         "disturbed": 0,
         "figures": {name: _summary(given) for name, given in (figures or {}).items()},
         "repetitions": [
@@ -67,8 +73,13 @@ def made(
                 "value": value,
                 "upper": None,
                 "error": None,
-                "limited_by": "device",
-                "trials": {"PASS": 1},
+                "limited_by": changed.get("limited_by", "device"),
+                "trials": {"PASS": int(number == 0)},
+                "figures": {
+                    name: own
+                    for name, given in (figures or {}).items()
+                    if (own := _of_repetition(given, number)) is not None
+                },
                 "series": list(series[number]) if number < len(series) else [],
             }
             for number, value in enumerate(values)

@@ -33,7 +33,9 @@ def result(values: Sequence[float], *, error: float = 0.0, limited_by: str = "de
     for one in plain["repetitions"]:
         one |= {"limited_by": limited_by}
         if limited_by == "device" and error:
-            one |= {"upper": one["value"] + error, "error": error}
+            one |= {"upper": one["value"] + error, "error": one["value"] + error - one["value"]}
+    errors = [one["error"] for one in plain["repetitions"]]
+    plain |= {"limited_by": limited_by, "error": None if None in errors else max(errors)}
     return Result.from_document(plain)
 
 

@@ -254,7 +254,9 @@ def _check_plan(result: Result, folder: Path) -> None:
 def _check_trials(result: Result, folder: Path) -> None:
     """Check that there are as many trials as the repetitions count; measurements that come first have some, too."""
     path, counted = folder / TRIALS, sum(result.trials.values())
-    if not path.is_file() or counted <= sum(1 for _ in foreign.read_lines(path, foreign.LINES)):
+    lines = sum(1 for _ in foreign.read_lines(path, foreign.LINES)) if path.is_file() else 0
+    # An empty file is as a missing one.
+    if not lines or counted <= lines:
         return
     stored = sum(
         periods(checked(trial, f"{path}:{line}")) for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA), start=1)

@@ -8,7 +8,16 @@ from tests.labs.storms.frames import FRAMES
 from tests.labs.storms.hostile_frames import HOSTILE_FRAMES
 from tests.labs.storms.kills import KILLS
 from tests.labs.storms.mutations import MUTATIONS
+from tests.labs.storms.stored import STORED
 from tests.labs.storms.storm import Storm
 from tests.labs.storms.surroundings import SURROUNDINGS
 
-STORMS: Final[tuple[Storm, ...]] = (*KILLS, *MUTATIONS, *FAULTS, *SURROUNDINGS, *FRAMES, *HOSTILE_FRAMES)
+STORMS: Final[tuple[Storm, ...]] = (
+    *KILLS,
+    *MUTATIONS,
+    *STORED,
+    *FAULTS,
+    *SURROUNDINGS,
+    *FRAMES,
+    *HOSTILE_FRAMES,
+)

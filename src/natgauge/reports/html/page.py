@@ -236,9 +236,17 @@ def _result(at: int, name: str, stored: Stored, trials: Trials) -> dict[str, Any
         "trials": trials,
         "counts": f"{total:,} trials: {counted or 'none'}; {trials.disturbed:,} disturbed.",
         "file": str(stored.folder / TRIALS),
-        "command": command_again(result.parameter("command"), result.metric, result.dut, result.parameters.flat()),
+        "command": _command(result),
         "folder": str(stored.folder),
     }
+
+
+def _command(result: Result) -> str:
+    """The command that repeats a measurement; empty where a stored one cannot be made again."""
+    stored = result.parameter("command")
+    if stored is None:
+        return "not stored"
+    return command_again(stored, result.metric, result.dut, result.parameters.flat())
 
 
 def _series(result: Result) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results folders of every kind, each consistent in itself: a campaign's, comparisons, an audit, a failure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.unit.campaigning import PLAN, Benches, campaign
+from tests.unit.made_campaign import trial
+from tests.unit.made_comparisons import compared, compared_by_rates
+from tests.unit.made_results import made
+
+from natgauge.comparisons.estimates import estimates_of, finite
+from natgauge.comparisons.request import ComparisonGoal
+from natgauge.errors import BrokenError
+from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, both_slices
+from natgauge.procedures.kit.result.results import Measurement, make_result
+from natgauge.records.audit import AuditRecord
+from natgauge.records.comparison import BaselineCost, ComparisonRecord, SliceCounts
+from natgauge.records.making import make
+from natgauge.records.store import Store
+from natgauge.statistics.interim import alpha_spent
+from natgauge.words import QUANTITIES
+
+FRAMES = 128
+#: Baseline, gateway, A/A control, plain forwarding, cable: ns of a slice.
+_NANOSECONDS = (155_000, 172_000, 155_000, 120_000, 42_000)
+_KIND = {"family": "ipv4", "octets": 64, "connections": 4000, "transport": "udp"}
+
+
+def corpus(folder: Path) -> list[Path]:
+    """Make the folders below `folder`; the campaign's is named "campaign"."""
+    (folder / "made").mkdir(parents=True)
+    campaign(folder / "made", Benches(), plan=PLAN)
+    (folder / "made" / "out").rename(folder / "campaign")
+    (folder / "made" / "plan.toml").unlink(missing_ok=True)
+    with suppress(OSError):
+        (folder / "made").rmdir()
+    results = sorted((folder / "campaign" / "results").iterdir())
+    others = [sampled(folder / "sampled"), timed(folder / "timed"), by_slices(folder / "slices")]
+    others += [by_rates(folder / "rates"), audited(folder / "audit"), failed(folder / "failed")]
+    return [folder / "campaign", *results, *others]
+
+
+def sampled(folder: Path) -> Path:
+    """A result with a figure of which each repetition has several values."""
+    folder.mkdir()
+    store = Store(folder)
+    times = ((0.002, 0.003, 0.0025), (0.0021, 0.0032))
+    measured = make_result(
+        "tear-down-rate",
+        "connections/s",
+        {},
+        [
+            Measurement(
+                4e5, None, "device", {"PASS": 1}, figures={"full_seconds": own[0]}, sample={"full_seconds": own}
+            )
+            for own in times
+        ],
+    )
+    parameters = made().parameters
+    store.write_plan(parameters.flat())
+    result = make(measured, parameters, str(folder))
+    for number, (repetition, own) in enumerate(zip(result.repetitions, times, strict=True), start=1):
+        of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
+        samples = {"samples": {"full_seconds": own}, "disturbed": 0}
+        store.add_measurement({**of_all, **repetition.model_dump(mode="json"), **samples})
+    store.write_summary(result.document())
+    store.add_trial(trial())
+    store.add_trial(trial())
+    return folder
+
+
+def timed(folder: Path) -> Path:
+    """A result of delays, with the buckets of its trials."""
+    folder.mkdir()
+    store = Store(folder)
+    result = made([12.0, 12.5, 11.9], metric="latency", unit="us")
+    store.write_plan(result.parameters.flat())
+    store.write_environment({"machine": {"kernel": "6.18", "cpu": {"model": "x"}}, "device": {"gateway": "x"}})
+    for number, repetition in enumerate(result.repetitions, start=1):
+        of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
+        store.add_measurement({**of_all, **repetition.model_dump(mode="json"), "samples": {}, "disturbed": 0})
+    store.write_summary(result.document())
+    store.add_trial(trial(delays=[(1000, 1200, 50), (1200, 1400, 50)]))
+    store.add_trial(trial("FAIL"))
+    return folder
+
+
+def by_slices(folder: Path) -> Path:
+    """A comparison whose ratios are those of its rounds."""
+    folder.mkdir()
+    store, chance = Store(folder), random.Random(5)  # noqa: S311 - made up
+    labels = ("nftables-nat44", "other")
+    store.write_plan({"gateways": {label: {"recipe": label, "frames": [_KIND]} for label in labels}})
+    record = compared(baseline=labels[0])
+    places = [
+        RoundPlace(label, (at,), (4,), (3,))
+        for at, label in enumerate([labels[0], labels[1], record.gateways[-1].label])
+    ]
+    ratios, counts = PairedRatios(places, QUANTITIES), {"slices": 0, "interrupted": 0, "waited": 0}
+    for _ in range(4):
+        blocks = [_block(quantity, chance) for quantity in QUANTITIES for _ in range(12)]
+        ratios.add(
+            BlockWork(one["quantity"], [ns / (2 * FRAMES) for ns in both_slices(one["order"], one["ns"])])
+            for one in blocks
+        )
+        counts["slices"] += sum(len(one["ns"]) for one in blocks)
+        contestants = [{"name": name} for name in (*(place.label for place in places), "plain", "cable")]
+        request = {"contestants": contestants, "slices": {"frames": FRAMES}}
+        store.add_round({"request": request, "result": {"blocks": blocks}, "void": {}})
+    estimates = estimates_of(ratios, ComparisonGoal(0.95, 0.01, None), alpha_spent(2, 1 - 0.95, last=True))
+    costs = tuple(
+        BaselineCost(
+            quantity=quantity,
+            nanoseconds=ratios.nanoseconds(places[0], quantity),
+            ratio_to_forwarding=finite(ratios.ratio_to_forwarding(places[0], quantity)),
+            tester_nanoseconds=ratios.tester(quantity),
+        )
+        for quantity in QUANTITIES
+    )
+    document = record.document() | {
+        "estimates": [one.model_dump(mode="json") for one in estimates[: len(QUANTITIES)]],
+        "control": [one.model_dump(mode="json") for one in estimates[len(QUANTITIES) :]],
+        "baseline_costs": [one.model_dump(mode="json") for one in costs],
+        "forwarding_nanoseconds": {quantity: ratios.forwarding(quantity) for quantity in QUANTITIES},
+        "rounds": 4,
+        "slices": SliceCounts(core=1, frames=FRAMES, **counts).model_dump(mode="json"),
+    }
+    store.write_comparison(ComparisonRecord.from_document(document).document())
+    return folder
+
+
+def _block(quantity: str, chance: random.Random) -> dict[str, Any]:
+    order = chance.sample(range(len(_NANOSECONDS)), len(_NANOSECONDS))
+    ns = [int(_NANOSECONDS[position] * chance.uniform(0.98, 1.02)) for position in (*order, *reversed(order))]
+    return {"quantity": quantity, "order": order, "ns": ns, "waited": 0, "interrupted": 0}
+
+
+def by_rates(folder: Path) -> Path:
+    """A comparison by rates."""
+    folder.mkdir()
+    store = Store(folder)
+    store.write_plan({"gateways": ["nftables-nat44", "nat"]})
+    store.write_comparison(compared_by_rates().document())
+    return folder
+
+
+def audited(folder: Path) -> Path:
+    """An audit."""
+    folder.mkdir()
+    store = Store(folder)
+    empty: Mapping[str, Any] = {"file": None, "frames": []}
+    requirement = {
+        "rfc": 4787, "requirement": "REQ-8", "level": "MUST", "text": "filtering", "transport": "udp",
+        "verdict": "meets", "measured": "endpoint-independent", "declared": None, "evidence": empty,
+    }  # fmt: skip
+    classes = {"mapping": "endpoint-independent", "filtering": None, "ports": None, "hairpinning": None}
+    document = {
+        "schema": "natgauge-audit-1", "gateway": "mine", "title": "My gateway", "profile": "all",
+        "classes": {"udp": classes}, "requirements": [requirement, {**requirement, "requirement": "REQ-9"}],
+        "timeouts": {"UDP, one frame out": [29.9, 31.4]}, "wait_seconds": 330.0, "seconds": 2.5, "device": None,
+        "parameters": {"lab_kind": "netns"}, "results": "results/1",
+    }  # fmt: skip
+    store.write_plan({"profile": "all"})
+    store.write_audit(AuditRecord.from_document(document).document())
+    return folder
+
+
+def failed(folder: Path) -> Path:
+    """A measurement that an error ended after some trials."""
+    store = Store.create(folder, "throughput", "nftables-nat44")
+    with suppress(BrokenError), store.evidence("natgauge measure throughput --dut nftables-nat44"):
+        store.write_plan({"command": "natgauge measure throughput --dut nftables-nat44", "dut": "nftables-nat44"})
+        store.add_trial(trial())
+        lost = trial("FAIL", reason="3 of 100 frames were lost")
+        store.add_trial({**lost, "result": {**lost["result"], "ports": {"initiator": {"refused": 3}, "responder": {}}}})
+        raise BrokenError("the device is gone")
+    return store.folder
