@@ -111,7 +111,7 @@ def by_slices(folder: Path) -> Path:
         )
         counts["slices"] += sum(len(one["ns"]) for one in blocks)
         contestants = [{"name": name} for name in (*(place.label for place in places), "plain", "cable")]
-        request = {"contestants": contestants, "slices": {"frames": FRAMES}}
+        request = {"cpu": 1, "contestants": contestants, "slices": {"frames": FRAMES}}
         store.add_round({"request": request, "result": {"blocks": blocks}, "void": {}})
     estimates = estimates_of(ratios, ComparisonGoal(0.95, 0.01, None), alpha_spent(2, 1 - 0.95, last=True))
     costs = tuple(

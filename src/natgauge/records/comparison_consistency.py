@@ -56,6 +56,7 @@ class _Slices(_Part):
 
 
 class _Request(_Part):
+    cpu: _Count | None = None
     contestants: list[_Contestant]
     slices: _Slices
 
@@ -124,7 +125,8 @@ def _check_slices(record: ComparisonRecord, rounds: Sequence[_Round], where: Pat
         ("slices", sum(len(block.ns) for block in blocks)),
         ("interrupted", sum(block.interrupted for block in blocks)),
         ("waited", sum(block.waited for block in blocks)),
-        ("frames", rounds[0].request.slices.frames if rounds else record.slices.frames),
+        ("frames", next((each.request.slices.frames for each in rounds), record.slices.frames)),
+        ("core", next((each.request.cpu for each in rounds if each.request.cpu is not None), record.slices.core)),
     ):
         expect(f"{name} of the slices", getattr(record.slices, name), actual, "its rounds have", where)
 
@@ -142,6 +144,8 @@ def _places(record: ComparisonRecord, plan: Mapping[str, Any]) -> list[RoundPlac
         frames = [[tuple(sorted(one.items())) for one in gateways[label]["frames"]] for label in labels]
         kinds = list(dict.fromkeys(one for own in frames for one in own))
     except (LookupError, TypeError, AttributeError):
+        return []
+    if not all(frames):
         return []
     routing = [gateway.parameters.get("kind") == _ROUTING for gateway in (record.baseline, *record.compared)]
     forwarding: dict[Any, int] = {}

@@ -291,9 +291,17 @@ def _ends(interval: ConfidenceInterval) -> list[float]:
 
 
 def _same(said: JsonValue | object, other: object) -> bool:
-    if _is_number(said) and _is_number(other):
-        return math.isclose(float(said), float(other), rel_tol=_ROUNDING, abs_tol=1e-300)  # type: ignore[arg-type]
+    if (isinstance(said, float) and _is_number(other)) or (isinstance(other, float) and _is_number(said)):
+        return _is_near(said, other)
     return type(said) is type(other) and said == other if isinstance(said, bool) else said == other
+
+
+def _is_near(one: Any, other: Any) -> bool:
+    """Whether two numbers are equal but for rounding; a whole number that no float holds is near to none."""
+    try:
+        return math.isclose(float(one), float(other), rel_tol=_ROUNDING, abs_tol=1e-300)
+    except OverflowError:
+        return False
 
 
 def _is_number(value: object) -> bool:

@@ -125,7 +125,9 @@ class Result(Record):
             if value != actual:
                 raise ValueError(f"the {name} {value:g} is not that of the repetitions, {actual:g}")
         if not self.minimum <= self.median <= self.maximum:
-            raise ValueError(f"the median {self.median:g} lies outside of the repetitions")
+            raise ValueError(
+                f"the median {self.median:g} lies outside of the repetitions, {self.minimum:g} to {self.maximum:g}"
+            )
         return self
 
     @property

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -141,7 +141,8 @@ def _read(folder: Path) -> Stored | StoredComparison | StoredAudit:
     try:
         if (folder / COMPARISON).is_file():
             comparison = read_record(folder / COMPARISON, ComparisonRecord)
-            comparison_consistency.refuse_contradictions(comparison, folder)
+            with _finite(folder / COMPARISON):
+                comparison_consistency.refuse_contradictions(comparison, folder)
             return StoredComparison(folder, comparison)
         if (folder / AUDIT).is_file():
             return StoredAudit(folder, read_record(folder / AUDIT, AuditRecord))
@@ -164,8 +165,20 @@ def read_summary(folder: Path) -> Result:
     if not is_summary:
         raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
     result = read_record(path, Result)
-    refuse_contradictions(result, folder)
+    with _finite(path):
+        refuse_contradictions(result, folder)
     return result
+
+
+@contextmanager
+def _finite(path: Path) -> Iterator[None]:
+    """Refuse a record whose numbers are too large to compute with."""
+    try:
+        yield
+    except ArithmeticError as error:
+        raise UsageError(
+            f"results: {path}: numbers are out of range ({error}); it is damaged, leave it out, or measure again"
+        ) from None
 
 
 def each_trial(stored: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:

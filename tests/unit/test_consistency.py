@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A results folder that contradicts itself is refused with both values; every folder that natgauge writes is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest import mock
+
+import pytest
+from tests.labs.storms.stored import STORED, figures_of
+from tests.labs.storms.storm import Tally
+from tests.unit.made_corpus import corpus
+from tests.unit.mutants import replaced
+
+from natgauge.cli import run
+from natgauge.errors import NatgaugeError
+from natgauge.reports.find_results import find
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    with mock.patch("os.fsync"):
+        return {path.name: path for path in corpus(tmp_path_factory.mktemp("corpus") / "all")}
+
+
+def test_folders_of_every_kind_are_read_as_they_were_written(folders: dict[str, Path]) -> None:
+    for path in folders.values():
+        assert find([path], failed=True)
+
+
+def changed(folder: Path, name: str, change: Callable[[Any], None]) -> str:
+    """Change a file, look what `report` says, and change it back."""
+    path = folder / name
+    before = path.read_bytes()
+    lines = path.suffix == ".jsonl"
+    document = [json.loads(line) for line in before.splitlines()] if lines else json.loads(before)
+    change(document)
+    path.write_text("".join(json.dumps(line) + "\n" for line in document) if lines else json.dumps(document))
+    try:
+        find([folder])
+    except NatgaugeError as error:
+        return str(error)
+    finally:
+        path.write_bytes(before)
+    return "read"
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "change", "words"),
+    [
+        ("timed", "summary.json", lambda it: it.update(median=120.0), "120 lies outside of the repetitions, 11.9 to"),
+        ("timed", "summary.json", lambda it: it.update(mean=-5), "mean is -5, but its repetitions give 12.1"),
+        ("timed", "summary.json", lambda it: it.update(p1=1e300), "p1 is 1e+300"),
+        ("timed", "summary.json", lambda it: it.update(standard_deviation=-1.0), "standard deviation is -1"),
+        ("timed", "summary.json", lambda it: it["median_interval"].update(coverage=0.99), "the median's interval 3"),
+        ("timed", "summary.json", lambda it: it["trials"].update(PASS=9999), "number of PASS trials is 9,999"),
+        ("timed", "summary.json", lambda it: it.update(disturbed=2), "disturbed trials is 2, but its"),
+        ("timed", "summary.json", lambda it: it.update(limited_by="table"), "limited by is table"),
+        ("timed", "summary.json", lambda it: it.update(metric="pdv"), "metric is pdv, but"),
+        ("timed", "measurements.jsonl", lambda it: it[0].update(value=1.0), "repetition 1: value is 12, but"),
+        ("timed", "measurements.jsonl", lambda it: it.pop(), "the number of repetitions is 3, but"),
+        ("timed", "plan.json", lambda it: it.update(connections=5), "parameter connections is 1,000, but"),
+        ("sampled", "trials.jsonl", lambda it: it.pop(), "the number of trials is 2, but"),
+        ("sampled", "summary.json", lambda it: it["figures"]["full_seconds"].update(median=0.0026), "its values give"),
+        ("sampled", "summary.json", lambda it: it["figures"]["full_seconds"].update(count=6), "there are 5"),
+        ("slices", "comparison.json", lambda it: it.update(rounds=40), "the number of rounds is 40"),
+        ("slices", "comparison.json", lambda it: it["slices"].update(interrupted=40), "interrupted of the slices is"),
+        ("slices", "comparison.json", lambda it: it["estimates"][0].update(nanoseconds=1.0), "nanoseconds is 1, but"),
+        ("slices", "comparison.json", lambda it: it["estimates"][0].update(blocks=1), "other, new: blocks is 1"),
+        ("slices", "comparison.json", lambda it: it["estimates"][1].update(low=1.0), "half the width"),
+        ("slices", "rounds.jsonl", lambda it: it.pop(), "the number of rounds is 4"),
+        ("slices", "rounds.jsonl", lambda it: it[0]["result"]["blocks"][0].update(ns=[1]), "a block is not of its 5"),
+    ],
+)  # fmt: skip
+def test_a_contradiction_is_refused_with_file_field_and_both_values(
+    folder: str, name: str, change: Callable[[Any], None], words: str, folders: dict[str, Path]
+) -> None:
+    said = changed(folders[folder], name, change)
+    assert words in said
+    assert str(folders[folder]) in said
+    assert said.endswith(("measure again", "measure again."))
+
+
+def test_values_that_are_changed_together_contradict_the_rounds(folders: dict[str, Path]) -> None:
+    def ten_percent_less(record: Any) -> None:
+        for name in ("ratio", "low", "high", "half_width"):
+            record["estimates"][0][name] *= 0.9
+
+    assert "the ratio with its interval" in changed(folders["slices"], "comparison.json", ten_percent_less) or (
+        "half the width" in changed(folders["slices"], "comparison.json", ten_percent_less)
+    )
+
+
+def test_every_single_figure_of_a_record_is_refused_when_it_is_wrong(folders: dict[str, Path]) -> None:
+    for name, file in (("timed", "summary.json"), ("slices", "comparison.json"), ("sampled", "summary.json")):
+        path = folders[name] / file
+        before = path.read_text()
+        document = json.loads(before)
+        for place in figures_of(file, document):
+            value: Any = document
+            for step in place:
+                value = value[step]
+            path.write_text(json.dumps(replaced(document, place, value * 10 + 1)))
+            with pytest.raises(NatgaugeError):
+                find([path.parent])
+        path.write_text(before)
+
+
+def test_files_that_are_missing_contradict_nothing(folders: dict[str, Path], tmp_path: Path) -> None:
+    for name in ("timed", "slices"):
+        (tmp_path / name).mkdir()
+        for file in ("summary.json", "comparison.json"):
+            if (folders[name] / file).exists():
+                (tmp_path / name / file).write_bytes((folders[name] / file).read_bytes())
+        assert find([tmp_path / name])
+
+
+def test_a_sample_of_the_storm_of_odd_folders_finds_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tally = Tally(300, Random(3), tmp_path)  # noqa: S311 - nothing secret
+    STORED[0].make(tally)
+    assert tally.faults == []
+    assert tally.seen["refused, one wrong figure"] > 20
+    assert run(["report", str(tmp_path / "corpus" / "timed")]) == 0
+    assert "12 us" in capsys.readouterr().out
