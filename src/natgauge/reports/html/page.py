@@ -46,6 +46,8 @@ _MACHINE: Final = {"placement": "placement {}", "cpu": "on {}", "kernel": "Linux
 #: Figures next to the answers.
 _FIRST: Final = 2
 _HERE: Final = "natgauge.reports.html"
+#: Parameter with the command as it was stored, which is shown only where it can be made again.
+_COMMAND: Final = "command"
 
 
 def write(collected: StoredResults, path: Path) -> None:
@@ -236,14 +238,14 @@ def _result(at: int, name: str, stored: Stored, trials: Trials) -> dict[str, Any
         "trials": trials,
         "counts": f"{total:,} trials: {counted or 'none'}; {trials.disturbed:,} disturbed.",
         "file": str(stored.folder / TRIALS),
-        "command": _command(result),
+        _COMMAND: _command(result),
         "folder": str(stored.folder),
     }
 
 
 def _command(result: Result) -> str:
     """The command that repeats a measurement; empty where a stored one cannot be made again."""
-    stored = result.parameter("command")
+    stored = result.parameter(_COMMAND)
     if stored is None:
         return "not stored"
     return command_again(stored, result.metric, result.dut, result.parameters.flat())
@@ -286,7 +288,7 @@ def _parts(lines: Sequence[SheetRow]) -> Iterator[tuple[tuple[str, ...], list[tu
 
 def _parameters(every: Sequence[Parameters], names: Sequence[str]) -> tuple[list[tuple[str, str]], list[SheetRow]]:
     """Parameters that all share, and a table of those in which they differ."""
-    known = {name: group for parameters in every for group, name, _ in parameters.items()}
+    known = {name: group for parameters in every for group, name, _ in parameters.items() if name != _COMMAND}
     flat = [parameters.flat() for parameters in every]
     common, rows = [], [SheetRow("parameter", tuple(names))]
     for name, group in known.items():
