@@ -110,6 +110,15 @@ def test_every_single_figure_of_a_record_is_refused_when_it_is_wrong(folders: di
         path.write_text(before)
 
 
+def test_a_document_that_is_nested_too_deeply_is_one_line(folders: dict[str, Path]) -> None:
+    deep: Any = 1
+    for _ in range(80):
+        deep = [deep]
+    assert "is nested deeper than 64 levels" in changed(
+        folders["timed"], "summary.json", lambda it: it["parameters"]["device"].update(x=deep)
+    )
+
+
 def test_files_that_are_missing_contradict_nothing(folders: dict[str, Path], tmp_path: Path) -> None:
     for name in ("timed", "slices"):
         (tmp_path / name).mkdir()

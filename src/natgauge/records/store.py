@@ -61,6 +61,8 @@ CAMPAIGN = "campaign.json"
 JOURNAL = "journal.jsonl"
 
 _MAXIMUM_NAMES = 1000
+#: Levels of nesting of a document; natgauge writes fewer than twenty.
+_DEEPEST = 64
 #: Types that JSON has; most of every document, so they are tried first. Enumerators are none of these types themselves.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -320,7 +322,10 @@ def read_document(path: Path, schema: str) -> dict[str, Any]:
     Raises:
         UsageError: the file is missing, not JSON, or of another schema.
     """
-    return _read_object(foreign.read_text(path, foreign.DOCUMENT), schema, str(path))
+    document = _read_object(foreign.read_text(path, foreign.DOCUMENT), schema, str(path))
+    if _is_deep(document):
+        raise UsageError(f"results: {path} is nested deeper than {_DEEPEST} levels: it is damaged; measure again")
+    return document
 
 
 def read_record(path: Path, kind: type[RecordT]) -> RecordT:
@@ -345,6 +350,19 @@ def _read_object(text: str, schema: str, where: str) -> dict[str, Any]:
         )
     result: dict[str, Any] = document
     return result
+
+
+def _is_deep(document: object) -> bool:
+    """Whether values are nested deeper than natgauge writes them, so that views could not follow."""
+    level = [document]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for value in level
+            if isinstance(value, dict | list)
+            for inner in (value.values() if isinstance(value, dict) else value)
+        ]
+    return bool(level)
 
 
 def _refuse_constant(name: str) -> None:
