@@ -7,13 +7,14 @@ import random
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests.unit.campaigning import PLAN, Benches, campaign
 from tests.unit.made_campaign import trial
 from tests.unit.made_comparisons import compared, compared_by_rates
 from tests.unit.made_results import made
 
+from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
 from natgauge.comparisons.estimates import estimates_of, finite
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import BrokenError
@@ -160,13 +161,17 @@ def audited(folder: Path) -> Path:
         "verdict": "meets", "measured": "endpoint-independent", "declared": None, "evidence": empty,
     }  # fmt: skip
     classes = {"mapping": "endpoint-independent", "filtering": None, "ports": None, "hairpinning": None}
-    document = {
+    document: dict[str, Any] = {
         "schema": "natgauge-audit-1", "gateway": "mine", "title": "My gateway", "profile": "all",
         "classes": {"udp": classes}, "requirements": [requirement, {**requirement, "requirement": "REQ-9"}],
         "timeouts": {"UDP, one frame out": [29.9, 31.4]}, "wait_seconds": 330.0, "seconds": 2.5, "device": None,
         "parameters": {"lab_kind": "netns"}, "results": "results/1",
     }  # fmt: skip
     store.write_plan({"profile": "all"})
+    frame = CapturedFrame("initiator", 1.0, b"x" * 20, cast("Any", None), sent=True, sentence="a frame")
+    document["requirements"][0]["evidence"] = {
+        "file": store.write_frames("one.pcapng", pcapng([frame])), "frames": ["a frame"],
+    }  # fmt: skip
     store.write_audit(AuditRecord.from_document(document).document())
     return folder
 

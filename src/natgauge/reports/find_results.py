@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from natgauge import foreign
 from natgauge.errors import UsageError
-from natgauge.records import comparison_consistency
+from natgauge.records import audit_consistency, comparison_consistency
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.consistency import refuse_contradictions
@@ -145,7 +145,9 @@ def _read(folder: Path) -> Stored | StoredComparison | StoredAudit:
                 comparison_consistency.refuse_contradictions(comparison, folder)
             return StoredComparison(folder, comparison)
         if (folder / AUDIT).is_file():
-            return StoredAudit(folder, read_record(folder / AUDIT, AuditRecord))
+            audit = read_record(folder / AUDIT, AuditRecord)
+            audit_consistency.refuse_contradictions(audit, folder)
+            return StoredAudit(folder, audit)
     except OSError as error:
         raise _unreadable(folder, error) from error
     return Stored(folder, read_summary(folder))
