@@ -80,7 +80,7 @@ def clean(*, dry_run: bool, strays: bool) -> None:
     _print_done(done, "nothing to clean")
     for stray in cleanup.find_strays():
         if not (dry_run and strays) or stray.why:
-            click.echo(stray.text)
+            say(stray.text)
 
 
 @command.command("status")
