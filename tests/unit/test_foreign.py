@@ -24,7 +24,9 @@ SMALL = foreign.FileKind("plan", "name a plan's file", 1000, line_octets=100)
 OWN_FILES = {
     "analysis/hops.py", "audits/kit/pcapng.py", "campaigns/spread/resources.py", "campaigns/spread/worker.py",
     "cli/__init__.py", "errors.py", "files.py", "foreign.py", "host/caches.py", "host/capabilities.py", "host/cpus.py",
-    "host/kernel.py", "host/machine.py", "host/sampling.py", "host/settings.py", "host/this_machine.py",
+    "host/kernel.py", "host/private_folder.py", "labs/common/machine_globals.py", "labs/common/marks.py",
+    "labs/common/namespace_end.py", "labs/common/protected.py", "host/machine.py", "host/sampling.py",
+    "host/settings.py", "host/this_machine.py",
     "host/tuning/changes.py", "host/tuning/contract.py", "host/tuning/knobs/irq_affinity.py", "labs/common/boot.py",
     "labs/common/cleanup.py", "labs/common/device.py", "labs/common/links.py", "labs/common/locks.py",
     "labs/common/namespaces.py", "labs/common/network_counters.py", "labs/common/register.py", "labs/netns/lab.py",
