@@ -5,7 +5,7 @@
 `workers.py`: requests to the scheduler about its workers. `coordinator.py`: the campaign's side, which has the journal.
 `cluster.py`: workers on this machine, `natgauge worker` and `natgauge scheduler`. `certificates.py`: certificates for
 these. `access.py`: certificates are checked there, and so who may connect. `closed.py`: Dask's servers, without the
-ports that ask for no certificate.
+ports that ask for no certificate. `signals.py`: how a signal ends them.
 """
 
 from __future__ import annotations

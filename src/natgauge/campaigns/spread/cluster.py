@@ -6,7 +6,6 @@ Also `natgauge scheduler`.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 from distributed import Nanny, Security, SpecCluster, Status
 
 from natgauge.campaigns.bench_protocol import MakeBench
-from natgauge.campaigns.spread import Where
+from natgauge.campaigns.spread import Where, signals
 from natgauge.campaigns.spread.access import local_address
 from natgauge.campaigns.spread.closed import ClosedScheduler, ClosedWorker, address_of, listening
 from natgauge.campaigns.spread.coordinator import Coordinator
@@ -163,7 +162,7 @@ def serve(where: Where, security: Security, offer: Offer, say: Callable[[str], N
     facts = machine.facts()
     undo(offer)
     try:
-        asyncio.run(_serve(where, options, _worker(offer, facts, None), lambda: say(_waits(where, offer))))
+        signals.run(_serve(where, options, _worker(offer, facts, None), lambda: say(_waits(where, offer))))
     except (OSError, RuntimeError) as error:
         raise HostError(f"workers: {offer.name} cannot join {where.text}: {_cause(error)}") from error
     finally:
@@ -203,7 +202,7 @@ def schedule(where: Where, security: Security, say: Callable[[str], None]) -> No
         for family, *_, address in socket.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_STREAM):
             with socket.create_server(address[:2], family=family):
                 pass
-        asyncio.run(_schedule(options, lambda: say(f"scheduler {where.text} waits for workers and campaigns")))
+        signals.run(_schedule(options, lambda: say(f"scheduler {where.text} waits for workers and campaigns")))
     except (OSError, RuntimeError) as error:
         raise HostError(
             f"scheduler: cannot listen at {where.text}: {_cause(error)}; name an address of this machine, and a free "
