@@ -297,7 +297,7 @@ def test_going_without_certificates_does_not_reach_a_scheduler_that_demands_them
 def open_scheduler() -> Iterator[str]:
     """One as `dask scheduler` starts it."""
     with distributed.LocalCluster(
-        n_workers=0, processes=False, protocol="tcp://", dashboard_address=None, silence_logs=50
+        n_workers=0, processes=False, protocol="tcp://", dashboard_address="127.0.0.1:0", silence_logs=50
     ) as made:
         yield made.scheduler_address.replace("tcp://", "dask://")
 
