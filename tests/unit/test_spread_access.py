@@ -228,7 +228,8 @@ def scheduler(folder: Path, tmp_path: Path) -> Iterator[tuple[spread.Where, subp
     where = spread.where(f"dask://127.0.0.1:{free_port()}")
     process = started("scheduler", where.text, "--certificates", str(folder), log=tmp_path / "scheduler.log")
     yield where, process
-    process.terminate()
+    if process.poll() is None:
+        process.terminate()
     assert process.wait(PATIENCE_SECONDS) == 143
     assert (tmp_path / "scheduler.log").read_text().endswith("ended by SIGTERM; everything is undone\n")
 
@@ -261,6 +262,7 @@ def test_scheduler_and_worker_listen_at_one_address_and_answer_only_holders_of_c
         assert strangers.greeted(f"tls://127.0.0.1:{address[1]}", client)
         assert strangers.answered(address) == []
     process.terminate()
+    process.wait(PATIENCE_SECONDS)
     worker.join(PATIENCE_SECONDS)
     assert "is gone; start it, then this worker again" in str(*errors)
 

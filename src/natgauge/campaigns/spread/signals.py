@@ -22,18 +22,13 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         asyncio.run(main)
         return
     handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
-    try:
-        raised = asyncio.run(_watched(main, handlers))
-    finally:
-        # The loop has left the system's own.
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    raised = asyncio.run(_watched(main, handlers))
     if raised is not None:
         raise raised
 
 
 async def _watched(main: Coroutine[Any, Any, None], handlers: dict[int, Any]) -> BaseException | None:
-    """Run it; return what the handler of a signal raised. `handlers` then has those that are to follow."""
+    """Run it; return what the handler of a signal raised."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(main)
     raised: list[BaseException] = []
@@ -57,4 +52,9 @@ async def _watched(main: Coroutine[Any, Any, None], handlers: dict[int, Any]) ->
     except BaseException:
         if not raised:
             raise
+    finally:
+        for number, handler in handlers.items():
+            # The loop leaves the system's own handler.
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
     return raised[0] if raised else None
