@@ -373,4 +373,4 @@ def test_what_does_not_end_is_told_after_all_else_was_undone(
     with pytest.raises(BrokenError, match="process 7: did not end"):
         cleanup.clean()
     assert not _made().exists()
-    assert _left() == ["x"]
+    assert _left() == []
