@@ -54,6 +54,7 @@ class _Stream(_Part):
 class _Port(_Part):
     refused: _Count | None = None
     redirect_errors: _Count | None = None
+    foreign: _Count | None = None
     tx_dropped: _Count | None = None
     rx_dropped: _Count | None = None
 
@@ -62,6 +63,7 @@ class _Result(_Part):
     phase1: _Stream | None = None
     phase2: dict[str, _Stream | None] | None = None
     ports: dict[str, _Port] = {}
+    wall_ns: _Count | None = None
 
 
 class _Phase2(_Part):
