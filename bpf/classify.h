@@ -8,6 +8,8 @@
 
 #define HEADROOM   128 /* octets by which every frame can grow at its head */
 #define NOT_PARSED -1  /* no frame of the plan's transport with room for its tag */
+#define UNKNOWN	   15  /* neither a test frame nor a request of the device; no action of XDP is as large */
+#define DAMAGED	   16  /* plus the stream, or STREAMS where that cannot be read */
 
 enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
 
@@ -243,6 +245,16 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 	return send_back(ctx);
 }
 
+static __always_inline void note_stray(struct stray *stray, const struct received_frame *frame)
+{
+	if (stray->seen)
+		return;
+	stray->high = frame->source.high;
+	stray->low = frame->source.low;
+	stray->port = frame->source_port;
+	stray->seen = 1;
+}
+
 /* `right`: the mark confirms the four tuple. Otherwise t is the connection's four tuple where marks depend on it. */
 static __always_inline int classify_marked(const enum frame_kind kind, struct xdp_md *ctx, struct receiver *r,
 					   const struct received_frame *frame, const int side, bool right,
@@ -257,11 +269,7 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 	}
 	if (!frame->intact || stream >= STREAMS ||
 	    (frame->tag.connection >= plan.connections && !is_background(frame))) {
-		if (stream < STREAMS)
-			r->tally[stream].damaged++;
-		else
-			r->damaged_unmarked[side]++;
-		return XDP_DROP;
+		return DAMAGED + (stream < STREAMS ? stream : STREAMS);
 	}
 	if (!arrives_at(kind, stream, side)) {
 		translation = MISTRANSLATED; /* it returned to its sender */
@@ -274,14 +282,16 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 			tuple_of(frame->tag.connection, t);
 		translation = side == RESPONDER ? outside_check(frame, t) : inside_check(frame, t);
 	}
-	if (translation == UNTRANSLATED)
+	if (translation == UNTRANSLATED) {
 		r->tally[stream].untranslated++;
-	else if (translation == MISTRANSLATED)
+	} else if (translation == MISTRANSLATED) {
 		r->tally[stream].mistranslated++;
-	else if (arriving(kind, side)->followed)
+		note_stray(&r->stray[side], frame);
+	} else if (arriving(kind, side)->followed) {
 		return react(kind, ctx, r, frame, stream, side);
-	else
+	} else {
 		count_expected(r, frame, stream, side);
+	}
 	return XDP_DROP;
 }
 
@@ -339,16 +349,8 @@ static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, st
 	else if (tcp && is_reset(data, end, here))
 		r->signs[side].resets++;
 	else
-		r->foreign[side]++;
+		return UNKNOWN;
 	return XDP_DROP;
-}
-
-/* Whether a frame is to one of the tester's own addresses. */
-static __always_inline bool is_to_tester(const struct received_frame *frame, const int side)
-{
-	if (side == INITIATOR && plan.map_addresses)
-		return frame->destination.high == map_prefix(frame->destination.low);
-	return in_range(&plan.side[side].own, frame->destination);
 }
 
 static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md *ctx, struct receiver *r,
@@ -370,10 +372,10 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 	if (right || has_mark(&frame, &t))
 		return classify_marked(kind, ctx, r, &frame, side, right, &t);
 	/* With a wrong checksum it is taken for a damaged test frame. */
-	if (!frame.intact && !frame.other && is_to_tester(&frame, side))
-		r->damaged_unmarked[side]++;
-	else if (is_untagged(kind) && frame.intact && has_recent_stamp(kind, frame.stamps) &&
-		 is_to_tester(&frame, side))
+	if (!frame.intact && !frame.other && is_own(frame.destination, side))
+		return DAMAGED + STREAMS;
+	if (is_untagged(kind) && frame.intact && has_recent_stamp(kind, frame.stamps) &&
+	    is_own(frame.destination, side))
 		r->signs[side].renumbered++;
 	else
 		r->foreign[side]++;
@@ -419,6 +421,26 @@ static __always_inline int receive_tcp(struct xdp_md *ctx, struct receiver *r, c
 	return side == INITIATOR ? other_at_initiator(ctx, r) : other_at_responder(ctx, r);
 }
 
+/* Counts what was taken for no test frame, or for a damaged one, as what it is. */
+static __always_inline int sorted(struct xdp_md *ctx, struct receiver *r, const int side, int verdict)
+{
+	__u32 stream = verdict - DAMAGED; /* of what is UNKNOWN, more than there are */
+
+	if (verdict < UNKNOWN)
+		return verdict;
+	if (stream > STREAMS)
+		stream = STREAMS;
+	if (count_odd(ctx, &r->odd[side][stream], side))
+		return XDP_DROP;
+	if (verdict == UNKNOWN)
+		r->foreign[side]++;
+	else if (stream < STREAMS)
+		r->tally[stream].damaged++;
+	else
+		r->damaged_unmarked[side]++;
+	return XDP_DROP;
+}
+
 /* TCP has receivers of its own, so that the receivers of the other transports stay small. */
 static __always_inline int receive(const bool tcp, struct xdp_md *ctx, const int side)
 {
@@ -430,12 +452,12 @@ static __always_inline int receive(const bool tcp, struct xdp_md *ctx, const int
 	if (!r)
 		return XDP_DROP;
 	if (tcp)
-		return receive_tcp(ctx, r, side);
+		return sorted(ctx, r, side, receive_tcp(ctx, r, side));
 	if (plan.transport == TRANSPORT_ICMP)
 		verdict = receive_as(FRAME_ECHO, ctx, r, side);
 	else
 		verdict = receive_as(FRAME_UDP, ctx, r, side);
-	return verdict == NOT_PARSED ? classify_other(false, ctx, r, side) : verdict;
+	return sorted(ctx, r, side, verdict == NOT_PARSED ? classify_other(false, ctx, r, side) : verdict);
 }
 
 SEC("xdp")

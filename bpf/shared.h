@@ -383,10 +383,30 @@ struct device_signs {
 	__u64 restamped;
 };
 
+/* Frames at a port in another form than that of test frames; trial/result-1.schema.json defines the words. */
+struct oddities {
+	__u64 fragments;
+	__u64 tagged;
+	__u64 unchecked;
+	__u64 errors;
+	__u64 too_big;
+	__u64 path_mtu; /* the least that an error named; 0 = none */
+};
+
+/* The source of the first mistranslated frame at a port. */
+struct stray {
+	__u64 high;
+	__u64 low;
+	__u32 port;
+	__u32 seen; /* 0 = there was none */
+};
+
 /* Counts of the receivers; per CPU. */
 struct receiver {
 	struct tally tally[STREAMS];
 	struct device_signs signs[SIDES];
+	struct stray stray[SIDES];
+	struct oddities odd[SIDES][STREAMS + 1]; /* the last: of no stream that can be read */
 	__u64 foreign[SIDES];
 	__u64 damaged_unmarked[SIDES]; /* too damaged to read their stream */
 	__u64 neighbour_replies[SIDES];

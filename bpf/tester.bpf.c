@@ -135,6 +135,7 @@ struct {
 #include "generate.h"
 #include "arrival.h"
 #include "parse.h"
+#include "oddities.h"
 #include "classify.h"
 #include "floor.h"
 #include "offered.h"

@@ -20,7 +20,7 @@ pub mod floor;
 mod received;
 mod window;
 
-pub use received::Received;
+pub use received::{total_odd, Received};
 pub use window::Window;
 
 /// The programs' shared memory, read and written while they run.
@@ -329,6 +329,10 @@ impl<'obj> Programs<'obj> {
                 sum.signs[side].resets += cpu.signs[side].resets;
                 sum.signs[side].renumbered += cpu.signs[side].renumbered;
                 sum.signs[side].restamped += cpu.signs[side].restamped;
+                sum.stray[side] = sum.stray[side].or_else(|| received::stray(&cpu.stray[side]));
+                for (total, part) in sum.odd[side].iter_mut().zip(&cpu.odd[side]) {
+                    received::add_odd(total, part);
+                }
             }
             sum.stored += cpu.stored;
             sum.remapped += cpu.remapped;

@@ -3,6 +3,8 @@
 //! these types.
 #![allow(missing_docs, reason = "where a field's name says all, its schema has no description either")]
 
+use std::net::IpAddr;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -86,6 +88,12 @@ pub struct Counts {
     /// Arrived after the end of grace, after the frame timeout, or too late to recognize duplicates.
     pub late: u64,
     pub damaged: u64,
+    /// IP fragments to the tester's addresses, of any frame. They and the next two are not damaged.
+    pub fragments: u64,
+    /// Frames to the tester's addresses with a VLAN tag.
+    pub tagged: u64,
+    /// Frames over IPv6 with a UDP checksum of 0, unless such frames are accepted.
+    pub without_checksum: u64,
     pub untranslated: u64,
     pub mistranslated: u64,
     /// Part of received: over IPv6 with a UDP checksum of 0. Absent: such frames are damaged.
@@ -164,6 +172,19 @@ pub struct Port {
     /// Interface counter, during the trial.
     pub tx_dropped: u64,
     pub gateway_mac: String,
+    /// Source address of a mistranslated frame at this port. Absent: there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mistranslated_address: Option<IpAddr>,
+    /// Its source port, or its identifier with ICMP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mistranslated_port: Option<u16>,
+    /// ICMP errors about frames of this port, but those that a frame is too big. They are no part of other counts.
+    pub icmp_errors: u64,
+    /// ICMP errors that a frame of this port is too big.
+    pub too_big: u64,
+    /// The least MTU that such an error named. Absent: none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_mtu: Option<u64>,
     /// Present with TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_signs: Option<DeviceSigns>,

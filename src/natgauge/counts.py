@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from natgauge.measurer import Arrivals, Counts, Delays, Direction, Variation
 from natgauge.other_traffic import OtherTraffic
-from natgauge.trial_evidence import CpuStalls, PortDrops
+from natgauge.trial_evidence import CpuStalls, IcmpErrors, PortDrops
 from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
 
 
@@ -23,6 +23,9 @@ def counts_of(stream: StreamCounts) -> Counts:
         reordered=stream.reordered,
         late=stream.late,
         damaged=stream.damaged,
+        fragments=stream.fragments or 0,
+        tagged=stream.tagged or 0,
+        without_checksum=stream.without_checksum or 0,
         untranslated=stream.untranslated,
         mistranslated=stream.mistranslated,
         skipped=stream.skipped or 0,
@@ -160,4 +163,14 @@ def port_drops_of(port: PortCounters, *, tap: bool = False) -> PortDrops:
         redirect_errors=port.redirect_errors,
         rx_dropped=port.rx_dropped or 0,
         tx_dropped=port.tx_dropped or 0,
+    )
+
+
+def icmp_errors_of(result: TrialResult) -> IcmpErrors:
+    """Return the ICMP errors about frames of both ports."""
+    ports = (result.ports.initiator, result.ports.responder)
+    return IcmpErrors(
+        too_big=sum(port.too_big or 0 for port in ports),
+        others=sum(port.icmp_errors or 0 for port in ports),
+        path_mtu=min((port.path_mtu for port in ports if port.path_mtu), default=None),
     )

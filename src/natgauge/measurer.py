@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from natgauge.causes.cause import Cause
 from natgauge.core_work import WorkByCore
 from natgauge.errors import UsageError
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
@@ -204,6 +205,8 @@ class Counts:
     `stalled_seconds`: sum of the senders' stalls in this phase that were longer than the bound; None = not known.
     `lost_in_stalls`: lost frames that were due during or shortly after a stall of a core of the tester or the device;
     None = not known.
+    `fragments`, `tagged` (with a VLAN tag) and `without_checksum` (over IPv6 with a UDP checksum of 0, if the plan
+    does not accept that) are no damaged frames. A frame makes several fragments.
     `messages`: arrivals of the message that the side sends, and of the reactions to it, in their order; `received`
     counts the last of them. Empty = not known.
     `background` and `background_received` are the native IPv6 frames among `offered` and `received`.
@@ -221,6 +224,9 @@ class Counts:
     reordered: int = 0
     late: int = 0
     damaged: int = 0
+    fragments: int = 0
+    tagged: int = 0
+    without_checksum: int = 0
     untranslated: int = 0
     mistranslated: int = 0
     skipped: int = 0
@@ -345,6 +351,8 @@ class TrialOutcome:
             None = it is the one that the device had before the first trial.
         other_traffic: frames at the tester's ports that were not this trial's.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
+        cause: for FAIL: why frames were lost, came back wrong or left late; None = not a matter of frames, or not known
+            whether it is one.
         failed_phase: number of the phase that failed, from 1. A FAIL of phase 1 says nothing about the rate of phase 2.
         remarks: sentences with figures for the reader of the result.
     """
@@ -371,6 +379,7 @@ class TrialOutcome:
     raised_timeout: int | None = None
     other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
     limited_by: str | None = None
+    cause: Cause | None = None
     failed_phase: int | None = None
     remarks: tuple[str, ...] = ()
 

@@ -43,18 +43,20 @@ def read(text: str) -> dict[str, ObjectCache]:
     return {name: ObjectCache(int(objects), int(octets)) for name, objects, octets in _CACHE.findall(text)}
 
 
-def octets_per_connection(before: ObjectCaches, after: ObjectCaches, connections: int) -> float | None:
+def octets_per_connection(before: ObjectCaches, after: ObjectCaches, connections: int, asked: int) -> float | None:
     """Return the memory of a connection in octets; None = not known.
 
     It is not known where the caches are not known, or where no cache grew with the connections: the device keeps them
-    elsewhere, such as in a process.
+    elsewhere, such as in a process. Nor is it where the device did not keep all connections that it was asked to: those
+    that it refused leave objects behind for a while, so the growth of a cache says nothing of those that it kept.
 
     Args:
         before: caches with an empty table.
         after: caches with `connections` in the table.
         connections: connections that the table gained, by the device's own count.
+        asked: connections that it was asked to keep.
     """
-    if connections < LEAST_CONNECTIONS:
+    if connections < max(LEAST_CONNECTIONS, asked):
         return None
     octets = 0.0
     for name, cache in after.items():

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from natgauge.causes.hops import NO_HOPS, TrialHops
 from natgauge.measurer import LAG_SHARE, Counts, Direction
 from natgauge.words import Placement
 
@@ -62,6 +63,28 @@ class PortDrops:
 
 
 @dataclass(frozen=True, slots=True)
+class IcmpErrors:
+    """ICMP errors about the tester's frames; all >= 0.
+
+    Attributes:
+        too_big: errors that a frame is too big.
+        others: all other errors.
+        path_mtu: the least MTU that an error named, in octets; None = none did.
+    """
+
+    too_big: int = 0
+    others: int = 0
+    path_mtu: int | None = None
+
+    def __str__(self) -> str:
+        """As the end of a sentence; empty without errors."""
+        mtu = "" if self.path_mtu is None else f", of an MTU of {self.path_mtu}"
+        too_big = f"; {self.too_big} ICMP errors said that a frame is too big{mtu}" if self.too_big else ""
+        others = f"; {self.others} ICMP errors were about other faults" if self.others else ""
+        return f"{too_big}{others}"
+
+
+@dataclass(frozen=True, slots=True)
 class TrialEvidence:
     """All facts that decide a verdict.
 
@@ -96,6 +119,8 @@ class TrialEvidence:
         link_losses: how often the link of each of the tester's own ports went down, by port; only where it did.
         found_changed: global setting of the device's machine that others changed since it was set; empty = none.
         throttled_seconds: time for which a CPU quota stopped the tester and the device's processes.
+        hops: hops of the trial, with the counters that rose.
+        icmp_errors: ICMP errors about the tester's frames.
     """
 
     placement: Placement
@@ -126,6 +151,8 @@ class TrialEvidence:
     link_losses: Mapping[str, int] = field(default_factory=dict)
     found_changed: str = ""
     throttled_seconds: float = 0.0
+    hops: TrialHops = NO_HOPS
+    icmp_errors: IcmpErrors = IcmpErrors()
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -13,8 +13,10 @@ every frame came back. This module also decides who caused a failure, and judges
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from natgauge.causes.cause import Cause, TableState, cause_of
+from natgauge.causes.hops import NO_HOPS, TrialHops
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction, Verdict
 from natgauge.trial_evidence import TrialEvidence
 
@@ -24,8 +26,6 @@ HASTE_SHARE = 0.01
 #: the stalls: once for the frames that arrived at a stalled device (or left in one burst after a sender's stall), and
 #: once for the duration of that burst while the sender catches up.
 EXPLAINED_BY_STALL = 2.0
-#: Share of the table's limit at which the table counts as full: per-CPU counters and eviction leave a little room.
-FULL_SHARE = 0.999
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Judgement:
     reason: str = ""
     limited_by: str | None = None
     failed_phase: int | None = None
+    cause: Cause | None = None
     disturbed: bool = False
     excused: bool = False
     excused_frames: int = 0
@@ -75,15 +76,12 @@ def judge(evidence: TrialEvidence) -> Judgement:
         _left_open(evidence),
     )
     decided = next((judgement for judgement in rules if judgement is not None), Judgement(Verdict.PASS))
-    return Judgement(
-        verdict=decided.verdict,
-        reason=decided.reason,
-        limited_by=decided.limited_by,
-        failed_phase=decided.failed_phase,
+    return replace(
+        decided,
+        cause=decided.cause or _cause_of(evidence, decided),
         disturbed=bool(evidence.link_losses)
         or evidence.throttled_seconds > 0
         or any(cpu.disturbed for cpu in evidence.cpus),
-        excused=decided.excused,
         excused_frames=sum(_excused(evidence, stream) for stream in _streams(evidence)),
         excused_by_direction={
             stream.direction: excused
@@ -92,6 +90,32 @@ def judge(evidence: TrialEvidence) -> Judgement:
         },
         remarks=tuple(_remarks(evidence)),
     )
+
+
+def _cause_of(evidence: TrialEvidence, decided: Judgement) -> Cause | None:
+    """Return the cause of a failure of the device; None where it is not a matter of lost frames."""
+    if decided.verdict is not Verdict.FAIL or decided.limited_by == "server":
+        return None
+    cause, held = _cause(evidence, decided.failed_phase), evidence.established
+    unkept = decided.failed_phase == 1 and held is not None and held < evidence.connections
+    # Frames that came twice, connections that are open: nothing was lost that a counter could have.
+    return cause if cause.lost or unkept else None
+
+
+def _cause(evidence: TrialEvidence, phase: int | None) -> Cause:
+    """Return the cause of the loss in a phase; that of phase 1 may be the table."""
+    held = evidence.established
+    refused = phase == 1 and (held is None or held < evidence.connections)
+    return cause_of(_hops(evidence), TableState(held, evidence.table_limit), opens=refused)
+
+
+def _hops(evidence: TrialEvidence) -> TrialHops:
+    """Return the hops of the trial; of a lab without any, its counts alone."""
+    if evidence.hops is not NO_HOPS:
+        return evidence.hops
+    streams = [stream.counts for stream in _streams(evidence)]
+    lost, offered = (sum(getattr(counts, name) for counts in streams) for name in ("lost", "offered"))
+    return replace(NO_HOPS, sent=offered, lost=lost)
 
 
 def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float:
@@ -238,6 +262,9 @@ def _wrong(stream: _Stream, evidence: TrialEvidence) -> Judgement | None:
         "untranslated": counts.untranslated,
         "mistranslated": counts.mistranslated,
         "damaged": counts.damaged,
+        "fragments": counts.fragments,
+        "with a VLAN tag": counts.tagged,
+        "without a UDP checksum": counts.without_checksum,
         "duplicated": counts.duplicates,
         "with wrong content": counts.wrong,
     }
@@ -247,7 +274,8 @@ def _wrong(stream: _Stream, evidence: TrialEvidence) -> Judgement | None:
     if not faults or (not leaked and tolerated):
         return None
     named = ", ".join(f"{number} {name}" for name, number in faults.items())
-    reason = f"{stream.name}: {named} of {counts.offered} frames, {counts.lost} lost in all"
+    lost = f"{counts.lost} lost in all{evidence.icmp_errors}"
+    reason = f"{stream.name}: {named} of {counts.offered} frames, {lost}"
     return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
 
 
@@ -270,7 +298,7 @@ def _lost(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
 def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
     counts = stream.counts
     if counts.received == 0:
-        return f"none of {counts.offered} frames came back{_table_figures(evidence)}"
+        return f"none of {counts.offered} frames came back{_table_figures(evidence)}{evidence.icmp_errors}"
     late = f", {counts.late} of them late" if counts.late else ""
     share = counts.lost / counts.offered
     tolerance = f", tolerated {evidence.loss_tolerance:.3%}" if evidence.loss_tolerance else ""
@@ -279,8 +307,8 @@ def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
         **({"the server's sockets": evidence.server_dropped} if evidence.server_dropped else {}),
     }
     places = "".join(f", {count} at {place}" for place, count in dropped.items())
-    table = _table_figures(evidence) if stream.phase == 1 else ""
-    return f"{counts.lost} of {counts.offered} frames lost ({share:.3%}{late}{tolerance}{places}){table}"
+    rest = f"{_table_figures(evidence) if stream.phase == 1 else ''}{evidence.icmp_errors}"
+    return f"{counts.lost} of {counts.offered} frames lost ({share:.3%}{late}{tolerance}{places}){rest}"
 
 
 def _table_figures(evidence: TrialEvidence) -> str:
@@ -291,21 +319,22 @@ def _table_figures(evidence: TrialEvidence) -> str:
 
 
 def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
-    """Return what caused a loss: the device, the real server, or in phase 1 the full table.
+    """Return what caused a loss: the device, the real server, or in phase 1 the full table or the outside ports.
 
     The server caused it when the trial would have passed without the queries that the server dropped or read late; both
-    had passed the device. The table caused it when its limit is known and reached. Without a known limit, a single
-    trial cannot distinguish a full table from a device that opens only a share of the connections (see
+    had passed the device. The table caused it when its limit is known and reached, or a counter says so. Without
+    either, a single trial cannot distinguish a full table from a device that opens only a share of the connections (see
     `permanent_loss`).
     """
     counts, count = stream.counts, evidence.established
     behind = evidence.server_dropped + counts.late if evidence.server_dropped else 0
     if behind and counts.received + behind >= (1 - evidence.loss_tolerance) * counts.offered:
         return "server"
-    if stream.phase != 1 or count is None or count >= evidence.connections:
+    if stream.phase != 1 or (count is not None and count >= evidence.connections):
         return "device"
-    limit = evidence.table_limit
-    return "table" if limit is not None and count >= FULL_SHARE * limit else "device"
+    cause = _cause(evidence, 1)
+    # A search ends where no rate cures a loss, so a guess is not enough.
+    return "device" if cause.is_doubtful else cause.limited_by
 
 
 def _excused(evidence: TrialEvidence, stream: _Stream) -> int:
@@ -398,7 +427,8 @@ def _behind(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
         return Judgement(Verdict.INVALID, reason, limited_by="host", excused=evidence.placement == "shared")
     if evidence.placement != "shared":
         return Judgement(Verdict.INVALID, f"{figures}: the tester is too slow", limited_by="tester")
-    return Judgement(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase)
+    slow = Cause("slow", "seen", remedy="a lower rate")
+    return Judgement(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase, cause=slow)
 
 
 def _quota(evidence: TrialEvidence) -> str:
@@ -458,7 +488,7 @@ def _missing(evidence: TrialEvidence, count: int) -> Judgement | None:
 def _full(evidence: TrialEvidence, count: int) -> bool:
     """Whether the table is too small for all connections, and full."""
     limit = evidence.table_limit
-    return limit is not None and evidence.connections > limit and count >= FULL_SHARE * limit
+    return limit is not None and evidence.connections > limit and TableState(count, limit).is_full
 
 
 def _remarks(evidence: TrialEvidence) -> Iterable[str]:

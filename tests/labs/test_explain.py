@@ -24,7 +24,7 @@ LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 CONNECTIONS = 2000
 #: Half of the connections lead to the second address, to which the planted faults apply.
 SECOND = "198.19.0.3"
-#: What is planted in the gateway, the command that takes it away, the hop, and the counter that must say so.
+#: What is planted in the gateway, the command that takes it away, the hop, the counter that must say so, and the cause.
 RULES = """
 nft -f - <<RULES
 table {family} planted {{
@@ -43,13 +43,22 @@ HEADER_CHECKSUM = RULES.format(
 UDP_CHECKSUM = RULES.format(
     family="netdev", hook="egress device $NG_OUTSIDE", second=SECOND, verdict="@th,48,16 set 0xbad"
 )
+#: Frames leave the gateway as they came, without an entry in its table.
+NOTRACK = RULES.format(family="ip", hook="prerouting", second=SECOND, verdict="notrack").replace(
+    "priority 0", "priority raw"
+)
+#: 64-octet frames at 20,000/s are ten times as much.
+QUEUE = 'tc qdisc replace dev "$NG_OUTSIDE" root tbf rate 1mbit burst 2kb limit 2kb'
+QUEUE_AWAY = 'tc qdisc del dev "$NG_OUTSIDE" root'
 ROUTE = 'ip route del 198.19.0.0/16 dev "$NG_OUTSIDE" && ip route add 198.19.0.2/32 dev "$NG_OUTSIDE"'
 ROUTE_BACK = 'ip route del 198.19.0.2/32 dev "$NG_OUTSIDE" && ip route add 198.19.0.0/16 dev "$NG_OUTSIDE"'
 FAULTS = (
-    (RULE, "nft delete table ip planted", "rules", "received, but not sent"),
-    (HEADER_CHECKSUM, "nft delete table netdev planted", "header", "IpExtInCsumErrors"),
-    (UDP_CHECKSUM, "nft delete table netdev planted", "out", "damaged"),
-    (ROUTE, ROUTE_BACK, "routing", "IpExtInNoRoutes"),
+    (RULE, "nft delete table ip planted", "rules", "received, but not sent", "rule"),
+    (HEADER_CHECKSUM, "nft delete table netdev planted", "header", "IpExtInCsumErrors", "header"),
+    (UDP_CHECKSUM, "nft delete table netdev planted", "out", "damaged", "checksum"),
+    (ROUTE, ROUTE_BACK, "routing", "IpExtInNoRoutes", "route"),
+    (NOTRACK, "nft delete table ip planted", "out", "untranslated", "untracked"),
+    (QUEUE, QUEUE_AWAY, "out", "qdisc tbf", "queue"),
 )
 
 
@@ -84,12 +93,13 @@ def test_the_hop_of_each_planted_fault_is_named(tmp_path: Path, capsys: pytest.C
             measurer.measure(TrialPlan(CONNECTIONS, 20_000.0))
             assert not (mended := device.run(mend)).status, mended.stderr
         measurer.measure(TrialPlan(CONNECTIONS, 20_000.0))
-    for number, (*_, hop, counter) in enumerate(FAULTS, start=1):
+    for number, (*_, hop, counter, kind) in enumerate(FAULTS, start=1):
         document = explained(tmp_path, number, capsys)
         named = document["losing"]
         assert (named["hop"], named["device"]) == (hop, "dut"), document
         assert counter in [each["name"] for each in named["counters"]]
         assert named["lost"] == document["lost"] > 0
+        assert (document["cause"]["kind"], document["cause"]["certainty"]) == (kind, "seen")
     assert explained(tmp_path, len(FAULTS) + 1, capsys)["losing"] is None, "the last trial had no fault"
 
 
@@ -101,6 +111,7 @@ def test_a_gateway_that_forwards_nothing_is_explained(tmp_path: Path, capsys: py
     document = explained(folder, 1, capsys)
     assert (document["losing"]["hop"], document["losing"]["device"]) == ("rules", "dut"), document
     assert document["failure"].startswith("device does not forward")
+    assert "; cause: a rule or a route of the device" in document["failure"]
 
 
 @pytest.mark.alone
@@ -116,6 +127,7 @@ def test_a_full_connection_tracking_table_is_named(
     assert document["losing"]["hop"] == "conntrack", document
     assert "conntrack drop" in [each["name"] for each in document["losing"]["counters"]]
     assert document["without_counter"] == 0
+    assert (document["cause"]["kind"], document["cause"]["certainty"]) == ("table", "seen")
 
 
 @pytest.mark.skipif(len(usable_cpus()) < 2, reason="an isolated device needs a core of its own")

@@ -144,6 +144,7 @@ class Gateway(Measurer):
             excused_frames=judgement.excused_frames,
             excused_by_direction=dict(judgement.excused_by_direction),
             limited_by=judgement.limited_by,
+            cause=judgement.cause,
             failed_phase=judgement.failed_phase,
             delays={d: self._delays(plan, counts) for d, counts in evidence.phase2.items() if plan.record_delays},
             remarks=judgement.remarks,

@@ -18,6 +18,7 @@ ROOT = Path(natgauge.__file__).parent
 #: What each package or module may import of the others; whatever stands in no line is on no floor.
 MAY_IMPORT: dict[str, set[str]] = {
     "bounded_output": set(),
+    "causes": set(),
     "core_work": set(),
     "errors": set(),
     "files": set(),
@@ -34,16 +35,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "paired": {"errors", "notes", "other_traffic", "statistics", "words"},
     "inputs": {"errors", "words"},
     "host": {"errors", "files", "inputs", "table_memory", "version", "words"},
-    "measurer": {"core_work", "errors", "other_traffic", "paired", "words"},
-    "trial_evidence": {"measurer", "words"},
-    "verdicts": {"measurer", "trial_evidence"},
+    "measurer": {"causes", "core_work", "errors", "other_traffic", "paired", "words"},
+    "trial_evidence": {"causes", "measurer", "words"},
+    "verdicts": {"causes", "measurer", "trial_evidence"},
     "procedures": {
-        "core_work", "errors", "inputs", "measurer", "notes", "other_traffic", "paired", "statistics",
+        "causes", "core_work", "errors", "inputs", "measurer", "notes", "other_traffic", "paired", "statistics",
         "words",
     },
     "records": {
-        "errors", "files", "foreign", "inputs", "labs", "measurer", "notes", "other_traffic", "paired",
-        "procedures", "statistics", "words",
+        "causes", "errors", "files", "foreign", "inputs", "labs", "measurer", "notes", "other_traffic",
+        "paired", "procedures", "statistics", "words",
     },
     "analysis": {"errors", "procedures", "records", "statistics"},
     "published": {"analysis", "errors", "foreign", "procedures", "toml_text"},
@@ -56,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "statistics", "trials", "words",
     },
     "bench": {
-        "core_work", "counts", "duts", "errors", "files", "foreign", "host", "inputs", "labs", "measurer",
+        "causes", "core_work", "counts", "duts", "errors", "files", "foreign", "host", "inputs", "labs", "measurer",
         "other_traffic", "paired", "procedures", "table_memory", "tester", "trial_evidence", "trials",
         "verdicts", "words",
     },
@@ -71,7 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "other_traffic", "paired", "procedures", "records", "statistics", "trials", "words",
     },
     "reports": {
-        "analysis", "errors", "files", "foreign", "measurer", "notes", "other_traffic", "plain_text",
+        "analysis", "causes", "errors", "files", "foreign", "measurer", "notes", "other_traffic", "plain_text",
         "procedures", "published", "records", "statistics", "table_memory", "tables", "words",
     },
 }  # fmt: skip

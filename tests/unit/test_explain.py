@@ -14,7 +14,7 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.mutants import mutants
 from tests.unit.test_measurer import FakeLab, Recorder, measurer
 
-from natgauge.analysis.hops import CounterFacts, HopLoss, facts_of, hops_of
+from natgauge.causes.hops import CounterFacts, HopLoss, facts_of, hops_of
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.labs.common.network_counters import counters_of
@@ -181,9 +181,10 @@ def test_hops_come_in_the_order_in_which_frames_meet_them() -> None:
 
 def test_each_row_of_the_table_is_found_by_its_own_name() -> None:
     assert facts_of("Ip6InNoRoutes").name == facts_of("IpExtInNoRoutes").name == "IpInNoRoutes"
-    assert facts_of("sessions_exceeded") == CounterFacts(
-        name="sessions_exceeded",
+    assert facts_of("odd_frames") == CounterFacts(
+        name="odd_frames",
         hop="gateway",
+        cause="gateway",
         meaning="the gateway refused the frame, for a cause of its own",
         knob="see the gateway's documentation",
     )
@@ -201,11 +202,12 @@ def test_the_last_trial_that_failed_is_explained(tmp_path: Path, capsys: pytest.
     ring = {**trial(300, ALL), "dropped": {"dut inside card ring": 300}, "gateway": "mine"}
     folder = stored(tmp_path, trial(0, ALL), ring, trial(0, ALL))
     assert run(["explain", folder]) == 0
-    first, verdict, _, *table = capsys.readouterr().out.splitlines()
+    first, cause, verdict, _, *table = capsys.readouterr().out.splitlines()
     load = "1,000 connections at 20,000/s"
     assert first == (
         f"Trial 2 of mine ({load}): 300 of 1,000 frames were lost, 300 of them at the hop ring of dut (card ring)."
     )
+    assert cause == "Cause: the device was too slow."
     assert verdict == "Verdict: FAIL; 300 lost."
     assert [line.split() for line in table if line.startswith(("ring", "softnet"))] == [
         ["ring", "dut", "300", "inside", "card", "ring", "300"],
@@ -225,7 +227,8 @@ def test_json_has_the_hop_its_counters_and_knobs(tmp_path: Path, capsys: pytest.
     assert document["losing"] == next(hop for hop in document["hops"] if hop["hop"] == "rules")
     (counter,) = document["losing"]["counters"]
     assert (counter["name"], counter["count"], counter["lost"]) == ("received, but not sent", 250, 250)
-    assert set(counter) == {"name", "place", "count", "lost", "meaning", "knob"}
+    assert set(counter) == {"name", "place", "case", "count", "lost", "meaning", "also", "knob"}
+    assert (document["cause"]["kind"], document["cause"]["certainty"]) == ("rule", "seen")
 
 
 def test_a_trial_of_an_earlier_version_says_what_is_not_known(
@@ -234,9 +237,10 @@ def test_a_trial_of_an_earlier_version_says_what_is_not_known(
     assert run(["explain", stored(tmp_path, trial(300))]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("all of them in no counter.")
-    assert lines[2].startswith("The record has no counters of the gateway's kernel")
+    assert lines[1] == "Cause: not known."
+    assert lines[3].startswith("The record has no counters of the gateway's kernel")
     assert ["no", "counter", "300"] in [line.split() for line in lines]
-    assert "no counter: the frames were dropped where the kernel counts nothing" in "\n".join(lines)
+    assert "no counter: no counter that natgauge reads has these frames" in "\n".join(lines)
 
 
 def test_a_trial_of_frames_each_way_is_described_by_its_rates(

@@ -61,8 +61,15 @@ def test_the_kernels_text_is_understood() -> None:
 def test_caches_of_which_a_connection_takes_whole_objects_are_its_memory(
     after: Mapping[str, ObjectCache], connections: int, octets: float | None
 ) -> None:
-    found = octets_per_connection(EMPTY, after, connections)
+    found = octets_per_connection(EMPTY, after, connections, connections)
     assert found == (None if octets is None else pytest.approx(octets))
+
+
+def test_connections_that_were_refused_leave_objects_that_belong_to_no_other_connection() -> None:
+    """Of 24,000 connections 16,000 were kept, and the objects of the others were left out of the sum: 254 octets."""
+    after = grown(nf_conntrack=16_000, kmalloc_128=24_000)
+    assert octets_per_connection(EMPTY, after, 16_000, 24_000) is None
+    assert octets_per_connection(EMPTY, after, 16_000, 16_000) is not None
 
 
 def cache(core: int, level: int, size: str, shared: str, kind: str = "Unified") -> list[str]:

@@ -36,6 +36,9 @@ STREAM = {
     "damaged": 0,
     "untranslated": 0,
     "mistranslated": 0,
+    "fragments": 0,
+    "tagged": 0,
+    "without_checksum": 0,
     "messages": [{"name": "datagram", "received": 9, "wrong": 0}],
     "skipped": 0,
     "nominal_ns": 2_000_000_000,
@@ -54,6 +57,8 @@ PORT = {
     "rx_dropped": 0,
     "tx_dropped": 0,
     "gateway_mac": "02:00:00:00:00:01",
+    "icmp_errors": 0,
+    "too_big": 0,
 }
 RESULT: dict[str, Any] = {
     "event": "result",

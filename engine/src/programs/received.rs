@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counts of the receivers, summed over all CPUs.
 
-use crate::shared::{BOTH, MOST_MESSAGES, PHASE2, SIDES, STREAMS};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::shared::{BOTH, MOST_MESSAGES, PHASE1, PHASE2, SIDES, STREAMS};
 use crate::tester::types;
 
 /// Sums over all CPUs.
@@ -23,6 +25,10 @@ pub struct Received {
     pub unanswered: [u64; SIDES],
     /// By port: segments that show what a device does to TCP.
     pub signs: [types::device_signs; SIDES],
+    /// By port: source of a mistranslated frame.
+    pub stray: [Option<(IpAddr, u16)>; SIDES],
+    /// By port and stream: frames in another form than that of test frames; the last are of no known stream.
+    pub odd: [[types::oddities; STREAMS + 1]; SIDES],
 }
 
 impl Received {
@@ -51,10 +57,46 @@ impl Received {
             self.signs[side].resets -= before.signs[side].resets;
             self.signs[side].renumbered -= before.signs[side].renumbered;
             self.signs[side].restamped -= before.signs[side].restamped;
+            for (odd, earlier) in self.odd[side].iter_mut().zip(&before.odd[side]).skip(PHASE1 + 1) {
+                odd.fragments -= earlier.fragments;
+                odd.tagged -= earlier.tagged;
+                odd.unchecked -= earlier.unchecked;
+                odd.errors -= earlier.errors;
+                odd.too_big -= earlier.too_big;
+            }
         }
         self.remapped -= before.remapped;
         self
     }
+}
+
+/// The source of a mistranslated frame, if there was one.
+pub(super) fn stray(found: &types::stray) -> Option<(IpAddr, u16)> {
+    let address = match (found.high, u32::try_from(found.low)) {
+        (0, Ok(four)) => IpAddr::V4(Ipv4Addr::from(four)),
+        (high, _) => IpAddr::V6(Ipv6Addr::from(u128::from(high) << 64 | u128::from(found.low))),
+    };
+    (found.seen > 0).then_some((address, found.port as u16))
+}
+
+/// Add the oddities of one CPU; of the MTUs the least is kept.
+pub(super) fn add_odd(total: &mut types::oddities, part: &types::oddities) {
+    total.fragments += part.fragments;
+    total.tagged += part.tagged;
+    total.unchecked += part.unchecked;
+    total.errors += part.errors;
+    total.too_big += part.too_big;
+    let known = [total.path_mtu, part.path_mtu].into_iter().filter(|mtu| *mtu > 0);
+    total.path_mtu = known.min().unwrap_or(0);
+}
+
+/// Sum of oddities.
+pub fn total_odd(parts: &[types::oddities]) -> types::oddities {
+    let mut total = types::oddities::default();
+    for part in parts {
+        add_odd(&mut total, part);
+    }
+    total
 }
 
 /// Add the counts of one CPU.

@@ -7,7 +7,7 @@ use crate::disturbance::DisturbedTimes;
 use crate::flow::Flow;
 use crate::host::{self, Stall, Stalls};
 use crate::messages::{self, Message};
-use crate::programs::{Offered, Received};
+use crate::programs::{total_odd, Offered, Received};
 use crate::report::{
     self, Buckets, Clock, Counts, Cpu, Delay, DeviceSigns, Frame, MessageCounts, Phase2, PhaseName, Ports, Role,
     Silence, StateTable, TrialResult, Variation,
@@ -15,6 +15,7 @@ use crate::report::{
 use crate::request::FCS;
 use crate::shared::{
     BOTH, DELAY_SUB_BITS, INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER,
+    STREAMS,
 };
 use crate::tester::types;
 use crate::transport::Transport;
@@ -114,6 +115,7 @@ impl Trial<'_> {
         let interval = 1e9 / flow.step.map_or(flow.rate, |step| step.rate);
         let mixed = self.request.background.is_some() && stream != PHASE1;
         let timed = self.request.record_loss_times;
+        let odd = self.odd(stream, received);
         Some(Counts {
             intended_frames: flow.intended(),
             intended_rate: flow.rate,
@@ -124,6 +126,9 @@ impl Trial<'_> {
             reordered: tally.reordered,
             late: tally.late,
             damaged: tally.damaged + self.damaged_without_stream(stream, received),
+            fragments: odd.fragments,
+            tagged: odd.tagged,
+            without_checksum: odd.unchecked,
             untranslated: tally.untranslated,
             mistranslated: tally.mistranslated,
             zero_checksums: self.request.accept_zero_checksum.then_some(tally.zero_checksums),
@@ -197,14 +202,26 @@ impl Trial<'_> {
         parts.iter().enumerate().filter_map(due).max()
     }
 
-    /// Frames too damaged to read their stream: attributed to the last phase and, by port, to a direction.
-    fn damaged_without_stream(&self, stream: usize, received: &Received) -> u64 {
+    /// Ports to which frames without a readable stream are attributed: by port to a direction of the last phase.
+    fn unread(&self, stream: usize) -> Vec<usize> {
         if stream == PHASE1 && self.request.phase2.is_some() {
-            return 0;
+            return Vec::new();
         }
         let messages = self.request.frame.messages();
         let arrives = |side: &usize| messages::of_stream(&messages, stream).any(|(_, message)| message.sender != *side);
-        BOTH.into_iter().filter(arrives).map(|side| received.damaged_unmarked[side]).sum()
+        BOTH.into_iter().filter(arrives).collect()
+    }
+
+    /// Frames too damaged to read their stream.
+    fn damaged_without_stream(&self, stream: usize, received: &Received) -> u64 {
+        self.unread(stream).into_iter().map(|side| received.damaged_unmarked[side]).sum()
+    }
+
+    /// Frames of a stream in another form than that of test frames.
+    fn odd(&self, stream: usize, received: &Received) -> types::oddities {
+        let of_stream = BOTH.into_iter().map(|side| received.odd[side][stream]);
+        let unread = self.unread(stream).into_iter().map(|side| received.odd[side][STREAMS]);
+        total_odd(&of_stream.chain(unread).collect::<Vec<_>>())
     }
 
     /// Number of a flow's frames to be timed that were due in disturbed times.
@@ -240,6 +257,7 @@ impl Trial<'_> {
         let (port, before) = (&self.ports[side], self.before.drops[side]);
         let after = port.drops().unwrap_or(before);
         let types::device_signs { resets, renumbered, restamped } = received.signs[side];
+        let odd = total_odd(&received.odd[side]);
         report::Port {
             refused: offered.refused + received.unanswered[side],
             redirect_errors: offered.redirect_errors,
@@ -248,6 +266,11 @@ impl Trial<'_> {
             rx_dropped: after.rx.saturating_sub(before.rx),
             tx_dropped: after.tx.saturating_sub(before.tx),
             gateway_mac: port.gateway.to_string(),
+            mistranslated_address: received.stray[side].map(|(address, _)| address),
+            mistranslated_port: received.stray[side].map(|(_, port)| port),
+            icmp_errors: odd.errors,
+            too_big: odd.too_big,
+            path_mtu: (odd.path_mtu > 0).then_some(odd.path_mtu),
             device_signs: (self.request.frame.transport == Transport::Tcp).then_some(DeviceSigns {
                 resets,
                 renumbered,

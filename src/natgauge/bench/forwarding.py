@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from natgauge.bench.device_signs import signs_of
+from natgauge.causes.cause import Cause
 from natgauge.errors import BrokenError
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.trials import StreamCounts, TrialResult, phase1_of
@@ -59,7 +60,7 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool
         if counts.received_frames < counts.offered_frames:
             if last or not counts.received_frames:
                 raise BrokenError(
-                    f"device does not forward: {name}: {_received_of(counts)}; {_port_counts(result)}{refused}{signs}"
+                    f"device does not forward: {name}: {_received_of(counts)}{_port_counts(result)}{refused}{signs}"
                 )
             return False
     return True
@@ -78,6 +79,9 @@ def _wrong(counts: StreamCounts) -> dict[str, int]:
     """Return the numbers of wrong frames that came back, by kind."""
     return {
         "damaged": counts.damaged,
+        "fragments": counts.fragments or 0,
+        "with a VLAN tag": counts.tagged or 0,
+        "without a UDP checksum": counts.without_checksum or 0,
         "untranslated": counts.untranslated,
         "mistranslated": counts.mistranslated,
         "duplicated": counts.duplicates,
@@ -90,7 +94,7 @@ def _received_of(counts: StreamCounts) -> str:
 
 
 def _port_counts(result: TrialResult) -> str:
-    """Return the frames that the tester's ports refused, failed to redirect, or received from others, by kind."""
+    """Return the frames that the tester's ports refused, failed to redirect, or received from others; empty = none."""
     sides = (("Initiator", result.ports.initiator), ("Responder", result.ports.responder))
     found = [
         f"{name} port: {count} {kind}"
@@ -102,4 +106,11 @@ def _port_counts(result: TrialResult) -> str:
         )
         if count
     ]
-    return "; ".join(found) or "the tester's ports refused no frame and received no foreign one"
+    return "".join(f"; {each}" for each in found)
+
+
+def because(cause: Cause | None) -> str:
+    """Return the cause as a part of a sentence, and what changes it; empty = not known."""
+    if cause is None or cause.kind == "not known" or not cause.words:
+        return ""
+    return f"; cause: {cause.words}; to change it: {cause.remedy}"

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from natgauge.bench.device_signs import signs_of
 from natgauge.bench.raw_trial import SOCKET, RawTrial
+from natgauge.causes.hops import WRONG, TrialHops, hops_of
 from natgauge.counts import (
     counts_of,
     delays_by_direction,
     device_stalled_seconds,
+    icmp_errors_of,
     other_traffic_of,
     phase2_counts,
     port_drops_of,
@@ -25,6 +27,10 @@ from natgauge.words import MAXIMUM_CONNECTIONS, Placement
 
 #: Counts of phase 1 in trials without phase 1.
 _NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
+#: Counts of a stream that its hops follow from.
+_COUNTED: Final = {"intended_frames": True, "skipped": True, "received_frames": True, **dict.fromkeys(WRONG, True)}
+_ASKED: Final = {"initiator": {"family"}, "responder": {"family"}, "translation": {"pool"}}
+_BOTH_COUNTED: Final = {"initiator": _COUNTED, "responder": _COUNTED}
 
 
 def judged(
@@ -80,6 +86,8 @@ def judged(
             link_losses=raw.link_losses,
             found_changed=raw.found_changed,
             throttled_seconds=raw.throttled_seconds,
+            hops=_hops_of(raw),
+            icmp_errors=icmp_errors_of(result),
         )
     )
     return TrialOutcome(
@@ -103,6 +111,7 @@ def judged(
         octets_per_connection=raw.octets_per_connection,
         other_traffic=other_traffic_of(result),
         limited_by=judgement.limited_by,
+        cause=judgement.cause,
         failed_phase=judgement.failed_phase,
         remarks=(
             *judgement.remarks,
@@ -160,6 +169,23 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
     }
 
 
+def _hops_of(raw: RawTrial) -> TrialHops:
+    """Return the hops of a trial, from the same fields as those of its record."""
+    record: Mapping[str, Any] = {
+        "device_count_after": raw.count_after,
+        "device_faults": raw.faults,
+        "restart": raw.restart,
+        "dropped": raw.dropped,
+        "network_counters": raw.network_counters,
+        "taps": raw.taps,
+        "request": raw.request.model_dump(
+            include={"initiator": {"family"}, "responder": {"family"}, "translation": {"pool"}}
+        ),
+        "result": raw.result.model_dump(include={"phase1": _COUNTED, "phase2": _BOTH_COUNTED, "ports": True}),
+    }
+    return hops_of(record)
+
+
 def _frames_together(raw: RawTrial) -> int:
     """Return the number of frames per batch."""
     return raw.request.senders.batch or MOST_TOGETHER
@@ -175,7 +201,7 @@ def _judgement(outcome: TrialOutcome) -> dict[str, object]:
         "excused_frames",
         "command_failures",
     )
-    names = (*names, "raised_timeout", "remarks", "failed_phase")
+    names = (*names, "raised_timeout", "remarks", "failed_phase", "cause")
     return {name: getattr(outcome, name) for name in names}
 
 

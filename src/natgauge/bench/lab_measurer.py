@@ -565,12 +565,13 @@ class LabMeasurer(Measurer):
             try:
                 if forwarding.whole(raw.result, last=tried == forwarding.HANDFULS, faults=raw.faults):
                     return
-            except BrokenError:
+            except BrokenError as error:
+                before = {place: count + self.own_drops[place] for place, count in raw.dropped_before.items()}
+                raw = replace(raw, dropped_before=before)
+                outcome = self._judged(raw, plan)
                 if store:
-                    before = {place: count + self.own_drops[place] for place, count in raw.dropped_before.items()}
-                    raw = replace(raw, dropped_before=before)
-                    self._record(plan, self._judged(raw, plan), raw, began)
-                raise
+                    self._record(plan, outcome, raw, began)
+                raise BrokenError(f"{error}{forwarding.because(outcome.cause)}") from error
             self.number += 1
 
     def check_subscribers(self) -> None:

@@ -273,10 +273,15 @@ class TrialRun:
             self.asking(device.confirm_ready)
         count, strays = self.asking(device.count), self.asking(device.strays)
         after = self._caches(device) if memory_before else {}
-        octets = octets_per_connection(memory_before, after, count or 0)
+        octets = octets_per_connection(memory_before, after, count or 0, _kept_once(request))
         established = self.asking(device.count_established) if request.frame.transport == "tcp" else None
         changed = self.asking(device.found_changed)
         return _DeviceReport(count, strays, self.asking(device.faults), octets, established, changed)
+
+
+def _kept_once(request: TrialRequest) -> int:
+    """Return the number of connections that a trial opens; 0 = not known, as draws may hit the same one."""
+    return 0 if request.order == "with-replacement" else request.connections
 
 
 def emptied(device: DeviceControl | None, asking: CommandRetries) -> int | None:

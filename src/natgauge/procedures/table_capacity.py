@@ -33,6 +33,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
+from natgauge.causes.cause import Cause, of_share
+from natgauge.causes.kinds import FULL
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import share_in, whole
 from natgauge.inputs.input import described
@@ -236,7 +238,17 @@ class _Capacity:
             figures=figures,
             notes=(*self._notes, *self._trials.notes),
             series=tuple(step.row() for step in self._steps),
+            cause=self._cause(),
         )
+
+    def _cause(self) -> Cause | None:
+        """Return why the device keeps no more connections; None where their number is not what limits it."""
+        if self._limit not in FULL or self._trials.full_at is None:
+            return None
+        outcomes = [attempt.outcome for attempt in self._trials.attempts]
+        least = self._unsafe or 0
+        refused = [each.cause for each in outcomes if each.cause is not None and each.phase1.intended >= least]
+        return of_share(refused, kept=self._trials.full_at, is_number=True)
 
     # The three stages
 

@@ -118,8 +118,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
             self.validation_rates[rate] = validation_rate * validation.SLOWER_SHARE
             self.validation = replace(self.validation, most=self.validation_rates[rate])
             return again
-        limited = "table" if why == "table full" else "device"
-        return replace(outcome, limited_by=limited, reason=f"{outcome.reason} ({why})")
+        return replace(outcome, reason=f"{outcome.reason} ({why})")
 
     def _fewer(self, rate: float, connections: int, bounds: Bounds) -> TrialOutcome:
         plan = validation.plan(self.settings, connections, rate, self.validation.rate(rate))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from natgauge.causes.cause import Cause, most_frequent
 from natgauge.measurer import Verdict
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE
@@ -59,6 +60,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         median_interval=summary.interval,
         error=measured.error,
         limited_by=_limit(measured.limited_by),
+        cause=_cause(measured),
         doubts=doubts.find(measured, parameters),
         trials={Verdict(verdict): count for verdict, count in measured.trials.items()},
         disturbed=measured.disturbed,
@@ -140,12 +142,20 @@ def _limit(word: str) -> Any:
     return word
 
 
+def _cause(measured: MeasurementResult) -> Cause | None:
+    """Return the most frequent cause of the repetitions that the most frequent limit limited."""
+    limited = [repetition for repetition in measured.measurements if repetition.limited_by == measured.limited_by]
+    causes = [repetition.cause for repetition in limited if repetition.cause is not None]
+    return most_frequent(causes) if causes else None
+
+
 def _repetition(measurement: Measurement) -> Repetition:
     return Repetition(
         value=measurement.value,
         upper=measurement.upper,
         error=measurement.error,
         limited_by=_limit(measurement.limited_by),
+        cause=measurement.cause,
         trials={Verdict(verdict): count for verdict, count in measurement.trials.items()},
         figures=dict(measurement.figures),
         notes=measurement.notes,

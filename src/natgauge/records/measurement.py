@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from natgauge.causes.cause import Cause
 from natgauge.measurer import Verdict
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
@@ -41,6 +42,8 @@ class Repetition(RecordPart):
         figures: further figures by name, units in the names.
         notes: notes of this repetition.
         series: rows of a table or graph, one per load or step; units in the names.
+        cause: why the device failed above the value; None = not a matter of lost or late frames, not the device, or a
+            result of an earlier natgauge.
     """
 
     value: float
@@ -51,6 +54,7 @@ class Repetition(RecordPart):
     figures: dict[str, float] = Field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     series: tuple[dict[str, float | str | None], ...] = ()
+    cause: Cause | None = None
 
 
 class FigureSummary(RecordPart):
@@ -84,6 +88,7 @@ class Result(Record):
         median_interval: that of the population's median; None for a single repetition.
         error: the largest of a repetition; None where one has no upper bound.
         limited_by: cause that limited most repetitions.
+        cause: the most frequent cause of these repetitions; None as of a repetition.
         doubts: facts that a reader must know before using the figure.
         trials: number of trials of all repetitions by verdict.
         disturbed: trials in which stalls or stolen time were seen, whatever their verdict.
@@ -117,6 +122,7 @@ class Result(Record):
     parameters: Parameters
     notes: tuple[Note, ...]
     results: str | None = None
+    cause: Cause | None = None
 
     @model_validator(mode="after")
     def _of_these_repetitions(self) -> Self:

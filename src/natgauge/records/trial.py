@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
+from natgauge.causes.cause import Cause
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.records.record import first_fault
@@ -23,6 +24,24 @@ _Signed = Annotated[int, Field(ge=-_MOST, le=_MOST)]
 _Rate = Annotated[float, Field(ge=0, le=1e15)]
 #: A count of the gateway's kernel or of its own; unsigned ones have 64 bits.
 _Counter = Annotated[int, Field(ge=-_MOST, lt=2**64)]
+
+
+#: Reads a stored cause.
+_CAUSE: Final = TypeAdapter(Cause)
+
+
+def cause_in(stored: Mapping[str, Any]) -> Cause:
+    """Return the cause that a trial's record has.
+
+    Raises:
+        ValidationError: it is none.
+    """
+    return _CAUSE.validate_python(stored)
+
+
+def _is_cause(stored: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    cause_in(stored)
+    return stored
 
 
 class _Part(BaseModel):
@@ -45,6 +64,9 @@ class _Stream(_Part):
     reordered: _Count | None = None
     late: _Count | None = None
     damaged: _Count | None = None
+    fragments: _Count | None = None
+    tagged: _Count | None = None
+    without_checksum: _Count | None = None
     untranslated: _Count | None = None
     mistranslated: _Count | None = None
     settled_lag_ns: _Signed | None = None
@@ -57,6 +79,10 @@ class _Port(_Part):
     foreign: _Count | None = None
     tx_dropped: _Count | None = None
     rx_dropped: _Count | None = None
+    too_big: _Count | None = None
+    icmp_errors: _Count | None = None
+    mistranslated_address: str | None = None
+    mistranslated_port: _Count | None = None
 
 
 class _Result(_Part):
@@ -87,6 +113,7 @@ class _Trial(_Part):
     remarks: list[str] | None = None
     disturbed: bool | None = None
     limited_by: str | None = None
+    cause: Annotated[dict[str, JsonValue], AfterValidator(_is_cause)] | None = None
     placement: str | None = None
     gateway: str | None = None
     failed_phase: Annotated[int, Field(ge=1, le=2)] | None = None

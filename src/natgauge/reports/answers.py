@@ -32,9 +32,9 @@ from natgauge.analysis.contrast import better, bounds, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, of_forwarding
 from natgauge.records.measurement import Result
 from natgauge.reports import labels
+from natgauge.reports.bottleneck import bottleneck
 from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, number, unit_of, whole
 from natgauge.statistics.interval import CONFIDENCE
-from natgauge.words import LimitedBy
 
 #: Meaning of each certainty, for a legend.
 CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
@@ -51,16 +51,6 @@ _MORE: Final = {
     IN_ALL: f"{{}} {UNIT_IN_ALL}",
     "worst_case_latency_us": "1 frame of 1,000 takes longer than {} us",
     "highest_rate_without_loss": "no loss up to {} frames/s in each direction",
-}
-#: Bottlenecks in words.
-_BOTTLENECKS: Final[Mapping[LimitedBy, str]] = {
-    "device": "the device",
-    "table": "the device's connection tracking table, which was full",
-    "port pool": "the pool of outside ports",
-    "tester": "the tester, not the device",
-    "host": "disturbances of this host, not the device",
-    "server": "the real server, not the device",
-    "time": "the available time",
 }
 
 
@@ -481,9 +471,9 @@ def outward(
 
 def _bottlenecks(results: Sequence[Result]) -> Sentence:
     """What limited, most frequent first."""
-    counts = Counter(result.limited_by for result in results).most_common()
+    counts = Counter(map(bottleneck, results)).most_common()
     share = {limit: f" ({count} of {len(results)} results)" if len(results) > 1 else "" for limit, count in counts}
-    return Sentence(f"Bottleneck: {'; '.join(f'{_BOTTLENECKS[limit]}{of}' for limit, of in share.items())}.")
+    return Sentence(f"Bottleneck: {'; '.join(f'{limit}{of}' for limit, of in share.items())}.")
 
 
 def _best(result: Result) -> str:

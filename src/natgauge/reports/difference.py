@@ -16,6 +16,8 @@ from natgauge.errors import UsageError
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters, describe
+from natgauge.records.store import plain
+from natgauge.reports.bottleneck import bottleneck
 from natgauge.reports.rows import doubt_words, number, unit_of
 from natgauge.reports.text import fitted
 from natgauge.statistics.interval import CONFIDENCE
@@ -263,6 +265,9 @@ def interval_of(contrast: Contrast) -> str:
 def _reasons(line: MetricDifference) -> list[str]:
     sentences = [f"{line.outcome}: {line.why}"] if line.why else []
     sentences += [f"differs as requested: {difference}" for difference in line.pair.about]
+    limits = [bottleneck(result) for result in (line.pair.first, line.pair.second)]
+    if limits[0] != limits[1]:
+        sentences.append(f"bottleneck of the first: {limits[0]}; of the second: {limits[1]}")
     for where, result in (("first", line.pair.first), ("second", line.pair.second)):
         if result.doubts:
             sentences.append(f"doubts of the {where}: {doubt_words(result)}")
@@ -314,6 +319,8 @@ def _named(result: Result) -> dict[str, Any]:
         "dut": result.dut,
         "median": result.median,
         "repetitions": list(result.values),
+        "limited_by": result.limited_by,
+        "cause": plain(result.cause),
         "doubts": [doubt.word for doubt in result.doubts],
         "results": result.results,
     }

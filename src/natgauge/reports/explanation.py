@@ -4,23 +4,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.analysis.hops import HopLoss, TrialHops, hops_of
+from natgauge.causes.cause import Cause, TableState, cause_of, refined
+from natgauge.causes.hops import CounterFacts, HopLoss, TrialHops, hops_of
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
-from natgauge.records.store import FAILURE, FAILURE_SCHEMA, TRIAL_SCHEMA, TRIALS, plain, read_document, read_lines
-from natgauge.records.trial import checked
+from natgauge.records.measurement import Result
+from natgauge.records.store import (
+    FAILURE,
+    FAILURE_SCHEMA,
+    SUMMARY,
+    TRIAL_SCHEMA,
+    TRIALS,
+    plain,
+    read_document,
+    read_lines,
+    read_record,
+)
+from natgauge.records.trial import cause_in, checked
 from natgauge.tables import aligned
 
 EXPLANATION_SCHEMA: Final = "natgauge-explanation-1"
 #: Said of lost frames that no counter has.
 _NO_COUNTER: Final = (
-    "no counter: the frames were dropped where the kernel counts nothing, as by rules of a netdev hook, tc or XDP. To "
-    "change it: look at these."
+    "no counter: no counter that natgauge reads has these frames, so what lost them is not known. Rules of a netdev "
+    "hook and XDP programs drop frames without a counter, and so may a process that takes them from the kernel."
 )
 #: Said of a trial whose record has no counters of the devices' kernels.
 _NOT_READ: Final = (
@@ -40,6 +53,7 @@ class TrialExplanation:
         load: what it sent, in the words of the progress line.
         failure: error that ended the measurement; empty = none did.
         other_traffic: frames at the tester's ports that were not the trial's.
+        cause: why its frames were lost, came back wrong or left late; None = none was, or natgauge cannot say.
     """
 
     folder: Path
@@ -48,6 +62,7 @@ class TrialExplanation:
     load: str
     failure: str = ""
     other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
+    cause: Cause | None = None
 
 
 def explain(folder: Path, number: int | None = None) -> TrialExplanation:
@@ -67,13 +82,16 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
             f"no frame was sent ({failure}); measure again" if failure else "name the results folder of one measurement"
         )
         raise UsageError(f"explain: {folder} holds no {TRIALS}; {why}")
-    chosen = _chosen(folder, number)
+    whole = _of_measurement(folder)
+    chosen = _chosen(folder, number, whole)
     if not chosen.get("result"):
         raise UsageError(f"explain: trial {chosen.get('trial')} of {folder} did not run: {chosen.get('reason')}")
     try:
         verdict = Verdict(chosen["verdict"])
         trial = {**chosen, "trial": int(chosen["trial"]), "verdict": verdict.value}
-        return TrialExplanation(folder, trial, hops_of(trial), _load(trial["plan"]), failure, _others(trial["result"]))
+        hops, load = hops_of(trial), _load(trial["plan"])
+        others, cause = _others(trial["result"]), _cause_of(trial, hops, whole)
+        return TrialExplanation(folder, trial, hops, load, failure, others, cause)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise UsageError(
             f"explain: trial {chosen.get('trial')} of {folder} is no trial as natgauge writes them "
@@ -81,13 +99,15 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
         ) from error
 
 
-def _chosen(folder: Path, number: int | None) -> Mapping[str, Any]:
-    """Return one trial of a folder, see `explain`; no more than two are in memory.
+def _chosen(folder: Path, number: int | None, whole: Cause | None) -> Mapping[str, Any]:
+    """Return one trial of a folder, see `explain`; no more than three are in memory.
+
+    Without a number, the last trial that failed for the cause of the measurement goes first.
 
     Raises:
         UsageError: the folder has no such trial, or a line is damaged.
     """
-    count, last, failed = 0, None, None
+    count, last, failed, deciding = 0, None, None, None
     for line, read in enumerate(read_lines(folder / TRIALS, TRIAL_SCHEMA), start=1):
         trial = checked(read, f"{folder / TRIALS}:{line}")
         count, last = count + 1, trial
@@ -95,11 +115,37 @@ def _chosen(folder: Path, number: int | None) -> Mapping[str, Any]:
             return trial
         if trial.get("verdict") in (Verdict.FAIL, Verdict.COLLAPSED):
             failed = trial
+            deciding = trial if whole is not None and _stored(trial, whole) == whole.kind else deciding
     if last is None:
         raise UsageError(f"explain: {folder} holds no trial: its measurement ended before the first; measure again")
     if number is not None:
         raise UsageError(f"explain: trial {number}: {folder} holds the trials 1 to {count}; choose one of them")
-    return failed or last
+    return deciding or failed or last
+
+
+def _of_measurement(folder: Path) -> Cause | None:
+    """Return the cause of the whole measurement, if it has ended with one."""
+    if not (folder / SUMMARY).is_file():
+        return None
+    with suppress(UsageError):
+        return read_record(folder / SUMMARY, Result).cause
+    return None
+
+
+def _stored(trial: Mapping[str, Any], whole: Cause) -> str | None:
+    """Return the kind of a trial's cause, as its record and the measurement have it."""
+    stored = trial.get("cause")
+    return refined(cause_in(stored), whole).kind if stored else None
+
+
+def _cause_of(trial: Mapping[str, Any], hops: TrialHops, whole: Cause | None) -> Cause | None:
+    """Return the cause in a trial's record; of an earlier natgauge, and of other verdicts, that of its hops."""
+    if trial.get("cause"):
+        return refined(cause_in(trial["cause"]), whole)
+    if not hops.lost:
+        return None
+    opens = trial.get("failed_phase") == 1 or not trial["result"].get("phase2")
+    return cause_of(hops, TableState(trial.get("device_count_after")), opens=opens)
 
 
 def text(explanation: TrialExplanation) -> str:
@@ -107,7 +153,7 @@ def text(explanation: TrialExplanation) -> str:
     hops, trial = explanation.hops, explanation.trial
     rows = [("hop", "device", "frames lost", "counter", "count")]
     for hop in hops.hops:
-        first: tuple[str, str, str] = (hop.hop, hop.device, f"{hop.lost:,}")
+        first: tuple[str, str, str] = (hop.hop, hop.device, f"{hops.lost_at(hop):,}")
         for each in hop.counters:
             rows.append((*first, f"{each.place} {each.name}".strip(), f"{each.count:,}"))
             first = ("", "", "")
@@ -117,6 +163,7 @@ def text(explanation: TrialExplanation) -> str:
     named = {each.name: each.facts for hop in hops.hops for each in hop.counters}
     lines = [
         _answer(explanation),
+        *_cause_line(explanation.cause),
         f"Verdict: {trial['verdict']}{'; ' if trial.get('reason') else ''}{trial.get('reason') or ''}.",
         *_behind(explanation),
         *_foreign(explanation.other_traffic),
@@ -125,7 +172,7 @@ def text(explanation: TrialExplanation) -> str:
         "",
         *aligned(rows, right=(2, 4)),
         *([""] if named or hops.without_counter else []),
-        *(f"{name}: {facts.meaning}. To change it: {facts.knob}." for name, facts in named.items()),
+        *(_fact(name, facts) for name, facts in named.items()),
         *([_NO_COUNTER] if hops.without_counter else []),
     ]
     return "\n".join(lines)
@@ -135,8 +182,25 @@ def cause(explanation: TrialExplanation) -> list[str]:
     """Return where the frames of a trial were lost, and for each counter of that hop its meaning and its knob."""
     losing = explanation.hops.losing
     counters = losing.counters if losing else ()
-    lines = [f"{each.name}: {each.facts.meaning}. To change it: {each.facts.knob}." for each in counters if each.lost]
-    return [_answer(explanation), *dict.fromkeys(lines)]
+    lines = [_fact(each.name, each.facts) for each in counters if each.lost]
+    return [_answer(explanation), *_cause_line(explanation.cause), *dict.fromkeys(lines)]
+
+
+def _fact(name: str, facts: CounterFacts) -> str:
+    """Return what a counter means, what else raises it, and what changes it."""
+    also = f" It may also be {facts.also}." if facts.also else ""
+    return f"{name}: {facts.meaning}.{also} To change it: {facts.knob}."
+
+
+def _cause_line(cause: Cause | None) -> list[str]:
+    """Return the cause in a sentence; a guess says so."""
+    if cause is None:
+        return []
+    if cause.kind == "not known":
+        room = f"; the table held {cause.held:,} of at most {cause.limit:,} connections" if cause.has_room else ""
+        return [f"Cause: not known{room}."]
+    guess = " That is a guess: no counter says so." if cause.is_doubtful and not cause.counter else ""
+    return [f"Cause: {cause.words or 'the device was too slow'}.{guess}"]
 
 
 def _answer(explanation: TrialExplanation) -> str:
@@ -151,7 +215,8 @@ def _answer(explanation: TrialExplanation) -> str:
         return f"{head}, {'all' if hops.without_counter == hops.lost else 'most'} of them in no counter."
     where = f" of {losing.device}" if losing.device else ""
     counter = max(losing.counters, key=lambda each: each.lost)
-    return f"{head}, {losing.lost:,} of them at the hop {losing.hop}{where} ({counter.name})."
+    events = f", {losing.lost:,} times" if losing.lost > hops.lost else ""
+    return f"{head}, {hops.lost_at(losing):,} of them at the hop {losing.hop}{where} ({counter.name}{events})."
 
 
 def _load(plan: Mapping[str, Any]) -> str:
@@ -205,14 +270,15 @@ def document(explanation: TrialExplanation) -> dict[str, Any]:
         "failure": explanation.failure or None,
         **{name: getattr(hops, name) for name in ("sent", "lost", "without_counter", "has_kernel_counters")},
         "foreign_frames": explanation.other_traffic.foreign,
-        "losing": None if hops.losing is None else _document(hops.losing),
-        "hops": [_document(hop) for hop in hops.hops],
+        "cause": plain(explanation.cause),
+        "losing": None if hops.losing is None else _document(hops.losing, hops),
+        "hops": [_document(hop, hops) for hop in hops.hops],
     }
 
 
-def _document(hop: HopLoss) -> dict[str, Any]:
+def _document(hop: HopLoss, hops: TrialHops) -> dict[str, Any]:
     counters = [
-        {**plain(each), "lost": each.lost, "meaning": each.facts.meaning, "knob": each.facts.knob}
+        {**plain(each), "lost": each.lost, **{name: getattr(each.facts, name) for name in ("meaning", "also", "knob")}}
         for each in hop.counters
     ]
-    return {"hop": hop.hop, "device": hop.device, "lost": hop.lost, "counters": counters}
+    return {"hop": hop.hop, "device": hop.device, "lost": hops.lost_at(hop), "counters": counters}

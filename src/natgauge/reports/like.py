@@ -54,7 +54,7 @@ _AXES: Final = {"cores": CORES, "connections": SESSIONS}
 #: The quantity of a table whose four tuples were drawn at random: the connections that the draws created.
 _OPENED: Final = "opened"
 #: What ends a search without a doubt about the device.
-_OF_DEVICE: Final = frozenset({"device", "table"})
+_OF_DEVICE: Final = frozenset({"device", "table", "port pool"})
 _DIGITS: Final = 4
 
 

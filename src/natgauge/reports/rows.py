@@ -309,6 +309,13 @@ def _limiting_device(result: Result) -> str | None:
     return None if limit is None else limit[0]
 
 
+def _cause(result: Result) -> str | None:
+    """Return the kind of the cause, and whether it is a guess; None = it has none."""
+    if result.cause is None:
+        return None
+    return f"{result.cause.kind} (a guess)" if result.cause.is_doubtful else result.cause.kind
+
+
 _FIXED: Final = (
     _Described("device", lambda result: result.dut),
     _Described("metric", lambda result: result.metric),
@@ -364,6 +371,7 @@ _FIXED: Final = (
     _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_decimals(3), measured=True),
     *_memory(),
     _Described("bottleneck", lambda result: result.limited_by, measured=True),
+    _Described("cause", _cause, measured=True),
     _Described("bottleneck device", _limiting_device, measured=True),
     _Described("core imbalance", _figure(CORE_IMBALANCE), "busiest / mean", text=_decimals(2), measured=True),
     _Described("idle cores of the device", _figure(IDLE_CORES), text=_decimals(0), measured=True),

@@ -375,6 +375,9 @@ class StreamCounts(AgreementPart):
     reordered: Count
     late: Count
     damaged: Count
+    fragments: Count | None = None
+    tagged: Count | None = None
+    without_checksum: Count | None = None
     untranslated: Count
     mistranslated: Count
     zero_checksums: Count | None = None
@@ -433,6 +436,11 @@ class PortCounters(AgreementPart):
     rx_dropped: Count | None = None
     tx_dropped: Count | None = None
     gateway_mac: str | None = None
+    mistranslated_address: str | None = None
+    mistranslated_port: Count | None = None
+    icmp_errors: Count | None = None
+    too_big: Count | None = None
+    path_mtu: Count | None = None
     device_signs: DeviceSigns | None = None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from natgauge.labs.common.namespaces import inside
+from natgauge.labs.common.queue_counters import read_queues
 
 #: Columns of /proc/net/softnet_stat (net/core/net-procfs.c).
 _SOFTNET: Final = ("processed", "dropped", "time_squeeze")
@@ -19,6 +20,8 @@ _Counts = Iterator[tuple[str, int]]
 
 def read_counters(netns: str) -> Counter[str]:
     """Return the counters of a namespace, those of `softnet` of the whole machine; missing files are left out.
+
+    Those of queueing disciplines and TUN interfaces are named as `read_queues` does.
 
     Raises:
         BrokenError: the namespace is gone.
@@ -32,7 +35,10 @@ def read_counters(netns: str) -> Counter[str]:
                 texts[name] = Path("/proc/thread-self/net", name).read_text(encoding="ascii").splitlines()
         return texts
 
-    return counters_of(inside(netns, read))
+    texts, queues = inside(netns, lambda: (read(), read_queues()))
+    counters = counters_of(texts)
+    counters.update(queues)
+    return counters
 
 
 def counters_of(texts: Mapping[str, Sequence[str]]) -> Counter[str]:

@@ -14,6 +14,7 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.types import format_cores
 from natgauge.labs.common.links import VethCable, neighbour_limits, read_drops
 from natgauge.labs.common.network_counters import FILES, counters_of
+from natgauge.labs.common.queue_counters import queues_shown
 from natgauge.labs.contract import Device, LabCounters
 from natgauge.labs.ssh import bsd, facts, tuning, work
 from natgauge.labs.ssh.facts import SECTION, RemoteFacts, refuse_unfit, sections_of
@@ -61,6 +62,7 @@ class SystemWork:
 _COUNTERS: Final = "".join(
     f"echo '{SECTION}{name}'; cat /proc/net/{name} 2> /dev/null || true\n" for name in ("dev", *FILES)
 )
+_QUEUES: Final = f"echo '{SECTION}qdisc'; tc -s qdisc show 2> /dev/null || true\n"
 _LINUX: Final = SystemWork(facts.script, facts.read, Layout.make, Layout.undo)
 _BSD: Final = SystemWork(bsd.script, bsd.read, bsd.make, bsd.undo)
 
@@ -284,9 +286,11 @@ class Segment:
         network: dict[str, Mapping[str, int]] = {}
         for home in self.homes if self.machine.system == "Linux" else ():
             with suppress(BrokenError, ValueError):
-                texts = sections_of(home.run(_COUNTERS, timeout=20.0).stdout)
+                texts = sections_of(home.run(_COUNTERS + _QUEUES, timeout=20.0).stdout)
                 drops = read_drops("\n".join(texts.pop("dev", ())))
-                network[home.name] = counters = counters_of(texts)
+                queues = queues_shown("\n".join(texts.pop("qdisc", ())))
+                counters = counters_of(texts)
+                network[home.name] = {**counters, **queues}
                 if len(self.homes) == 1:
                     figures[f"{home.name} backlog"] = counters["softnet dropped"]
                 for interface, side in ((home.inside, "inside"), (home.outside, "outside")):

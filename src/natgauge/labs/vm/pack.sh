@@ -47,9 +47,10 @@ copy /bin/busybox
 for applet in $(busybox --list); do
 	[ -L "$stage/usr/bin/$applet" ] || [ -e "$stage/usr/bin/$applet" ] || ln -s busybox "$stage/usr/bin/$applet"
 done
-# tayga does not print its version; a recipe asks its package's.
-mkdir -p $stage/var/lib/dpkg
+# tayga does not print its version; a recipe asks the package that owns the program.
+mkdir -p $stage/var/lib/dpkg/info
 dpkg-query -s tayga >$stage/var/lib/dpkg/status
+dpkg-query -L tayga >$stage/var/lib/dpkg/info/tayga.list
 copy /usr/lib/*/xtables/*.so /usr/lib/*/libgcc_s.so.1
 # Some extensions have several names, which are links: iptables finds MASQUERADE by its name.
 for file in /usr/lib/*/xtables/*.so; do

@@ -17,6 +17,7 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.events import EventHandler, ignore
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
+from natgauge.procedures.kit.result.causes import with_cause
 from natgauge.procedures.kit.result.core_load import with_core_load
 from natgauge.procedures.kit.result.lost_at import with_lost_at
 from natgauge.procedures.kit.result.notes import command_failures_note, disturbed_note, zero_checksum_note
@@ -251,7 +252,7 @@ class Procedure(Generic[SettingsT]):
 
 
 def _with_device_figures(repetition: Measurement) -> Measurement:
-    return with_table_octets(with_lost_at(with_core_load(repetition)))
+    return with_cause(with_table_octets(with_lost_at(with_core_load(repetition))))
 
 
 def _with_notes(repetition: Measurement, notes: Iterable[Note]) -> Measurement:

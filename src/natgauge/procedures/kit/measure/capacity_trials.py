@@ -10,8 +10,9 @@ connections, too, so it is not proved again.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from natgauge.causes.kinds import FULL, DeviceLimit
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Direction, TrialOutcome, TrialPlan, Verdict
 from natgauge.notes import Note
@@ -47,7 +48,7 @@ class UndecidedError(Exception):
 class Fault(NamedTuple):
     """Reason for connections that were not kept: the limit, as in a trial's outcome, and its figures."""
 
-    limited_by: Literal["table", "device"]
+    limited_by: DeviceLimit
     figures: str
 
 
@@ -142,7 +143,7 @@ class CapacityTrials:
             BrokenError: as `passes` does.
         """
         fault = self._fault(count)
-        if fault.limited_by == "table":
+        if fault.limited_by in FULL:
             self.full_at = _kept(self.last, count)
         return fault
 
@@ -155,8 +156,10 @@ class CapacityTrials:
                 if self.passes(count, rate):
                     return Fault("device", f"kept when opened at {rate:.0f}/s, but not faster")
                 before, kept = kept, _kept(self.last, count)
-            if self.last.limited_by in {"table", "port pool"}:
+            if self.last.limited_by == "table":
                 return Fault("table", self.last.reason)
+            if self.last.limited_by == "port pool":
+                return Fault("port pool", self.last.reason)
             if self._proved is not None and self._proved.keeps(kept, count):
                 proved = f"as many as of {self._proved.connections}, which was no more by opening them slower"
                 return Fault("table", f"{kept} kept, {proved}")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from natgauge.causes.kinds import FULL
 from natgauge.errors import BrokenError
 from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
 from natgauge.notes import Note
@@ -21,7 +22,7 @@ from natgauge.procedures.kit.result.frame_counts import forwarding_rate
 from natgauge.procedures.kit.result.results import Attempt, Measurement, MeasurementResult, Row, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
-from natgauge.procedures.kit.search.binary_search import FULL, search
+from natgauge.procedures.kit.search.binary_search import search
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
 from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, search_plan
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
@@ -270,7 +271,9 @@ class HeldRate(SearchedRate[SearchT]):
 def _given_up(failure: UnpreparableError, attempts: list[Attempt]) -> Measurement:
     """Return the answer 0 of a device whose table is too small for the connections."""
     limit, note = failure.outcome.limited_by or "table", Note("phase 1", str(failure))
-    return Measurement(0.0, None, limit, verdict_counts(attempts), tuple(attempts), notes=(note,))
+    return Measurement(
+        0.0, None, limit, verdict_counts(attempts), tuple(attempts), notes=(note,), cause=failure.outcome.cause
+    )
 
 
 def probe_seconds(trial_seconds: float) -> float:

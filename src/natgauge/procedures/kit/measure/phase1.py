@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from natgauge import procedures
+from natgauge.causes.kinds import FULL
 from natgauge.inputs.checks import positive
 from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
@@ -23,7 +24,6 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.measure.prerequisite import inner, measure_first
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.runner import GoneError, TrialRunner
-from natgauge.procedures.kit.search.binary_search import FULL
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
 from natgauge.procedures.kit.search.permanent_loss import HIGHEST_FIGURE, SHARE_FIGURE, no_more_than
 from natgauge.procedures.kit.settings import TrialSettings

@@ -21,7 +21,9 @@ from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan, Ve
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS
 from natgauge.procedures.kit.settings import TrialSettings
 
-Cause = Literal["R too high", "r too high", "R or r too high", "table full", "unknown"]
+Cause = Literal[
+    "R too high", "r too high", "R or r too high", "table full", "ports used up", "connections missing", "unknown"
+]
 
 #: The second trial asks at this share of r.
 SLOWER_SHARE = 0.5
@@ -104,10 +106,11 @@ def cause(failed: TrialOutcome, slower: TrialOutcome | None, connections: int) -
     missing = failed.failed_phase == 2 and failed.table_count is not None and failed.table_count < connections
     slower_failed = slower is not None and slower.verdict is Verdict.FAIL
     rules: tuple[tuple[bool, Cause], ...] = (
-        (failed.limited_by in {"table", "port pool"}, "table full"),
+        (failed.limited_by == "table", "table full"),
+        (failed.limited_by == "port pool", "ports used up"),
         (failed.failed_phase == 1, "R too high"),
         (slower is not None and slower.verdict is Verdict.PASS, "r too high"),
-        (missing, "table full"),
+        (missing, "connections missing"),
         (slower is not None and slower_failed and slower.failed_phase == 1, "R too high"),
         (slower is not None and slower_failed and _lost(slower) >= _lost(failed) / 2, "R too high"),
         (slower is None and failed.failed_phase == 2, "R or r too high"),

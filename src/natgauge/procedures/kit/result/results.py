@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from natgauge.causes.cause import Cause
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.statistics.autocorrelation import LEAST_AUTOCORRELATED
@@ -128,6 +129,7 @@ class Measurement:
         is_sampled: whether the value itself rests on a sample, so that one repetition already shows spread.
         notes: facts that a reader must know.
         series: rows of a table or graph, one per load or step; units in the names.
+        cause: why the device fails above the value; None = not a matter of lost or late frames, or not the device.
     """
 
     value: float
@@ -140,6 +142,7 @@ class Measurement:
     is_sampled: bool = False
     notes: tuple[Note, ...] = ()
     series: tuple[Row, ...] = ()
+    cause: Cause | None = None
 
     @property
     def error(self) -> float | None:

@@ -26,6 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from natgauge.causes.kinds import FULL
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
@@ -34,7 +35,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict
 from natgauge.procedures.kit.runner import GoneError
 from natgauge.procedures.kit.search.bracket import Bracket, Load, Status
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
-from natgauge.procedures.kit.search.permanent_loss import SPAN, Faults, PermanentLoss, Reason
+from natgauge.procedures.kit.search.permanent_loss import SPAN, Faults, PermanentLoss
 from natgauge.procedures.kit.search.rare_loss import rare_loss_note
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
 
@@ -53,8 +54,6 @@ BELOW = 0.99
 #: A device that broke down this often in one search is not asked again.
 MOST_COLLAPSES = 3
 #: How a note about a load begins that passed once and failed once.
-#: Causes of a FAIL that a lower rate does not cure.
-FULL = frozenset({"table", "port pool"})
 
 #: Runs one trial at a load (frames/s), short or of full length.
 Trial = Callable[[float, bool, Bounds], TrialOutcome]
@@ -455,17 +454,13 @@ class _Search:
         return Measurement(
             value=value,
             upper=None if upper is None else upper.rate,
-            limited_by="table" if self._table_is_full else self._limit(value, upper),
+            limited_by=self._limit(value, upper),
             trials=verdict_counts(self._attempts),
             attempts=tuple(self._attempts),
             figures={} if self._permanent is None else self._permanent.figures,
             notes=tuple(self._notes),
+            cause=None if self._permanent is None else self._permanent.cause,
         )
-
-    @property
-    def _table_is_full(self) -> bool:
-        """Whether trials with fewer connections showed that the table is full."""
-        return self._permanent is not None and self._permanent.reason is Reason.TABLE
 
     def _limit(self, value: float, upper: Load | None) -> str:
         """Return what limits the upper bound; add a note where the limit is not only the device."""

@@ -5,8 +5,10 @@ A search would go down step by step and never end. An overloaded device is diffe
 frames/s at any offered rate, so its loss share falls with the rate. Permanent loss has the same share over a wide span
 of rates, within the uncertainty of counting few bad frames.
 
-If phase 1 loses the frames, a full table whose limit is unknown looks the same. Fewer connections distinguish the two:
-a table has room for them, but a device that loses a share loses the same share of fewer connections.
+If phase 1 loses the frames, a device that holds a limited number of connections looks the same. Fewer connections
+distinguish the two: it has room for them, but a device that loses a share loses the same share of fewer connections.
+What limits the number is not said here, but by the causes of the trials (`natgauge.causes`): a full table, the outside
+ports, a rule.
 
 A trial may pass by chance although the share predicts one or two lost frames: it had too few frames. A trial that
 passed with many frames disproves permanent loss.
@@ -20,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
+from natgauge.causes.cause import Cause, of_share
 from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
@@ -48,7 +51,7 @@ ENOUGH_BAD: Final = 20
 #: With a small share it takes several trials of fewer connections until some must be lost; no more than these are run.
 MOST_CHECKS: Final = 5
 
-#: The figure of a table that was seen to be full: the connections that it kept.
+#: The figure of a device that holds a limited number of connections: those that it kept.
 HELD_FIGURE: Final = "connections_held"
 #: Figures of a search that it ended: the share, and the highest rate at which no more than that was lost.
 SHARE_FIGURE: Final = "share_lost_at_every_rate"
@@ -75,6 +78,7 @@ class _Seen:
     failed: bool
     phase1: bool
     bad: Mapping[str, int]
+    cause: Cause | None = None
 
 
 #: Runs one trial of fewer connections (their number) at a rate; None = none could be run, or none spoke of the device.
@@ -85,7 +89,7 @@ class Reason(Enum):
     """Reason for a share of bad frames at every rate."""
 
     SHARE = "the device loses this share"
-    TABLE = "the table is full"
+    NUMBER = "the device holds only so many connections"
     UNKNOWN = "one of the two"
 
 
@@ -105,6 +109,7 @@ class PermanentLoss:
         reason: reason, as far as trials with fewer connections have shown it.
         checked: connections of the last trial with fewer connections.
         bad_of_checked: share of bad frames in that trial.
+        causes: causes of the failed trials, as far as they are known.
     """
 
     kind: str
@@ -118,23 +123,25 @@ class PermanentLoss:
     reason: Reason = Reason.UNKNOWN
     checked: int = 0
     bad_of_checked: float = 0.0
+    causes: tuple[Cause, ...] = ()
+
+    @property
+    def cause(self) -> Cause | None:
+        """Its one cause, as all who tell it derive it; None = no trial has one."""
+        is_number = self.reason is Reason.NUMBER
+        return of_share(self.causes, kept=self.kept, is_number=is_number) if self.causes or is_number else None
 
     @property
     def figures(self) -> dict[str, float]:
-        """Return the number that the table holds, or the share and the highest rate of lost frames."""
-        if self.reason is Reason.TABLE:
+        """Return the number that the device holds, or the share and the highest rate of lost frames."""
+        if self.reason is Reason.NUMBER:
             return {HELD_FIGURE: float(self.kept)}
         return {SHARE_FIGURE: self.share, HIGHEST_FIGURE: self.highest} if self.kind == "lost" else {}
 
     def note(self, unit: str) -> Note:
         """Return a note of the observations, with their figures."""
-        if self.reason is Reason.TABLE:
-            kept = (
-                f"the table keeps about {self.kept:,} connections, though no limit is known: of {self.frames:,} it "
-                f"kept no more at every rate from {self.lowest:,.0f} to {self.highest:,.0f} {unit}, and of "
-                f"{self.checked:,} alone it kept all"
-            )
-            return Note("table inferred", kept)
+        if self.reason is Reason.NUMBER:
+            return self._number(unit)
         share = f"{self.share:.3%}" if self.share >= 1e-5 else f"{self.share * 100:.2g}%"
         text = (
             f"{share} of the frames {_KINDS[self.kind]} at every rate from {self.lowest:,.0f} to "
@@ -147,13 +154,33 @@ class PermanentLoss:
                 f"; of {self.checked:,} new connections alone {self.bad_of_checked:.3%} showed the same, so it is no "
                 "full table"
             )
-        elif self.may_be_table:
-            text += "; a full table looks the same where its limit is not known"
-        return Note("loss at every rate", text)
+        elif self.may_be_number:
+            text += "; a device that holds only so many connections looks the same"
+        return Note("loss at every rate", f"{text}{self._because}")
+
+    def _number(self, unit: str) -> Note:
+        """Return a note of a device that holds only so many connections, with what limits them."""
+        text = (
+            f"the device keeps about {self.kept:,} connections: of {self.frames:,} it kept no more at every rate from "
+            f"{self.lowest:,.0f} to {self.highest:,.0f} {unit}, and of {self.checked:,} alone it kept all"
+        )
+        cause = self.cause
+        if cause is not None and cause.kind == "table" and cause.is_doubtful:
+            return Note("table inferred", f"{text}; no limit is known, so that is probably its table's")
+        if cause is None or cause.limit is None or cause.kind != "not known":
+            return Note("loss at every rate", f"{text}{self._because}")
+        room = f"its connection tracking table may hold {cause.limit:,}, so it is not full"
+        return Note("loss at every rate", f"{text}; {room}; what limits them is not known")
 
     @property
-    def may_be_table(self) -> bool:
-        """Whether a full table would look the same."""
+    def _because(self) -> str:
+        """The cause as a part of a sentence; empty = not known."""
+        cause = self.cause
+        return "" if cause is None or cause.kind == "not known" or not cause.words else f"; cause: {cause.words}"
+
+    @property
+    def may_be_number(self) -> bool:
+        """Whether a device that holds only so many connections would look the same."""
         return self.phase1 and self.kind in ("lost", "unkept")
 
     def explained(self, fewer: Fewer) -> PermanentLoss:
@@ -164,7 +191,7 @@ class PermanentLoss:
         """
         count = min(int(self.kept * FEWER_SHARE), math.ceil(ENOUGH_BAD / self.share))
         expected = count * self.share
-        if not self.may_be_table or MOST_CHECKS * expected < MOST_MISSED:
+        if not self.may_be_number or MOST_CHECKS * expected < MOST_MISSED:
             return self
         bad = trials = 0
         while trials * expected < MOST_MISSED:
@@ -180,7 +207,7 @@ class PermanentLoss:
                 return self
         checked = replace(self, checked=count, bad_of_checked=bad / (trials * count))
         if not bad:
-            return replace(checked, reason=Reason.TABLE)
+            return replace(checked, reason=Reason.NUMBER)
         alike = abs(bad - trials * expected) <= _doubt(trials * expected, self.share)
         return replace(checked, reason=Reason.SHARE) if alike else self
 
@@ -229,7 +256,7 @@ def _seen(rate: float, outcome: TrialOutcome) -> _Seen:
     streams = deciding_counts(outcome)
     frames_tell = not failed or (outcome.verdict is Verdict.FAIL and outcome.limited_by == "device")
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
-    return _Seen(rate, sum(counts.offered for counts in streams), failed, of_phase1, bad)
+    return _Seen(rate, sum(counts.offered for counts in streams), failed, of_phase1, bad, outcome.cause)
 
 
 def _bad_of(kind: str, outcome: TrialOutcome, streams: Sequence[Counts]) -> int:
@@ -286,4 +313,5 @@ def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> P
         phase1=all(trial.phase1 for trial in failed),
         kept=kept,
         frames=frames,
+        causes=tuple(trial.cause for trial in failed if trial.cause is not None),
     )

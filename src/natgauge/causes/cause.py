@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cause of a failed trial, from its hops and the limit of the device's table: one function, for all who tell it.
+
+A verdict says that frames were lost; the cause says where and why. Only a counter, or a known limit that was reached,
+lets natgauge see a cause; whatever it infers from totals is a guess, and says so. A known limit that was not reached
+excludes a full table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, Literal
+
+from natgauge.causes.hops import HopCounter, HopLoss, TrialHops
+from natgauge.causes.kinds import FULL, DeviceLimit, Kind, kinds
+
+#: How sure a cause is: a counter or a reached limit names it, or natgauge infers it.
+Certainty = Literal["seen", "guess"]
+
+#: Share of the table's limit at which the table counts as full: per-CPU counters and eviction leave a little room.
+FULL_SHARE: Final = 0.999
+#: From this share of the frames on, failed entries are no accident of two cores.
+PORTS_SHARE: Final = 0.01
+_NOT_ENTERED: Final = "conntrack insert_failed"
+#: What a trial alone shows, and what all trials of a measurement may add.
+_REFINED: Final = frozenset({("rule", "rate limit"), ("not known", "table")})
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """The device's connection tracking table after phase 1.
+
+    Attributes:
+        held: connections that it held; None = not known.
+        limit: the most connections that it may hold; None = not known.
+    """
+
+    held: int | None = None
+    limit: int | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the known limit was reached."""
+        return self.held is not None and self.limit is not None and self.held >= FULL_SHARE * self.limit
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the known limit was not reached."""
+        return self.held is not None and self.limit is not None and not self.is_full
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why frames of a trial, or of a measurement, were lost, came back wrong or left late.
+
+    Attributes:
+        kind: kind of the cause.
+        certainty: whether a counter or a limit names it, or natgauge infers it.
+        hop: hop that lost the frames; empty = not known.
+        device: device of a chain, or the only one; empty = not known, or the tester.
+        place: part of the device, such as an interface and its process; empty = not known.
+        counter: counter that names it; empty = none does.
+        remedy: what changes it; empty = not known.
+        frames: frames that it explains.
+        lost: frames that were lost in all.
+        held: connections that the device's table held; None = not known.
+        limit: the most connections that the table may hold; None = not known.
+    """
+
+    #: A stored cause with an unknown field is refused.
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
+
+    kind: Kind
+    certainty: Certainty = "guess"
+    hop: str = ""
+    device: str = ""
+    place: str = ""
+    counter: str = ""
+    remedy: str = ""
+    frames: int = 0
+    lost: int = 0
+    held: int | None = None
+    limit: int | None = None
+
+    @property
+    def limited_by(self) -> DeviceLimit:
+        """What limits a result whose frames were lost so."""
+        return kinds()[self.kind].limit
+
+    @property
+    def words(self) -> str:
+        """The cause as a noun; empty = the device as such."""
+        words = kinds()[self.kind].words
+        held = f" at {self.held:,} connections" if self.limited_by in FULL and self.held is not None else ""
+        where = f" ({self.place})" if words and self.place else ""
+        return f"{'probably ' if words and self.is_doubtful else ''}{words}{held}{where}"
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the known limit of the table was not reached."""
+        return TableState(self.held, self.limit).has_room
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the cause is named, but only inferred."""
+        return self.certainty == "guess" and self.kind != "not known"
+
+
+def cause_of(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
+    """Return the cause of a trial that failed.
+
+    Args:
+        hops: hops of the trial.
+        table: the device's table after phase 1.
+        opens: whether frames were lost that were to open connections; others no table and no pool of ports refuses, so
+            that these are guesses.
+    """
+    common = Cause("not known", lost=hops.lost, held=table.held, limit=table.limit)
+    if opens and table.is_full:
+        remedy = "--table-size, a shorter --udp-timeout"
+        return _with(replace(common, kind="table", certainty="seen", remedy=remedy, frames=hops.lost), _of_table(hops))
+    hop = hops.losing
+    if not hops.lost:
+        return common
+    if hop is None:
+        evicted = None if table.has_room else _of_table(hops)
+        return common if evicted is None else _with(_named(common, evicted[1]), evicted)
+    counter = max(hop.counters, key=lambda each: each.lost)
+    named = _with(_named(common, counter), (hop, counter))
+    if named.kind == "table" and table.has_room:
+        return _with(common, (hop, counter))
+    if counter.name == _NOT_ENTERED and counter.lost < PORTS_SHARE * hops.sent:
+        return replace(named, kind="clash", certainty="guess")
+    return replace(named, certainty="guess") if named.limited_by != "device" and not opens else named
+
+
+def _named(cause: Cause, counter: HopCounter) -> Cause:
+    """Return the cause that a counter names."""
+    facts = counter.facts
+    certainty: Certainty = "guess" if facts.guess or not counter.lost else "seen"
+    frames = min(counter.lost, cause.lost)
+    return replace(cause, kind=facts.cause, certainty=certainty, remedy=facts.knob, frames=frames)
+
+
+def _of_table(hops: TrialHops) -> tuple[HopLoss, HopCounter] | None:
+    found = [(hop, each) for hop in hops.hops for each in hop.counters if each.facts.cause == "table"]
+    return max(found, key=lambda each: each[1].count, default=None)
+
+
+def _with(cause: Cause, found: tuple[HopLoss, HopCounter] | None) -> Cause:
+    """Return the cause with its hop, and the counter that names it."""
+    if found is None:
+        return replace(cause, hop="conntrack") if cause.kind == "table" else cause
+    hop, counter = found
+    return replace(cause, hop=hop.hop, device=hop.device, place=counter.place, counter=counter.name)
+
+
+def of_share(causes: Iterable[Cause], *, kept: int, is_number: bool) -> Cause:
+    """Return the cause of a loss that no rate cures.
+
+    Args:
+        causes: causes of the trials that lost it, as far as they are known.
+        kept: connections that the device kept in each of them.
+        is_number: whether it keeps all of fewer connections: it holds a number of them instead of losing a share.
+    """
+    cause = most_frequent(list(causes) or [Cause("not known", held=kept)])
+    if cause.kind != "not known" or not is_number:
+        return cause
+    if cause.limit is not None:
+        # A known limit that was not reached excludes the table.
+        return replace(cause, held=kept)
+    return replace(cause, kind="table", certainty="guess", hop="conntrack", held=kept, remedy="--table-size")
+
+
+def of_search(causes: Iterable[Cause], *, passed: bool) -> Cause:
+    """Return the cause of the loads that a search found too high.
+
+    Args:
+        causes: causes of the failed trials at the lowest of these loads; at least one.
+        passed: whether a lower rate of as many connections passed.
+    """
+    cause = most_frequent(causes)
+    if cause.kind == "rule" and passed:
+        return replace(cause, kind="rate limit", remedy="rules with a rate or a quota (`limit`, `hashlimit`, `police`)")
+    return cause
+
+
+def most_frequent(causes: Iterable[Cause]) -> Cause:
+    """Return the last cause of the most frequent kind; a guess only where none was seen, then one that is not known.
+
+    Of as many trials that only were late, and that lost frames, those that lost frames tell more.
+    """
+    every = list(causes)
+    guessed = [cause for cause in every if cause.kind != "not known"] or every
+    known = [cause for cause in guessed if cause.certainty == "seen"] or guessed
+    kinds_of = sorted((cause.kind for cause in known), key=lambda kind: kind == "slow")
+    kind = Counter(kinds_of).most_common(1)[0][0]
+    return next(cause for cause in reversed(known) if cause.kind == kind)
+
+
+def refined(cause: Cause, whole: Cause | None) -> Cause:
+    """Return the cause of a trial, as all trials of its measurement together show it.
+
+    Args:
+        cause: cause by the trial alone.
+        whole: cause of the measurement; None = not known.
+    """
+    if whole is not None and (cause.kind, whole.kind) in _REFINED:
+        return replace(cause, kind=whole.kind, certainty=whole.certainty, hop=whole.hop, remedy=whole.remedy)
+    return cause

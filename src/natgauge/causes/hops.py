@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the frames of a trial were lost, hop by hop, from the counters in its record; counters.toml has their hops."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any, Final, get_args
+
+from natgauge.causes.kinds import Hop, Kind
+
+#: Hops between the receipt of a packet by IP and its sending.
+_INSIDE: Final = ("header", "conntrack", "routing")
+_NOT_SENT: Final = "received, but not sent"
+_WITHOUT_ENTRY: Final = "without entry"
+_TUN_FULL: Final = "tun full"
+_TUN_KEPT: Final = "tun kept"
+#: Disciplines that drop what filters tell them to.
+_INGRESS: Final = ("ingress", "clsact")
+#: Share of a counter's events that another one must have, to say what the first one means.
+_CASE_SHARE: Final = 0.5
+#: Ends of the names of a lab's places, and the counter of each.
+_PLACES: Final = {"card ring": "card ring", "received": "received", "sent": "sent", "backlog": "softnet dropped"}
+#: Fields of a trial's result: of a port, and of a stream, of frames that came late or wrong.
+_PORT: Final = ("refused", "redirect_errors", "tx_dropped", "rx_dropped")
+_ERRORS: Final = ("too_big", "icmp_errors")
+WRONG: Final = ("late", "damaged", "fragments", "tagged", "without_checksum", "untranslated", "mistranslated")
+
+#: Device (empty = the tester), place (empty = the whole device), name of a counter.
+_Key = tuple[str, str, str]
+_Network = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The meaning of a counter where `other` rose as well; in the file, `with`."""
+
+    other: str
+    cause: Kind
+    meaning: str
+    knob: str
+
+
+@dataclass(frozen=True, slots=True)
+class CounterFacts:
+    """A row of counters.toml, which explains the fields."""
+
+    name: str
+    hop: Hop
+    cause: Kind
+    meaning: str
+    knob: str
+    also: str = ""
+    guess: bool = False
+    contains: tuple[str, ...] = ()
+    loses: bool = True
+    own: bool = False
+    cases: tuple[Case, ...] = ()
+
+    def given(self, other: str) -> CounterFacts:
+        """Return the facts where the counter `other` rose as well; empty = no counter of the cases did."""
+        case = next((case for case in self.cases if case.other == other), None)
+        if case is None:
+            return self
+        return replace(self, cause=case.cause, meaning=case.meaning, knob=case.knob, also="")
+
+
+@dataclass(frozen=True, slots=True)
+class HopCounter:
+    """A counter that rose.
+
+    Attributes:
+        name: its name.
+        place: part of the device, such as an interface; empty = the whole device.
+        count: events that no counter has which it contains, > 0.
+        case: counter that rose as well and decides the meaning; empty = none.
+    """
+
+    name: str
+    place: str
+    count: int
+    case: str = ""
+
+    @property
+    def facts(self) -> CounterFacts:
+        """Its row of the table, in the case that was seen."""
+        return facts_of(self.name).given(self.case)
+
+    @property
+    def lost(self) -> int:
+        """Number of events that are lost frames. It may exceed the frames: a frame may be lost in several pieces."""
+        return self.count if self.facts.loses else 0
+
+
+@dataclass(frozen=True, slots=True)
+class HopLoss:
+    """A hop of one device (empty = the tester), and its counters that rose."""
+
+    hop: Hop
+    device: str
+    counters: tuple[HopCounter, ...]
+
+    @property
+    def lost(self) -> int:
+        """Number of events of all its counters that are lost frames."""
+        return sum(counter.lost for counter in self.counters)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialHops:
+    """All hops of a trial.
+
+    Attributes:
+        sent: frames that the tester intended to send, in all phases and directions.
+        lost: frames of these that did not arrive right and in time.
+        hops: from the sending to the receiving tester; of a device whose kernel was not read, those with counters.
+        has_kernel_counters: whether the record has counters of the devices' kernels.
+    """
+
+    sent: int
+    lost: int
+    hops: tuple[HopLoss, ...]
+    has_kernel_counters: bool
+
+    @property
+    def losing(self) -> HopLoss | None:
+        """The hop that lost the most frames; None = no frame was lost, or most of them are in no counter."""
+        most = max(self.hops, key=lambda hop: hop.lost, default=None)
+        return most if most is not None and self.lost and most.lost and most.lost >= self.without_counter else None
+
+    @property
+    def without_counter(self) -> int:
+        """Number of lost frames that are in no counter."""
+        return max(0, self.lost - sum(hop.lost for hop in self.hops))
+
+    def lost_at(self, hop: HopLoss) -> int:
+        """Return the number of frames that a hop lost: never more than were lost, whatever its counters count."""
+        return min(hop.lost, self.lost)
+
+
+#: Hops of a trial of which nothing but its counts is known.
+NO_HOPS: Final = TrialHops(0, 0, (), has_kernel_counters=False)
+
+
+@cache
+def facts_of(name: str) -> CounterFacts:
+    """Return the facts about a counter; a counter that the table lacks is the gateway's own."""
+    family = name.replace("Ext", "")
+    either = family.replace("Ip6", "Ip").replace("Udp6", "Udp")
+    row = next((row for each in (family, either, name.partition(" ")[0]) if (row := _table().get(each))), None)
+    meaning, knob = "the gateway refused the frame, for a cause of its own", "see the gateway's documentation"
+    return row or CounterFacts(name=name, hop="gateway", cause="gateway", meaning=meaning, knob=knob)
+
+
+@cache
+def _table() -> Mapping[str, CounterFacts]:
+    text = resources.files(__package__).joinpath("counters.toml").read_text(encoding="utf-8")
+    return {row["name"]: _facts(**row) for row in tomllib.loads(text)["counters"]}
+
+
+def _facts(*, cases: Sequence[Mapping[str, str]] = (), contains: Sequence[str] = (), **row: Any) -> CounterFacts:
+    """Return a row of the file."""
+    every = tuple(_case_of(case) for case in cases)
+    return CounterFacts(cases=every, contains=tuple(contains), **row)
+
+
+def _case_of(row: Mapping[str, Any]) -> Case:
+    return Case(row["with"], row["cause"], row["meaning"], row["knob"])
+
+
+def hops_of(trial: Mapping[str, Any]) -> TrialHops:
+    """Return the hops of a trial from its record, as `trials.jsonl` has it, with a result."""
+    result, network = trial["result"], _spoken(trial)
+    streams = [stream for stream in (result.get("phase1"), *(result.get("phase2") or {}).values()) if stream]
+    sent = sum(stream["intended_frames"] - (stream.get("skipped") or 0) for stream in streams)
+    lost = max(0, sent - sum(stream["received_frames"] for stream in streams))
+    names = [*(network or {}), *(place.split()[0] for place in trial.get("dropped") or {})]
+    names += [cause.split()[0] for cause in trial.get("device_faults") or {} if " " in cause]
+    devices = list(dict.fromkeys(names)) or ["gateway"]
+    read = dict([*_of_tester(trial, streams, devices), *_of_devices(trial, network or {}, devices)])
+    events = {key: count for key, count in read.items() if count > 0}
+    _make_disjoint(events)
+    for device, counts in (network or {}).items():
+        inside = sum(n for key, n in events.items() if key[0] == device and _is_inside(facts_of(key[2])))
+        _add_rest(events, (device, "", _NOT_SENT), _not_sent(counts, arrived=lost < sent) - inside, lost)
+        for place, kept in tun_kept(counts).items():
+            _add_rest(events, (device, place, _TUN_KEPT), kept, lost)
+    found = [
+        (device, HopCounter(name, place, count, _case(name, count, events)))
+        for (device, place, name), count in events.items()
+        if count > 0
+    ]
+    first, *between, last = get_args(Hop)
+    way = [(first, ""), *((hop, device) for device in (*devices, "") for hop in between), (last, "")]
+    hops = [
+        HopLoss(hop, device, tuple(each for where, each in found if (each.facts.hop, where) == (hop, device)))
+        for hop, device in way
+    ]
+    known = [each for each in hops if each.counters or each.hop in (first, last) or each.device in (network or {})]
+    return TrialHops(sent, lost, tuple(known), bool(network))
+
+
+def _spoken(trial: Mapping[str, Any]) -> _Network | None:
+    """Return the counters of the devices' kernels, of IPv6 only where the device speaks it.
+
+    Interfaces on which IPv6 is switched off receive and discard what other hosts say by IPv6, such as the tester's.
+    """
+    network: _Network | None = trial.get("network_counters")
+    request = trial.get("request") or {}
+    if network is None or {request.get(side, {}).get("family") for side in ("initiator", "responder")} != {"ipv4"}:
+        return network
+    return {
+        device: {name: n for name, n in counts.items() if counts.get("Ip6OutTransmits") or not name.startswith("Ip6")}
+        for device, counts in network.items()
+    }
+
+
+def _add_rest(events: dict[_Key, int], key: _Key, count: int, lost: int) -> None:
+    """Add events that follow from others, no more of them than lost frames that no other counter has."""
+    counted = sum(count for (_, _, name), count in events.items() if facts_of(name).loses)
+    events[key] = max(0, min(count, lost - counted))
+
+
+def _case(name: str, count: int, events: Mapping[_Key, int]) -> str:
+    """Return the counter that rose as well and decides what `name` means; empty = none."""
+    rose: Counter[str] = Counter()
+    for (_, _, other), number in events.items():
+        rose[facts_of(other).name] += number
+    return next((case.other for case in facts_of(name).cases if rose[case.other] >= _CASE_SHARE * count), "")
+
+
+def _of_tester(
+    trial: Mapping[str, Any], streams: Sequence[Mapping[str, Any]], devices: Sequence[str]
+) -> Iterator[tuple[_Key, int]]:
+    """Yield the counters of the tester's ports, and the frames that arrived wrong, by the device if there is only one.
+
+    A tap refuses frames for which its queue has no room, and counts frames as dropped that receivers took.
+    """
+    tap, device = trial.get("taps"), devices[0] if len(devices) == 1 else ""
+    for side, port in trial["result"]["ports"].items():
+        for name in ("refused",) if tap else _PORT:
+            key = (device, f"{side} port", "queue full") if tap else ("", f"{side} port", name)
+            yield key, port.get(name) or 0
+        for name in _ERRORS:
+            yield (device, f"{side} port", name), port.get(name) or 0
+    for name in WRONG:
+        place = _stray(trial) if name == "mistranslated" else ""
+        yield ("" if name == "late" else device, place, name), sum(stream.get(name) or 0 for stream in streams)
+    held, opened = trial.get("device_count_after"), trial["result"].get("phase1")
+    if held is not None and opened is not None and not trial.get("restart"):
+        forwarded = sum(opened.get(name) or 0 for name in ("received_frames", "untranslated", "mistranslated"))
+        yield (device, "", _WITHOUT_ENTRY), forwarded - held
+
+
+def _stray(trial: Mapping[str, Any]) -> str:
+    """Return the source of a mistranslated frame and the gateway's pool, as far as they are known."""
+    ports = trial["result"]["ports"].values()
+    seen = next((port for port in ports if port.get("mistranslated_address")), None)
+    pool = ((trial.get("request") or {}).get("translation") or {}).get("pool")
+    if seen is None:
+        return ""
+    source = f"source {seen['mistranslated_address']}, port {seen.get('mistranslated_port')}"
+    return source if not pool else f"{source}; pool {pool['first']} to {pool['last']}"
+
+
+def _of_devices(trial: Mapping[str, Any], network: _Network, devices: Sequence[str]) -> Iterator[tuple[_Key, int]]:
+    """Yield the counters that the gateway reports, those of its kernel, and those of the lab's places."""
+    for cause, count in (trial.get("device_faults") or {}).items():
+        device, _, own = cause.rpartition(" ")
+        # Linux reports counters of `conntrack -S`, which the kernel's counters replace.
+        yield (device or devices[0], "", f"conntrack {own}" if f"conntrack {own}" in _table() else own), count
+    for device, counts in network.items():
+        for name, n in counts.items():
+            yield from _of_kernel(device, name, n)
+    for place, count in (trial.get("dropped") or {}).items():
+        device, _, where = place.partition(" ")
+        end = next((each for each in _PLACES if where.endswith(each)), where)
+        yield (device, where.removesuffix(end).strip(), _PLACES.get(end, end)), count
+
+
+def _of_kernel(device: str, name: str, count: int) -> Iterator[tuple[_Key, int]]:
+    """Yield a counter of a device's kernel, if it counts lost frames."""
+    kind, _, rest = name.partition(" ")
+    if kind == "qdisc":
+        place, _, discipline = rest.partition(" ")
+        yield (device, place, "qdisc ingress" if discipline in _INGRESS else f"qdisc {discipline}"), count
+    elif kind == "tun":
+        place, _, what = rest.rpartition(" ")
+        yield from [((device, place, _TUN_FULL), count)] if what == "dropped" else ()
+    elif facts_of(name).name != name or name in _table():
+        yield (device, "", name), count
+
+
+def tun_kept(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the packets that processes read from TUN interfaces and did not write back, by interface and process."""
+    kept = {}
+    for name, count in counts.items():
+        kind, _, rest = name.partition(" ")
+        place, _, way = rest.rpartition(" ")
+        if (kind, way) == ("tun", "in"):
+            kept[place] = count - counts.get(f"tun {place} out", 0)
+    return {place: count for place, count in kept.items() if count > 0}
+
+
+def _make_disjoint(events: dict[_Key, int]) -> None:
+    """Take from each counter the events of the counters that it contains."""
+    for (device, _, inner), count in tuple(events.items()):
+        left = count
+        for key in [key for key in events if key[0] == device and facts_of(inner).name in facts_of(key[2]).contains]:
+            taken = min(left, events[key])
+            events[key] -= taken
+            left -= taken
+
+
+def _is_inside(facts: CounterFacts) -> bool:
+    """Whether each event is a packet that IP received, and neither sent nor took for its own."""
+    return facts.loses and facts.hop in _INSIDE and not facts.own
+
+
+def _not_sent(counts: Mapping[str, int], *, arrived: bool) -> int:
+    """Return the packets that IP received to forward, and did not send.
+
+    Args:
+        counts: counters of the device's kernel.
+        arrived: whether frames arrived. If so, a kernel that counts no sent packets is older than Linux 6.7.
+    """
+
+    def total(*names: str) -> int:
+        return sum(counts.get(name, 0) for name in names)
+
+    sent = total("IpOutTransmits", "Ip6OutTransmits")
+    forwarded = sent - total("IpOutRequests", "Ip6OutRequests")
+    if not sent and arrived:
+        forwarded = total("IpForwDatagrams", "Ip6OutForwDatagrams")
+    return total("IpInReceives", "Ip6InReceives") - total("IpInDelivers", "Ip6InDelivers") - forwarded

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cause of a failed trial: the counter or the limit that names it, a guess that says so, no contradiction."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import resources
+from typing import Any, get_args
+
+import pytest
+from tests.unit.simulated import Gateway
+from tests.unit.test_explain import ALL, trial
+from tests.unit.test_explain import PORTS as PORTS_OF_TRIAL
+from tests.unit.test_permanent_loss import measure
+
+from natgauge import causes
+from natgauge.causes.cause import Cause, TableState, cause_of, most_frequent, of_search, of_share, refined
+from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, facts_of, hops_of
+from natgauge.causes.kinds import Kind, kinds
+from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.procedures import connection_rate, table_capacity
+from natgauge.records.making import make
+from natgauge.records.parameters import Parameters
+from natgauge.reports.bottleneck import bottleneck
+
+#: 300 of 1000 frames were not sent on.
+FEWER = {**ALL, "IpOutTransmits": 700}
+FULL = {**FEWER, "conntrack drop": 300}
+PORTS = {**FULL, "conntrack insert_failed": 300}
+#: As `FEWER`, and the gateway has frames of both families.
+NONE = TableState()
+LEAKED = {"untranslated": 300}
+BOTH = {"initiator": {"family": "ipv4"}, "responder": {"family": "ipv4"}}
+
+
+def found(
+    network: Mapping[str, int] | None, table: TableState | None = None, *, opens: bool = True, **others: Any
+) -> Cause:
+    """The cause of a trial that lost 300 of 1000 frames."""
+    return cause_of(hops_of(trial(300, network, **others)), table or TableState(), opens=opens)
+
+
+@pytest.mark.parametrize(
+    ("network", "table", "others", "named"),
+    [
+        (FULL, TableState(700, 700), {}, ("table", "seen", "conntrack drop")),
+        (FULL, TableState(700, None), {}, ("table", "seen", "conntrack drop")),
+        ({**ALL}, TableState(700, 700), {}, ("table", "seen", "")),
+        ({**ALL, "conntrack early_drop": 9}, TableState(700, None), {}, ("table", "guess", "conntrack early_drop")),
+        # A known limit that was not reached excludes the table, whatever counts the frames.
+        (FULL, TableState(700, 2000), {}, ("not known", "guess", "conntrack drop")),
+        ({**ALL, "conntrack early_drop": 9}, TableState(700, 2000), {}, ("not known", "guess", "")),
+        ({**ALL}, TableState(700, 2000), {}, ("not known", "guess", "")),
+        (PORTS, TableState(700, 2000), {}, ("port pool", "seen", "conntrack insert_failed")),
+        ({}, NONE, {"device_faults": {"out_of_ports": 300}}, ("port pool", "seen", "out_of_ports")),
+        ({}, NONE, {"device_faults": {"JSTAT_ENOMEM": 300}}, ("memory", "seen", "JSTAT_ENOMEM")),
+        ({}, NONE, {"device_faults": {"state-limit": 300}}, ("table", "seen", "state-limit")),
+        ({}, NONE, {"device_faults": {"odd": 300}}, ("gateway", "seen", "odd")),
+        ({**FEWER, "conntrack chaintoolong": 300}, NONE, {}, ("hash chain", "seen", "conntrack chaintoolong")),
+        (FEWER, NONE, {}, ("rule", "seen", "received, but not sent")),
+        ({**FEWER, "conntrack invalid": 300}, NONE, {}, ("invalid", "seen", "received, but not sent")),
+        ({**ALL, "qdisc ng0o tbf": 300}, NONE, {}, ("queue", "seen", "qdisc tbf")),
+        ({**ALL, "qdisc ng0i clsact": 300}, NONE, {}, ("filter", "seen", "qdisc ingress")),
+        ({**ALL, "tun tun0:nat in": 1000, "tun tun0:nat out": 700}, NONE, {}, ("process", "seen", "tun kept")),
+        ({**ALL, "tun tun0:nat dropped": 300}, NONE, {}, ("process", "seen", "tun full")),
+        ({**FEWER, "IpExtInNoRoutes": 300}, NONE, {}, ("route", "seen", "IpExtInNoRoutes")),
+        ({**FEWER, "TcpExtIPReversePathFilter": 300}, NONE, {}, ("reverse path", "seen", "TcpExtIPReversePathFilter")),
+        ({**FEWER, "IpFragFails": 300}, NONE, {}, ("path mtu", "seen", "IpFragFails")),
+        ({**ALL}, NONE, {"arrived": {"untranslated": 300}}, ("no translation", "seen", "untranslated")),
+        ({**ALL, "conntrack invalid": 300}, NONE, {"arrived": LEAKED}, ("invalid", "seen", "untranslated")),
+        (
+            {**ALL},
+            TableState(700),
+            {"arrived": {"untranslated": 300}, "device_count_after": 700},
+            ("untracked", "seen", "untranslated"),
+        ),
+        ({**ALL}, NONE, {"arrived": {"damaged": 300}}, ("checksum", "seen", "damaged")),
+        ({**ALL, "IpFragCreates": 600}, NONE, {"arrived": {"damaged": 600}}, ("path mtu", "seen", "damaged")),
+        ({**ALL}, NONE, {"arrived": {"mistranslated": 300}}, ("pool address", "seen", "mistranslated")),
+        ({**ALL}, NONE, {"arrived": {"late": 300}}, ("late", "seen", "late")),
+        ({**ALL}, NONE, {"dropped": {"dut inside card ring": 300}}, ("ring", "seen", "card ring")),
+        (None, NONE, {}, ("not known", "guess", "")),
+    ],
+)  # fmt: skip
+def test_the_cause_is_what_a_counter_or_a_reached_limit_names(
+    network: Mapping[str, int] | None, table: TableState, others: Any, named: tuple[str, str, str]
+) -> None:
+    cause = found(network, table, **others)
+    assert (cause.kind, cause.certainty, cause.counter) == named
+    assert cause.frames <= cause.lost == 300
+
+
+def test_few_failed_entries_may_be_two_cores_at_once() -> None:
+    hops = hops_of(trial(5, {**ALL, "IpOutTransmits": 995, "conntrack drop": 5, "conntrack insert_failed": 5}))
+    cause = cause_of(hops, TableState(995, 2000), opens=True)
+    assert (cause.kind, cause.certainty, cause.limited_by) == ("clash", "guess", "device")
+
+
+def test_frames_that_open_nothing_are_refused_by_no_table() -> None:
+    assert found(FULL, opens=False).certainty == found(PORTS, opens=False).certainty == "guess"
+
+
+def test_ipv6_that_natgauge_switched_off_loses_no_ipv4_frame() -> None:
+    chatter = {**ALL, "Ip6InReceives": 300, "Ip6InDiscards": 300}
+    assert found(chatter, request=BOTH).kind == "not known"
+    assert found({**chatter, "Ip6OutTransmits": 9}, request=BOTH).kind == "IPv6 off", "it is one part of a chain"
+    over6 = {side: {"family": "ipv6"} for side in BOTH}
+    assert found({"Ip6InReceives": 300, "Ip6InDiscards": 300}, request=over6).kind == "IPv6 off"
+
+
+def test_what_was_seen_of_a_mistranslated_frame_is_told_with_what_was_expected() -> None:
+    strayed = {"mistranslated_address": "198.18.0.99", "mistranslated_port": 1024}
+    ports = {**PORTS_OF_TRIAL, "responder": {**PORTS_OF_TRIAL["responder"], **strayed}}
+    pool = {"translation": {"pool": {"first": "198.19.0.1", "last": "198.19.0.4"}}}
+    cause = found(ALL, arrived={"mistranslated": 300}, ports=ports, request=pool)
+    assert cause.words.endswith("(source 198.18.0.99, port 1024; pool 198.19.0.1 to 198.19.0.4)")
+    assert found(ALL, arrived={"mistranslated": 300}, ports=ports).words.endswith("(source 198.18.0.99, port 1024)")
+
+
+def test_events_are_never_more_frames_than_were_lost() -> None:
+    hops = hops_of(trial(300, ALL, arrived={"damaged": 600}))
+    assert hops.losing is not None
+    assert (hops.losing.lost, hops.lost_at(hops.losing)) == (600, 300)
+    assert cause_of(hops, TableState(), opens=True).frames == 300
+
+
+@pytest.mark.parametrize("known", [None, 2000])
+def test_a_number_that_is_held_at_every_rate_is_no_full_table_below_a_known_limit(known: int | None) -> None:
+    causes = [Cause("not known", lost=300, held=700, limit=known)] * 4
+    cause = of_share(causes, kept=700, is_number=True)
+    assert (cause.kind, cause.held) == ("table" if known is None else "not known", 700)
+    assert cause.certainty == "guess"
+    assert of_share(causes, kept=700, is_number=False).kind == "not known"
+    named = [Cause("port pool", "seen"), *causes]
+    assert of_share(named, kept=700, is_number=True).kind == "port pool"
+
+
+def test_rules_that_a_lower_rate_passes_limit_the_rate() -> None:
+    rule = Cause("rule", "seen", hop="rules")
+    assert of_search([rule], passed=True).kind == "rate limit"
+    assert of_search([rule], passed=False) == rule
+    assert refined(rule, of_search([rule], passed=True)).kind == "rate limit"
+    assert refined(rule, Cause("table")) == rule, "a measurement changes no counter's word"
+    assert most_frequent([Cause("not known"), Cause("not known"), rule]) == rule
+
+
+class _Ports(Gateway):
+    """Refuses connections beyond 16,000 for lack of outside ports, at a known limit of far more."""
+
+    refused_by: Mapping[str, int] = {}
+
+    def _trial(self, plan: TrialPlan) -> Any:
+        evidence = super()._trial(plan)
+        lost = evidence.phase1.lost
+        counters = tuple(HopCounter(name, "", lost) for name in self.refused_by if lost)
+        hop = HopLoss("conntrack", "dut", counters)
+        return _replaced(evidence, TrialHops(evidence.phase1.offered, lost, (hop,), has_kernel_counters=True))
+
+
+def _replaced(evidence: Any, hops: TrialHops) -> Any:
+    return replace(evidence, hops=hops, table_limit=262_144)
+
+
+def ports(*counters: str) -> Gateway:
+    """A gateway of 16,000 connections whose limit is known to be higher; these counters rise."""
+    gateway = _Ports(table_size=16_000, knows_limit=True)
+    gateway.refused_by = dict.fromkeys(counters, 1)
+    return gateway
+
+
+def test_no_search_calls_a_table_full_below_its_known_limit() -> None:
+    silent, named = (
+        measure(connection_rate, ports(), 24_000),
+        measure(connection_rate, ports("conntrack insert_failed"), 24_000),
+    )
+    assert (silent.summary.median, silent.limited_by) == (0, "device")
+    assert (named.summary.median, named.limited_by) == (0, "port pool")
+    result = make(named, Parameters())
+    assert result.cause is not None
+    assert (result.cause.kind, result.cause.certainty, result.cause.limit) == ("port pool", "seen", 262_144)
+    assert bottleneck(result) == "the device's outside ports, of which none was free at 16,000 connections"
+    assert "table" not in bottleneck(make(silent, Parameters()))
+    (doubt,) = (one for one in make(silent, Parameters()).doubts if one.word == "loss at every rate")
+    assert "may hold 262,144, so it is not full; what limits them is not known" in doubt.text
+
+
+def test_a_guess_says_so_in_the_headline() -> None:
+    result = make(measure(connection_rate, Gateway(table_size=16_000, knows_limit=False), 24_000), Parameters())
+    assert (result.limited_by, result.cause and result.cause.certainty) == ("table", "guess")
+    assert bottleneck(result).startswith("probably the device's connection tracking table")
+
+
+def test_every_cause_of_a_counter_has_its_words() -> None:
+    text = resources.files(causes).joinpath("counters.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(text)["counters"]
+    named = [row["cause"] for row in rows] + [case["cause"] for row in rows for case in row.get("cases", ())]
+    assert set(named) <= set(kinds()) == set(get_args(Kind))
+    assert {facts_of(row["name"]).name for row in rows} == {row["name"] for row in rows}
+    assert all(row.words or name in ("ring", "backlog", "slow") for name, row in kinds().items())
+
+
+def test_a_capacity_that_ports_limit_is_not_the_table() -> None:
+    found = measure(table_capacity, ports("conntrack insert_failed"), 24_000)
+    assert found.limited_by == "port pool"
+
+
+def test_an_outcome_keeps_its_cause() -> None:
+    outcome = ports("conntrack insert_failed").measure(TrialPlan(24_000, 1000.0))
+    assert isinstance(outcome, TrialOutcome)
+    assert outcome.cause is not None
+    assert outcome.limited_by == outcome.cause.limited_by == "port pool"
