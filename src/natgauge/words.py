@@ -17,10 +17,16 @@ Side = Literal["initiator", "responder"]
 #: What test frames are: UDP datagrams; ICMP echo requests and replies, whose identifier is the Initiator's port; or TCP
 #: segments, after a handshake in phase 1.
 Transport = Literal["udp", "icmp", "tcp"]
+#: Transports as people write them.
+TRANSPORT_NAMES: Final[Mapping[Transport, str]] = {"udp": "UDP", "icmp": "ICMP echo", "tcp": "TCP"}
 #: Octets with FCS of the shortest frame over IPv4: Ethernet's minimum, and with TCP 24 more for a header with time
-#: stamps. Frames of the handshake have 78 and 70 octets, whatever the frame size. The IPv6 frame with the same payload
-#: has 20 octets more (RFC 8219 section 5.1.1 explains why 64 is impossible with IPv6), and that of IPv4 in IPv6 40.
+#: stamps. The IPv6 frame with the same payload has 20 octets more (RFC 8219 section 5.1.1 explains why 64 is impossible
+#: with IPv6), and that of IPv4 in IPv6 40.
 LEAST_OCTETS: Final[Mapping[Transport, int]] = {"udp": 64, "icmp": 64, "tcp": 88}
+#: Octets with FCS of a TCP segment without data over IPv4, whatever the frame size: that of a SYN or SYN-ACK, which has
+#: the options of a Linux host, and that of any later one.
+OPENING_OCTETS: Final = 78
+SEGMENT_OCTETS: Final = 70
 #: Live frames are at most one page with its head and tail room: 3408 octets, plus FCS. A program for multi-buffer
 #: frames changes nothing: BPF_PROG_RUN refuses more octets, and bpf_xdp_adjust_tail has no page to add (Linux 6.18).
 LARGEST_FRAME: Final = 3412
@@ -39,6 +45,8 @@ TcpState = Literal["established", "half-open", "fin", "rst"]
 MOST_REQUEST_OCTETS: Final = 1360
 #: Octets of a query's frame with FCS: its name contains the identification of the query.
 QUERY_OCTETS: Final[Mapping[Family, int]] = {"ipv4": 114, "ipv6": 134}
+#: Octets that a response has more than its query: one record (RFC 1035 section 4.1.3, RFC 3596 section 2.2).
+ANSWER_OCTETS: Final[Mapping[Query, int]] = {"a": 16, "aaaa": 28}
 
 #: How phase 1 enumerates the four tuples (RFC 9693 section 4.4).
 Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]

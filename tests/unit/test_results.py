@@ -259,7 +259,11 @@ def test_a_rate_that_is_told_too_low_is_one_of_frames(metric: str) -> None:
     unit = procedures()[metric].unit
     found = make(make_result(metric, unit, {}, [one, one]), grouped(ON_DEVICE_CORES))
     # Connections that are forgotten at a rate need no frame.
-    rates = {"connections/s", "frames/s", "queries/s"} if metric not in ("tear-down-rate", "expiry") else set()
+    rates = (
+        {"connections/s", "frames/s", "queries/s", "transactions/s"}
+        if metric not in ("tear-down-rate", "expiry")
+        else set()
+    )
     assert ("too low" in verdict(found)) is (unit in rates)
 
 

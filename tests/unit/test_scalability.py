@@ -301,6 +301,7 @@ def test_no_form_says_frames_a_second_without_a_direction_and_each_has_the_sum(d
             "all directions (frames/s)",
             "theoretical maximum (frames/s in",
             "highest rate without loss (frames/s in",
+            "highest rate within the tolerated loss (frames/s in",
         ):
             told = told.replace(other, "")
         assert f"frames/s {said}" in told

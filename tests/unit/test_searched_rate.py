@@ -83,7 +83,7 @@ def test_only_what_the_gateway_failed_is_an_upper_bound(limited_by: str, upper: 
 
 
 def test_a_rate_that_fills_the_link_is_at_least_so_high() -> None:
-    one = searched(measured(200_000, 203_000), theoretical_maximum=202_000)
+    one = searched(measured(200_000, 203_000), link_speeds=[1000, 1000], frame_size=599)
     assert (
         one.limits[0].text
         == "the bottleneck of gateway was the link in 1 of 1 searches: its rate is at least 192,308/s"

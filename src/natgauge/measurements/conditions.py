@@ -58,6 +58,7 @@ class Conditions:
         recipe: recipe of the device.
         traffic: four tuples and frames.
         frame_octets: frame size with FCS on each side.
+        segment_octets: size with FCS of a TCP segment without data on each side; None = frames are no TCP segments.
         lab_kind: kind of the lab.
         lab: name of the lab.
         chosen: everything else that is recorded of the place, by name.
@@ -90,6 +91,7 @@ class Conditions:
     machine: Mapping[str, object]
     device: DeviceSettings | None
     port_sets: PortSets | None = None
+    segment_octets: Mapping[Side, int] | None = None
 
 
 def chain_of(lab: Lab) -> dict[str, Any]:
@@ -198,12 +200,18 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
     return {
         "initiator_family": conditions.recipe.initiator_family,
         **_ranges(traffic),
-        # Segments that open and close connections differ in size.
-        **(sizes if conditions.settings.close is None and not conditions.settings.half_open else {}),
+        **(sizes if _sends_data(conditions.settings, traffic) else {}),
+        **({} if conditions.segment_octets is None else {"segment_octets": conditions.segment_octets}),
         "transport": traffic.transport,
         "grace_seconds": conditions.grace_seconds,
         "seed": conditions.seed,
     }
+
+
+def _sends_data(settings: TrialSettings, traffic: TrafficPlan) -> bool:
+    """Whether frames of the chosen size are sent: segments that open and close TCP connections differ in size."""
+    opened_only = traffic.transport == "tcp" and not settings.phase2_seconds
+    return settings.close is None and not settings.half_open and not opened_only
 
 
 def _ranges(traffic: TrafficPlan) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -25,6 +26,7 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.store import RESULTS, Store
+from natgauge.words import SEGMENT_OCTETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
     lab, addresses, query = bench.lab, bench.address_plan, ready.planned.settings.query
     cell = replace(bench.cell, lab=replace(bench.cell.lab, seed=bench.seed))
     question = Question(metric=ready.planned.procedure.metric, cell=cell, settings=ready.planned.chosen)
+    segment = partial(addresses.octets, SEGMENT_OCTETS)
     return record(
         Conditions(
             settings=ready.planned.settings,
@@ -135,6 +138,11 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
                 "initiator": bench.octets_on(addresses.inside.family, query),
                 "responder": bench.octets_on(addresses.outside.family, query),
             },
+            segment_octets=(
+                {"initiator": segment(addresses.inside.family), "responder": segment(addresses.outside.family)}
+                if bench.traffic.transport == "tcp"
+                else None
+            ),
             lab_kind=bench.cell.lab.lab,
             lab=lab.name,
             chosen={

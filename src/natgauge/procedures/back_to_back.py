@@ -37,7 +37,7 @@ from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, prepare
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.procedure import Criterion, Procedure
 from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_note
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
@@ -305,8 +305,9 @@ PROCEDURE = Procedure(
     unit=UNIT,
     better="higher",
     summary="longest burst at full speed without frame loss, and the buffer size that follows from it",
-    does="forwards a burst of {value} without loss",
-    best="forwards the longest burst without loss",
+    does="forwards a burst of {value}",
+    criterion=Criterion(strict=" without loss"),
+    best="forwards the longest burst",
     source="RFC 9004",
     settings=BackToBackSettings,
     start=_BackToBack,

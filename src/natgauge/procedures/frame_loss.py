@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 from natgauge.inputs.checks import positive, share_in
 from natgauge.inputs.input import described
@@ -27,7 +28,7 @@ from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.procedure import Criterion, Procedure
 from natgauge.procedures.kit.result.frame_counts import lost_share, shortfall, worst
 from natgauge.procedures.kit.result.notes import tolerance_note
 from natgauge.procedures.kit.result.results import Measurement, Row
@@ -38,6 +39,9 @@ from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 
 METRIC = "frame-loss"
 UNIT = "%"
+#: Highest rate, in frames/s of each direction, from which on down trials lost nothing, or no more than was tolerated.
+WITHOUT_LOSS: Final = "highest_rate_without_loss"
+WITHIN_TOLERANCE: Final = "highest_rate_within_tolerance"
 
 #: RFC 2544 section 26.3: the granularity must be 10 % or finer.
 COARSEST_STEP = 0.1
@@ -121,9 +125,11 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
             if len(lossless) == LOSS_FREE_IN_A_ROW:
                 break
         else:
-            text = "there were no two trials in a row without loss, down to the lowest rate"
+            what = "within the tolerated loss" if settings.loss_tolerance else "without loss"
+            text = f"there were no two trials in a row {what}, down to the lowest rate"
             self.repetition_notes.append(Note("device", text))
-        figures = {"highest_rate_without_loss": lossless[0]} if lossless else {}
+        name = WITHIN_TOLERANCE if settings.loss_tolerance else WITHOUT_LOSS
+        figures = {name: lossless[0]} if lossless else {}
         quantity = "lost_percent" if settings.placement != "shared" else "shortfall_percent"
         value, most = float(rows[0][quantity] or 0.0), rows[0].get(f"{quantity}_most")
         notes = [*_shared_notes(settings, lossless), *_excused_notes(rows, quantity)]
@@ -159,7 +165,7 @@ def _shared_notes(settings: FrameLossSettings, lossless: Sequence[float]) -> lis
     if not lossless:
         return [method]
     apart, advice = SearchError(share=settings.step), late_frames.of_trials(settings.trial_seconds).advice
-    what = "the highest rate without loss"
+    what = "the highest rate within the tolerated loss" if settings.loss_tolerance else "the highest rate without loss"
     return [method, *late_frames.note_of(settings.trial_seconds, lossless[0], apart, advice, what)]
 
 
@@ -206,6 +212,7 @@ PROCEDURE = Procedure(
     better="lower",
     summary="frame loss rate by load, from overload down to no loss",
     does="loses {value} of the frames at the highest load",
+    criterion=Criterion(tolerant=""),
     best="loses fewest frames at the highest load",
     source="RFC 2544 section 26.3",
     settings=FrameLossSettings,

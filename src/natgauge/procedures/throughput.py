@@ -18,7 +18,7 @@ from natgauge.measurer import TrialPlan
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
-from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.procedure import Criterion, Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
@@ -149,8 +149,9 @@ PROCEDURE = Procedure(
     unit=UNIT,
     better="higher",
     summary="highest frame rate without frame loss, over established connections",
-    does="forwards {value} without loss",
-    best="forwards most frames without loss",
+    does="forwards {value}",
+    criterion=Criterion(strict=" without loss"),
+    best="forwards most frames",
     source="RFC 9693 section 4.7, RFC 2544 section 26.1",
     settings=ThroughputSettings,
     start=_start,

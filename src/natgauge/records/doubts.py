@@ -15,8 +15,8 @@ from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.search import queues
-from natgauge.records.measurement import FRAME_RATES, busiest_direction
 from natgauge.records.parameters import Parameters, describe, differing, shown
+from natgauge.records.unit_frames import frames_of, is_of_frames, most_units
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.statistics.trend import mann_kendall
 from natgauge.words import TESTER
@@ -37,8 +37,6 @@ NEAR_TOP: Final = 0.8
 LEAST_RECEIVER_SHARE: Final = 0.01
 #: Metrics of the device while no frame arrives.
 _WITHOUT_FRAMES: Final = frozenset({"tear-down-rate", "expiry"})
-#: Metrics whose value is a rate of answered frames: the same number of answers returns.
-_ANSWERED_RATES: Final = frozenset({"resolution-rate"})
 #: Doubts of a throughput that was measured first and that another doubt of the result has already: it is always
 #: searched once, and the metric that takes shares of it has a note of its own about the tolerated lag.
 _REPORTED_OTHERWISE: Final[frozenset[NoteWord]] = frozenset({"single repetition", "short trials"})
@@ -347,9 +345,10 @@ def _foreign(parameters: Parameters) -> Iterator[Note]:
 
 def _link(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
     """A full link ends the search, and PAUSE frames (IEEE 802.3 annex 31B) turn a loss into a wait."""
-    most, rate = parameters.get("theoretical_maximum"), measured.summary.median * busiest_direction(parameters)
-    if measured.metric in FRAME_RATES and isinstance(most, int | float) and rate >= NEAR_LINK * most:
-        text = f"the link carries no more than {most:,.0f} frames/s of this size; the device may do more"
+    most = most_units(measured.metric, parameters)
+    if most is not None and measured.summary.median >= NEAR_LINK * most:
+        what = "frames/s of this size" if is_of_frames(measured.metric, parameters) else measured.unit
+        text = f"the link carries no more than {most:,.0f} {what}; the device may do more"
         yield Note("link limited", text)
     ports, flows = parameters.get("ports"), parameters.get("flow_control")
     if not isinstance(ports, list) or not isinstance(flows, list):
@@ -369,10 +368,12 @@ def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iter
     top = parameters.get(f"search_top_phase{phase}_rate")
     if not isinstance(top, int | float):
         return
-    rate = _frames_per_second(measured)
-    near = measured.metric in FRAME_RATES and rate >= NEAR_TOP * top
+    total = measured.figures.get("frames_per_second_total")
+    rate = measured.summary.median if total is None else total.median
+    near = bool(frames_of(measured.metric, parameters)) and rate >= NEAR_TOP * top
     share = f"; the result is {rate / top:.0%} of it and may be the tester's" if near else ""
-    text = f"the tester's highest rate on these ports is not known; at most {top:,.0f} frames/s were tried{share}"
+    unit = measured.unit if measured.unit.endswith("/s") else "frames/s"
+    text = f"the tester's highest rate on these ports is not known; at most {top:,.0f} {unit} were tried{share}"
     yield Note("tester unknown", text, grade="answer" if near else "information")
 
 
@@ -385,21 +386,49 @@ def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
     if not isinstance(receiver_ns, int | float):
         yield Note("tester on device cores", f"{work}; how much was not measured")
         return
-    if measured.metric not in FRAME_RATES | _ANSWERED_RATES:
+    share = receiver_share(measured, parameters)
+    if share is None:
         text = f"{work}, {receiver_ns:.0f} ns a frame, which the figure includes as the device's"
         yield Note("tester on device cores", text)
-        return
-    cores, rate = parameters.get("device_cores"), _frames_per_second(measured)
-    # What another limited does not come later for that.
-    if measured.limited_by not in ("device", "time") or not isinstance(cores, int) or not rate:
-        return
-    share = receiver_ns * 1e-9 * rate / cores
-    if share >= LEAST_RECEIVER_SHARE:
-        text = (
-            f"{work}, {receiver_ns:.0f} ns of {1e9 * cores / rate:,.0f} ns a frame: "
-            f"that alone makes the rate {share:.1%} too low"
-        )
+    elif share >= LEAST_RECEIVER_SHARE:
+        text = f"{work}, {_reception(measured, parameters)}: that alone makes the rate {share:.1%} too low"
         yield Note("tester on device cores", text)
+
+
+def receiver_share(measured: MeasurementResult, parameters: Parameters) -> float | None:
+    """Return the share by which the tester's receivers alone make a rate too low; 0 where another limited it.
+
+    None = the value is no rate of frames, or the time of the receivers is not known.
+    """
+    receiver_ns, cores = parameters.get("receiver_ns"), parameters.get("device_cores")
+    frames = _frames_of_unit(measured, parameters)
+    if not frames or not isinstance(receiver_ns, int | float) or parameters.get("placement") != "isolated":
+        return None
+    # What another limited does not come later for that.
+    if measured.limited_by not in ("device", "time") or not isinstance(cores, int):
+        return 0.0
+    return receiver_ns * 1e-9 * frames * measured.summary.median / cores
+
+
+def _frames_of_unit(measured: MeasurementResult, parameters: Parameters) -> float:
+    """Number of frames of one unit of the value, of all directions together; 0 where it is no rate of frames."""
+    total, median = measured.figures.get("frames_per_second_total"), measured.summary.median
+    if total is not None and median:
+        return total.median / median
+    return sum(frame.share for frame in frames_of(measured.metric, parameters))
+
+
+def _reception(measured: MeasurementResult, parameters: Parameters) -> str:
+    """The time of the receivers, and the time of all work for a frame, connection or query, in words."""
+    number, unit = _frames_of_unit(measured, parameters), measured.unit.removesuffix("/s")
+    receiver_ns, cores = parameters.get("receiver_ns"), parameters.get("device_cores")
+    if not isinstance(receiver_ns, int | float) or not isinstance(cores, int):
+        return ""
+    whole = 1e9 * cores / measured.summary.median
+    if is_of_frames(measured.metric, parameters):
+        return f"{receiver_ns:.0f} ns of {whole / number:,.0f} ns a frame"
+    of = {"queries": "query"}.get(unit, unit.removesuffix("s"))
+    return f"{number:.0f} x {receiver_ns:.0f} ns of {whole:,.0f} ns a {of}"
 
 
 def _cores(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
@@ -418,10 +447,3 @@ def _cores(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note
             f"that this core limits is {1 / working:.0%} of the rate of even cores; check the flow hash (RSS)"
         )
         yield Note("uneven cores", text, value=working)
-
-
-def _frames_per_second(measured: MeasurementResult) -> float:
-    """Return the median rate of all directions together, frames/s."""
-    median = measured.summary.median
-    total = measured.figures.get("frames_per_second_total")
-    return total.median if total else median * (2 if measured.metric in _ANSWERED_RATES else 1)

@@ -13,15 +13,9 @@ from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, Summary, summarize
 from natgauge.records import doubts
 from natgauge.records.chain_notes import chain_notes
-from natgauge.records.measurement import (
-    FRAME_RATES,
-    SHARE_OF_LINK,
-    FigureSummary,
-    Repetition,
-    Result,
-    busiest_direction,
-)
+from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
 from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
+from natgauge.records.unit_frames import is_of_frames, most_units
 
 #: By test frames: what a result with them is, where it is not a result of RFC 9693.
 METHODS: Final = {
@@ -43,6 +37,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
     parameters = parameters.with_settings(measured.parameters)
     if measured.raised_timeout is not None:
         parameters = parameters.with_settings({RAISED_TIMEOUT: measured.raised_timeout})
+    parameters = _with_link(measured.metric, parameters)
     summary = measured.summary
     figures = {name: _figure(summary) for name, summary in measured.figures.items()}
     if (share := _share_of_link(measured, parameters)) is not None:
@@ -128,13 +123,18 @@ def _figure(summary: Summary) -> FigureSummary:
     )
 
 
+def _with_link(metric: str, parameters: Parameters) -> Parameters:
+    """Add the most that the links carry in units of the value, where a unit consists of several frames."""
+    most = most_units(metric, parameters)
+    if most is None or is_of_frames(metric, parameters):
+        return parameters
+    return parameters.model_copy(update={"place": {**parameters.place, "theoretical_maximum": most}})
+
+
 def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> FigureSummary | None:
-    """Share of the rate that the link carries at most, where that is known (RFC 2544 section 26.1)."""
-    most = parameters.get("theoretical_maximum")
-    if measured.metric not in FRAME_RATES or not isinstance(most, int | float):
-        return None
-    busiest = busiest_direction(parameters)
-    return summary_of([busiest * value / most for value in measured.summary.repetitions])
+    """Share of the rate that the links carry at most, where that is known (RFC 2544 section 26.1)."""
+    most = most_units(measured.metric, parameters)
+    return None if most is None else summary_of([value / most for value in measured.summary.repetitions])
 
 
 def _limit(word: str) -> Any:

@@ -17,16 +17,8 @@ from natgauge.words import LimitedBy
 
 SUMMARY_SCHEMA: Final = "natgauge-summary-5"
 
-#: Metrics whose value is a rate of frames in one direction; in phase 1 a connection is a frame.
-FRAME_RATES: Final = frozenset({"connection-rate", "validated-connection-rate", "throughput"})
 #: The figure that says what part of the link's theoretical maximum the value is, 0 to 1.
 SHARE_OF_LINK: Final = "share_of_theoretical_maximum"
-
-
-def busiest_direction(parameters: Parameters) -> float:
-    """Return the rate of the busier direction as a multiple of the value of a rate of frames."""
-    share = parameters.get("down_share")
-    return 2 * max(share, 1 - share) if isinstance(share, float) else 1.0
 
 
 class Repetition(RecordPart):

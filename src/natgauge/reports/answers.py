@@ -30,10 +30,11 @@ from natgauge.analysis.claims import (
 from natgauge.analysis.comparing import comparable
 from natgauge.analysis.contrast import better, bounds, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, of_forwarding
+from natgauge.procedures.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.records.measurement import Result
-from natgauge.reports import labels
+from natgauge.reports import criterion, labels
 from natgauge.reports.bottleneck import bottleneck
-from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, number, unit_of, whole
+from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, number, unit_of, unit_of_frames, whole
 from natgauge.statistics.interval import CONFIDENCE
 
 #: Meaning of each certainty, for a legend.
@@ -50,7 +51,8 @@ _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_
 _MORE: Final = {
     IN_ALL: f"{{}} {UNIT_IN_ALL}",
     "worst_case_latency_us": "1 frame of 1,000 takes longer than {} us",
-    "highest_rate_without_loss": "no loss up to {} frames/s in each direction",
+    WITHOUT_LOSS: "{loss} up to {} {unit}",
+    WITHIN_TOLERANCE: "{loss} up to {} {unit}",
 }
 
 
@@ -115,17 +117,19 @@ def one(result: Result, point: str = "") -> Sentence:
     count = len(result.repetitions)
     spread = f"{number(result.minimum)} to {number(result.maximum)} in {count} repetitions"
     named = [(text, result.figures[name].median) for name, text in _MORE.items() if name in result.figures]
-    more = "".join(f"; {text.format(number(value))}" for text, value in named)
-    does = f"{_does(result)}{f' {point}' if point else ''}"
+    words = {"unit": unit_of_frames(result), "loss": criterion.most_lost(result)}
+    more = "".join(f"; {text.format(number(value), **words)}" for text, value in named)
+    does = f"{_does(result, sized=not point)}{f' {point}' if point else ''}"
     return Sentence(f"{does}: {'in a single repetition' if count == 1 else spread}{more}.")
 
 
-def _does(result: Result) -> str:
+def _does(result: Result, *, sized: bool) -> str:
     """What the device does that has this value."""
     found = procedures.procedures().get(result.metric)
     if found is None or not found.does:
         return f"{result.dut}: {result.metric} {_value(result)}"
-    return f"{result.dut} {found.does.format(value=_value(result), number=_number(result))}"
+    does = found.does.format(value=_value(result), number=_number(result))
+    return f"{result.dut} {does}{criterion.clause(result, sized=sized)}"
 
 
 def _value(result: Result) -> str:
@@ -173,7 +177,7 @@ def _behind(ranking: Ranking) -> Iterator[Sentence]:
 def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varied: Sequence[str]) -> Sentence:
     decided = [ranking for ranking in every if ranking.certainty != "cannot tell"]
     undecided = [ranking for ranking in every if ranking.certainty == "cannot tell"]
-    best, points = _best(every[0].results[0]), f"{len(every)} groups of gateways"
+    best, points = _best(every[0].results[0], sized=False), f"{len(every)} groups of gateways"
     if varied:
         points = f"{len(every)} {'combinations' if len(varied) > 1 else 'numbers'} of {listed(varied)}"
     if len(decided) < len(undecided):
@@ -321,7 +325,9 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
         rate = result.unit.endswith("/s")
         if len(every) == 1:
             own = claims[0].first
-            ends_of = f"{_does(own)} {_point(own, results)}, and {_value(result)} {_point(result, results)}"
+            ends_of = (
+                f"{_does(own, sized=False)} {_point(own, results)}, and {_value(result)} {_point(result, results)}"
+            )
             yield Sentence(f"{ends_of}: {_times(claims, '')}.", claims[0].certainty, _reasons(claims))
             continue
         names = "cores" if axis is CORES else "connections"
@@ -476,10 +482,10 @@ def _bottlenecks(results: Sequence[Result]) -> Sentence:
     return Sentence(f"Bottleneck: {'; '.join(f'{limit}{of}' for limit, of in share.items())}.")
 
 
-def _best(result: Result) -> str:
+def _best(result: Result, *, sized: bool = True) -> str:
     found = procedures.procedures().get(result.metric)
     if found is not None and found.best:
-        return found.best
+        return f"{found.best}{criterion.clause(result, sized=sized)}"
     return f"has the {'highest' if better(result.metric) == 'higher' else 'lowest'} {result.metric}"
 
 

@@ -9,9 +9,11 @@ from typing import Final
 
 from natgauge.records.measurement import Result
 from natgauge.reports.rows import whole
+from natgauge.words import TRANSPORT_NAMES
 
 #: Text by parameter, in the order of the label.
 _WORDS: Final = {
+    "transport": "{} frames",
     "connections": "{} connections",
     "device_cores": "{} cores",
     "frame_size": "{} octets",
@@ -52,4 +54,5 @@ def names_of(results: Sequence[Result]) -> list[str]:
 
 
 def _in_words(words_of: str, value: int | str) -> str:
+    value = next((name for transport, name in TRANSPORT_NAMES.items() if transport == value), value)
     return (words_of.removesuffix("s") if value == 1 else words_of).format(whole(value))

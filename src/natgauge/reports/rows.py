@@ -22,6 +22,7 @@ from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
 from natgauge.errors import UsageError
 from natgauge.procedures.cost import OWN, RATIO, TESTER
+from natgauge.procedures.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures.kit.result.handshakes import ESTABLISHED, HALF_OPEN_RATE
 from natgauge.procedures.kit.result.lost_at import limiting_device
@@ -31,6 +32,7 @@ from natgauge.procedures.tear_down_rate import ENTRIES_LEFT
 from natgauge.procedures.transaction_rate import LINGERING_ENTRIES
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.records.parameters import describe, shown
+from natgauge.reports import criterion
 from natgauge.words import FRAME_OF
 
 
@@ -316,6 +318,32 @@ def _cause(result: Result) -> str | None:
     return f"{result.cause.kind} (a guess)" if result.cause.is_doubtful else result.cause.kind
 
 
+_TOLERATED: Final = "highest rate within the tolerated loss"
+
+
+def _rate_of_loss(name: str) -> Callable[[Result], Cell]:
+    """Return a reader of the highest rate without loss, or within what was tolerated; a tolerance decides which."""
+
+    def read(result: Result) -> Cell:
+        if (criterion.tolerance(result) is None) != (name == WITHOUT_LOSS):
+            return None
+        return ranged(result.figures.get(name, result.figures.get(WITHOUT_LOSS)))
+
+    return read
+
+
+def _tolerated(result: Result) -> str | None:
+    """Return the share of its frames that a passing trial may lose; None where that is none."""
+    lost = criterion.tolerance(result)
+    return None if lost is None else criterion.percent(lost)
+
+
+def _link_maximum(*, of_units: bool) -> Callable[[Result], Cell]:
+    """Return a reader of what the links carry at most: units of the value, or frames of one direction."""
+    read = _parameter("theoretical_maximum")
+    return lambda result: read(result) if criterion.counts_units(result) == of_units else None
+
+
 _FIXED: Final = (
     _Described("device", lambda result: result.dut),
     _Described("metric", lambda result: result.metric),
@@ -331,6 +359,9 @@ _FIXED: Final = (
     _Described(
         "table limit per session", _ratio("table_size", "connections", derived.table_per_connection), text=_decimals(3)
     ),
+    _Described("a passing trial may lose", _tolerated),
+    _Described("goal of MLRsearch", criterion.goals),
+    _Described("frames of", criterion.transport),
     _Described("number of experiments", lambda result: len(result.repetitions)),
     _Described("error of the search", lambda result: result.error, text=number, measured=True),
     _Described("unit", unit_of),
@@ -343,12 +374,9 @@ _FIXED: Final = (
     _Described("standard deviation", _with_several("standard_deviation"), text=number, measured=True),
     _Described("all directions", _figure(IN_ALL), "frames/s", text=number, measured=True),
     *_delays(),
-    _Described(
-        "highest rate without loss",
-        _figure("highest_rate_without_loss"),
-        "frames/s in each direction",
-        text=number,
-        measured=True,
+    *(
+        _Described(label, _rate_of_loss(name), "frames/s in each direction", text=number, measured=True)
+        for name, label in ((WITHOUT_LOSS, "highest rate without loss"), (WITHIN_TOLERANCE, _TOLERATED))
     ),
     _Described("periods", _figure("periods"), text=number, measured=True),
     _Described("failed periods", _figure("failed_periods"), text=number, measured=True),
@@ -367,7 +395,13 @@ _FIXED: Final = (
     _Described("CS, safe connections", _figure("exponential_safe"), text=number, measured=True),
     _Described("RS, rate of CS", _figure("exponential_safe_rate"), "connections/s", text=number, measured=True),
     _Described("CT, unsafe connections", _figure("exponential_unsafe"), text=number, measured=True),
-    _Described("theoretical maximum", _parameter("theoretical_maximum"), "frames/s in each direction", text=number),
+    *(
+        _Described(label, _link_maximum(of_units=of_units), unit, text=number)
+        for label, unit, of_units in (
+            ("theoretical maximum", "frames/s in each direction", False),
+            ("theoretical maximum in the unit of the median", "", True),
+        )
+    ),
     _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_decimals(3), measured=True),
     *_memory(),
     _Described("bottleneck", lambda result: result.limited_by, measured=True),
@@ -382,7 +416,7 @@ _FIXED: Final = (
     _Described("doubts", lambda result: doubt_words(result) or None, text=_many, measured=True),
 )
 #: Parameters that other rows show already.
-_SHOWN: Final = frozenset({"dut", "placement", "device_cores"})
+_SHOWN: Final = frozenset({"dut", "placement", "device_cores", "loss_tolerance", "transport"})
 
 
 def row_of(name: str) -> str:

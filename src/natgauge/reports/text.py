@@ -15,8 +15,9 @@ from natgauge.measurer import Verdict
 from natgauge.notes import NoteWord
 from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.records.doubts import FUNCTIONAL
+from natgauge.records.making import METHODS
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
-from natgauge.reports import draft
+from natgauge.reports import criterion, draft
 from natgauge.reports.answers import Sentence, answers, not_sure
 from natgauge.reports.find_results import read_summary
 from natgauge.reports.graded_doubts import graded
@@ -260,9 +261,8 @@ def _spread(figure: FigureSummary, unit: str) -> str:
 def _conditions(result: Result) -> str:
     parameters = result.parameters.flat()
     parts = [f"{whole(parameters.get('connections', '-'))} connections"]
-    if "frame_size" in parameters:
-        side = str(parameters.get("frame_side")).capitalize()
-        parts.append(f"{parameters['frame_size']}-octet frames on the {side}'s side")
+    if frames := criterion.frames_in_words(result):
+        parts.append(frames)
     cpus, by_device = parameters.get("device_cpus"), parameters.get("cpus_of_devices")
     if isinstance(by_device, dict):
         parts += [
@@ -271,7 +271,8 @@ def _conditions(result: Result) -> str:
     elif isinstance(cpus, list) and cpus:
         parts.append(f"device on CPU {', '.join(map(str, cpus))}")
     parts.append(f"placement {result.placement}")
-    return ", ".join(parts) + "."
+    method = METHODS.get(str(parameters.get("transport")))
+    return ", ".join(parts) + ("." if method is None else f"; {method}.")
 
 
 def _link(result: Result) -> Iterator[str]:
@@ -290,7 +291,8 @@ def _link(result: Result) -> Iterator[str]:
         yield "Their theoretical maximum is not known."
     else:
         part = "" if share is None else f"; the result is {share.median:.1%} of it"
-        yield f"Their theoretical maximum is {number(most)} frames/s in each direction{part}."
+        unit = result.unit if criterion.counts_units(result) else "frames/s in each direction"
+        yield f"Their theoretical maximum is {number(most)} {unit}{part}."
 
 
 def _each(result: Result, name: str) -> list[JsonValue]:

@@ -33,6 +33,19 @@ Better = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True, slots=True)
+class Criterion:
+    """What a passing trial had to do, as the end of a sentence with the value.
+
+    Attributes:
+        strict: where no frame of a passing trial may be lost; "{within}" is the time limit of the metric's definition.
+        tolerant: where a share may be lost; "{lost}" is that share, "{kept}" the rest.
+    """
+
+    strict: str = ""
+    tolerant: str = ", where a passing trial may lose up to {lost} of its frames"
+
+
+@dataclass(frozen=True, slots=True)
 class Procedure(Generic[SettingsT]):
     """The measurement of a metric. A module of `natgauge.procedures` that has a `PROCEDURE` adds one.
 
@@ -49,6 +62,7 @@ class Procedure(Generic[SettingsT]):
         better: which values are better; None where neither is, and a change is only a change.
         does: what a device does that has a value, as the predicate of a sentence; "{value}" is the value with its unit,
             "{number}" the value alone. Empty = reports print metric and value.
+        criterion: what a passing trial had to do, which follows the value in a sentence.
         best: what the device with the best of several values does, as the predicate of a sentence.
     """
 
@@ -61,6 +75,7 @@ class Procedure(Generic[SettingsT]):
     profiles: Defaults = field(default_factory=dict)
     better: Better | None = None
     does: str = ""
+    criterion: Criterion = field(default_factory=Criterion)
     best: str = ""
     traffic: Mapping[str, object] = field(default_factory=dict)
 

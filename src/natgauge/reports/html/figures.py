@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import textwrap
@@ -370,8 +371,8 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
             look = {**looks[result.dut], "line": name}
             rows.append({"x": load, "y": middle, "low": min(values), "high": max(values), "tip": tip, **look})
             data.append((name, number(load), "; ".join(f"{value:.4g}" for value in values)))
-        free = [load for load, values in by_load.items() if not any(values)]
-        highest = f"no loss up to {number(max(free))} frames/s" if free else "loss at every load"
+        free = _highest_free(by_load)
+        highest = "loss at every load" if free is None else f"no loss up to {number(free)} frames/s"
         top = max(by_load, default=0.0)
         at_top = f", {statistics.median(by_load[top]):.3g} % at {number(top)} frames/s" if by_load else ""
         findings.append(f"{name}: {highest}{at_top}.")
@@ -382,6 +383,12 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
     axes = (ChartAxis("offered load (frames/s, each direction)", marks=marks), ChartAxis("loss (%)", form=".3~g"))
     head = ("gateway", "offered load (frames/s, each direction)", "loss (%)")
     return Figure("", " ".join(findings), head, tuple(data), charts.lines(rows, axes, band=False))
+
+
+def _highest_free(by_load: Mapping[float, Sequence[float]]) -> float | None:
+    """The highest load up to which no trial lost anything; None where the lowest one did."""
+    free = list(itertools.takewhile(lambda load: not any(by_load[load]), sorted(by_load)))
+    return free[-1] if free else None
 
 
 def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, looks: Looks) -> Figure:

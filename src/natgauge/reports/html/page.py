@@ -24,7 +24,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.repeating import command_again, shell_options
 from natgauge.records.store import TRIALS
-from natgauge.reports import answers, audit, comparison, graded_doubts, labels, text
+from natgauge.reports import answers, audit, comparison, criterion, graded_doubts, labels, text
 from natgauge.reports.failures import MeasurementFailure, failures_of
 from natgauge.reports.find_results import Stored, StoredComparison, StoredResults
 from natgauge.reports.html import charts, evidence, figures, metrics_table
@@ -178,6 +178,7 @@ def _conditions(collected: StoredResults) -> str:
         for noun, own in values.items()
         if own
     ]
+    texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))
     for name, words in _MACHINE.items():
         found = dict.fromkeys(str(value) for parameters in every if (value := parameters.get(name)))
         texts += [words.format(" and ".join(found))] if found else []

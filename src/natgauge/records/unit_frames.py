@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of one unit of a rate: of a connection, a transaction, a query or a frame of the throughput.
+
+A rate in connections/s is no rate of frames where a connection has several messages. What a link carries, and how often
+the tester's receivers run, follows from the frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from pydantic import JsonValue
+
+from natgauge.labs.wire.media import theoretical_maximum
+from natgauge.records.parameters import Parameters
+from natgauge.words import ANSWER_OCTETS, IP_HEADER, OPENING_OCTETS, SEGMENT_OCTETS, Query, Side
+
+#: Metrics whose TCP connections are only opened, or opened and closed.
+_WITHOUT_DATA: Final = frozenset(
+    {"connection-rate", "enumeration-orders", "transaction-rate", "expiry", "tear-down-rate"}
+)
+_SIDES: Final[tuple[Side, ...]] = get_args(Side)
+#: A side's share of the frames of the throughput that is no other than the other side's.
+_EVEN: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFrame:
+    """A frame of one unit of a rate.
+
+    Attributes:
+        name: name of the message.
+        sender: side that sends it.
+        octets: octets with FCS on the link of each side; a side is missing where they are not known.
+        share: number of such frames in a unit; 1, except with unequal rates of both directions.
+    """
+
+    name: str
+    sender: Side
+    octets: Mapping[Side, int]
+    share: float = 1.0
+
+
+def frames_of(metric: str, parameters: Parameters) -> tuple[UnitFrame, ...]:
+    """Return the frames of one unit of a metric's value, in their order; empty where the value is no rate of them."""
+    own = _OF_METRIC.get(metric)
+    return () if own is None else own(parameters)
+
+
+def is_of_frames(metric: str, parameters: Parameters) -> bool:
+    """Whether a metric's value counts frames of one direction, and not connections or queries of several messages."""
+    return metric == "throughput" or len(frames_of(metric, parameters)) == 1
+
+
+def sends_data(metric: str, parameters: Parameters) -> bool:
+    """Whether frames of the chosen size are sent: TCP connections that are only opened or closed have none."""
+    return parameters.get("transport") != "tcp" or metric not in _WITHOUT_DATA
+
+
+def most_units(metric: str, parameters: Parameters) -> float | None:
+    """Return the most units/s that the lab's links carry; None where speeds or octets are not known, or no frames.
+
+    A link carries the frames of each direction by themselves, so its busier direction decides, and of the links the
+    slower one (RFC 2544 section 26.1; RFC 5180 appendix A.1).
+    """
+    frames, speeds = frames_of(metric, parameters), parameters.get("link_speeds")
+    if not frames or not isinstance(speeds, list) or len(speeds) != len(_SIDES):
+        return None
+    most = [
+        _most_on(speed, side, [frame for frame in frames if frame.sender == sender])
+        for side, speed in zip(_SIDES, speeds, strict=True)
+        for sender in _SIDES
+        if any(frame.sender == sender for frame in frames)
+    ]
+    known = [units for units in most if units is not None]
+    return min(known) if len(known) == len(most) else None
+
+
+def _most_on(speed: JsonValue, side: Side, frames: Sequence[UnitFrame]) -> float | None:
+    """The most units/s of which the link of a side carries these frames; None = not known."""
+    if not isinstance(speed, int) or any(side not in frame.octets for frame in frames):
+        return None
+    return 1 / sum(frame.share / theoretical_maximum(speed, frame.octets[side]) for frame in frames)
+
+
+def _of_throughput(parameters: Parameters) -> tuple[UnitFrame, ...]:
+    sizes, directions = _of_parameter(parameters, "frame_octets"), parameters.get("directions")
+    down = parameters.get("down_share")
+    share = down if isinstance(down, float) and directions not in ("up", "down") else _EVEN
+    up, back = (
+        UnitFrame("frame", "initiator", sizes, 2 * (1 - share)),
+        UnitFrame("frame", "responder", sizes, 2 * share),
+    )
+    # Without a word on the directions nothing is known but one.
+    return (up, back) if directions == "both" else (back,) if directions == "down" else (up,)
+
+
+def _queries(parameters: Parameters) -> tuple[UnitFrame, ...]:
+    more = next((ANSWER_OCTETS[query] for query in get_args(Query) if query == parameters.get("query")), 0)
+    sizes = _of_parameter(parameters, "frame_octets")
+    answer = {side: octets + more for side, octets in sizes.items()}
+    return UnitFrame("query", "initiator", sizes), UnitFrame("answer", "responder", answer)
+
+
+def _opening(parameters: Parameters) -> tuple[UnitFrame, ...]:
+    if parameters.get("transport") == "tcp":
+        return _handshake(parameters)
+    return (UnitFrame("frame", "initiator", _of_parameter(parameters, "frame_octets")),)
+
+
+def _torn_down(parameters: Parameters) -> tuple[UnitFrame, ...]:
+    return _closing(parameters, str(parameters.get("tear_down_by")))
+
+
+def _transaction(parameters: Parameters) -> tuple[UnitFrame, ...]:
+    request = parameters.get("request_octets")
+    data = request if isinstance(request, int) else 0
+    syn, syn_ack, _ = _handshake(parameters)
+    opened = (syn, syn_ack, _segment(parameters, "ACK", "initiator", data))
+    response = _segment(parameters, "response", "responder", data)
+    return (*opened, response, *_closing(parameters, str(parameters.get("close"))))
+
+
+def _handshake(parameters: Parameters) -> tuple[UnitFrame, UnitFrame, UnitFrame]:
+    more = OPENING_OCTETS - SEGMENT_OCTETS
+    syn, syn_ack = _segment(parameters, "SYN", "initiator", more), _segment(parameters, "SYN-ACK", "responder", more)
+    return syn, syn_ack, _segment(parameters, "ACK", "initiator")
+
+
+def _closing(parameters: Parameters, way: str) -> tuple[UnitFrame, ...]:
+    if way == "rst":
+        return (_segment(parameters, "reset", "initiator"),)
+    if way != "fin":
+        return ()
+    fin, fin_ack = _segment(parameters, "FIN", "initiator"), _segment(parameters, "FIN-ACK", "responder")
+    return fin, fin_ack, _segment(parameters, "ACK", "initiator")
+
+
+def _segment(parameters: Parameters, name: str, sender: Side, more: int = 0) -> UnitFrame:
+    """A TCP segment with `more` octets than one without data."""
+    sizes = _of_parameter(parameters, "segment_octets")
+    families = {side: parameters.get(f"{side}_family") for side in _SIDES}
+    longer = IP_HEADER["ipv6"] - IP_HEADER["ipv4"]
+    plain = {side: SEGMENT_OCTETS + (longer if families[side] == "ipv6" else 0) for side in _SIDES}
+    return UnitFrame(name, sender, {side: octets + more for side, octets in (sizes or plain).items()})
+
+
+def _of_parameter(parameters: Parameters, name: str) -> dict[Side, int]:
+    """Octets of a frame on the link of each side; empty where the result does not have them."""
+    sizes = parameters.get(name)
+    found = {side: sizes.get(side) for side in _SIDES} if isinstance(sizes, dict) else {}
+    known: dict[Side, int] = {side: octets for side, octets in found.items() if isinstance(octets, int)}
+    size = parameters.get("frame_size")
+    if not known and name == "frame_octets" and isinstance(size, int):
+        return dict.fromkeys(_SIDES, size)
+    return known
+
+
+#: Frames of a unit by metric. A validated connection rate is that of phase 1.
+_OF_METRIC: Final[Mapping[str, Callable[[Parameters], tuple[UnitFrame, ...]]]] = {
+    "connection-rate": _opening,
+    "validated-connection-rate": _opening,
+    "throughput": _of_throughput,
+    "resolution-rate": _queries,
+    "transaction-rate": _transaction,
+    "tear-down-rate": _torn_down,
+}

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a passing trial had to do, and by which frames: words that belong to the answer, and rows of a table.
+
+"Without loss" is said only of a search whose passing trials lost nothing. A tolerance, goals of MLRsearch and another
+transport change what a figure means, so they stand in the same sentence as the figure.
+"""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+from natgauge import procedures
+from natgauge.procedures.kit.procedure import Criterion
+from natgauge.procedures.kit.search import mlr_search
+from natgauge.records.measurement import Result
+from natgauge.records.unit_frames import UnitFrame, frames_of, is_of_frames, sends_data
+from natgauge.words import IP_HEADER, LEAST_OCTETS, TRANSPORT_NAMES
+
+#: Octets that the shortest frame has more over IPv6, and over IPv6 in a tunnel.
+_LONGER: Final = (0, IP_HEADER["ipv6"] - IP_HEADER["ipv4"], IP_HEADER["ipv6"])
+
+
+def clause(result: Result, *, sized: bool = True) -> str:
+    """Return the end of a sentence with the value: criterion of a passing trial, transport, and sizes of the frames.
+
+    Args:
+        result: the result.
+        sized: whether sizes are named where they are not the least ones, or where no frame has the chosen size.
+    """
+    by = transport(result)
+    return f"{_criterion(result)}{f' by {by}' if by else ''}{_sizes(result) if sized else ''}"
+
+
+def _sizes(result: Result) -> str:
+    """Sizes of the frames where a reader would not expect them, as the end of a sentence."""
+    if not sends_data(result.metric, result.parameters):
+        octets = {frame.octets[frame.sender] for frame in frames_of(result.metric, result.parameters)}
+        sizes = " and ".join(f"{size}" for size in sorted(octets, reverse=True))
+        return f" (segments of {sizes} octets)" if octets else ""
+    size, own = result.number("frame_size"), result.parameter("transport")
+    least = next((octets for one, octets in LEAST_OCTETS.items() if one == own), LEAST_OCTETS["udp"])
+    usual = {None, *(least + longer for longer in _LONGER)}
+    return "" if size in usual or result.parameter("query") else f" in {size:,.0f}-octet frames"
+
+
+def _criterion(result: Result) -> str:
+    found = procedures.procedures().get(result.metric)
+    criterion = Criterion() if found is None else found.criterion
+    lost, goal = tolerance(result), goals(result)
+    if goal is not None:
+        return f" by MLRsearch ({goal})"
+    limit = result.number("frame_timeout_seconds")
+    within = " in time" if limit is None else f" within {limit:g} s"
+    if not lost:
+        return criterion.strict.format(within=within)
+    return criterion.tolerant.format(lost=percent(lost), kept=percent(1 - lost), within=within)
+
+
+def tolerance(result: Result) -> float | None:
+    """Return the share of its frames that a passing trial may lose; None where that is none."""
+    return result.number("loss_tolerance") or None
+
+
+def most_lost(result: Result) -> str:
+    """Return the most that passing trials may lose, as the beginning of a phrase."""
+    lost = tolerance(result)
+    return "no loss" if lost is None else f"no more than {percent(lost)} lost"
+
+
+def goals(result: Result) -> str | None:
+    """Return the goal of MLRsearch that gives the value; None where a passing trial loses nothing."""
+    preset = next((one for one in get_args(mlr_search.Preset) if one == result.parameter("goals")), None)
+    seconds = result.number("trial_seconds")
+    if result.parameter("search") != "mlrsearch" or preset is None or seconds is None:
+        return None
+    return mlr_search.first_criterion(preset, seconds)
+
+
+def transport(result: Result) -> str | None:
+    """Return the transport of the frames; None where it is the one that the metric always has."""
+    found = procedures.procedures().get(result.metric)
+    usual = "udp" if found is None else found.traffic.get("transport", "udp")
+    own = result.parameter("transport")
+    if own in (None, usual):
+        return None
+    return next((name for one, name in TRANSPORT_NAMES.items() if one == own), str(own))
+
+
+def frames_in_words(result: Result) -> str:
+    """Return the frames of the measurement with their sizes, as a part of a sentence; empty where nothing is known.
+
+    A TCP connection that is only opened or closed sends no frame of the chosen size.
+    """
+    parameters = result.parameters
+    size = parameters.get("frame_size")
+    if sends_data(result.metric, parameters):
+        side = str(parameters.get("frame_side")).capitalize()
+        return f"{size}-octet frames on the {side}'s side" if size is not None else ""
+    frames = frames_of(result.metric, parameters)
+    sizes = ", ".join(_sized(frame) for frame in frames)
+    return f"segments of {sizes} octets with FCS on the sender's side" if frames else "segments without data"
+
+
+def counts_units(result: Result) -> bool:
+    """Whether the theoretical maximum of the links counts units of the value, and not frames of one direction."""
+    frames = frames_of(result.metric, result.parameters)
+    return bool(frames) and not is_of_frames(result.metric, result.parameters)
+
+
+def percent(share: float) -> str:
+    """Return a share as percents, with all digits that it was given with."""
+    return f"{100 * share:.10g}%"
+
+
+def _sized(frame: UnitFrame) -> str:
+    return f"{frame.octets[frame.sender]} ({frame.name})"

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a passing trial had to do belongs to the figure: no view says "without loss" of a search that tolerates loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.made_results import made
+from tests.unit.simulated import Gateway
+
+from natgauge import procedures
+from natgauge.measurer import Ability
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
+from natgauge.reports import csv_table, latex, markdown
+from natgauge.reports.answers import answers, one
+from natgauge.reports.sheet import sheet
+from natgauge.reports.text import table, verdict
+
+QUERIES = frozenset({Ability.QUERIES})
+
+
+def found(metric: str, gateway: Gateway, traffic: dict[str, Any] | None = None, **asked: Any) -> Result:
+    """What a simulated gateway has, by a measurement with these settings."""
+    procedure = procedures.get(metric)
+    settings = procedure.make_settings(
+        {"repeat": 3, **asked},
+        connections=10_000,
+        placement=gateway.placement,
+        order="permutation",
+        four_tuples=10_000,
+    )
+    measured = procedure.measure(gateway, settings, clock=gateway.clock)
+    parameters = Parameters.grouped(
+        settings=settings.as_run().parameters(),
+        traffic={"connections": 10_000, **(traffic or {})},
+        place={"placement": gateway.placement, "device_cores": 1},
+        device={"dut": "x", "kind": "nat44"},
+    )
+    return make(measured, parameters)
+
+
+def lossy(share: float = 0.01, **given: Any) -> Gateway:
+    return Gateway(establishes=5e5, forwards=2e5, loses_share=share, **given)
+
+
+def every_view(result: Result) -> list[str]:
+    shown = sheet([result])
+    forms = (table([result]), csv_table.table([result]), markdown.render(shown), latex.render(shown))
+    return [verdict(result, brief=True), verdict(result), *forms, *(each.text for each in answers([result]))]
+
+
+@pytest.mark.parametrize("metric", ["throughput", "connection-rate", "validated-connection-rate", "frame-loss"])
+def test_no_view_says_without_loss_of_a_gateway_that_loses_at_every_rate(metric: str) -> None:
+    result = found(metric, lossy(0.01), loss_tolerance=0.05)
+    assert result.median > 0
+    for view in every_view(result):
+        assert "without loss" not in view.replace("highest_rate_without_loss", "").replace("highest rate without", "")
+        assert "no loss" not in view
+    assert "5%" in verdict(result, brief=True).splitlines()[0]
+    assert "5%" in table([result])
+
+
+def test_a_gateway_that_may_lose_nothing_still_forwards_without_loss() -> None:
+    result = found("throughput", lossy(0.0))
+    assert "frames/s in each direction without loss:" in verdict(result).splitlines()[0]
+    assert "may lose" not in table([result])
+
+
+def test_the_loss_series_has_the_rate_within_its_tolerance_and_not_one_without_loss() -> None:
+    result = found("frame-loss", lossy(0.004), loss_tolerance=0.005)
+    assert "highest_rate_without_loss" not in result.figures
+    assert result.figures["highest_rate_within_tolerance"].median == pytest.approx(200_000)
+    assert "no more than 0.5% lost up to 200,000 frames/s in each direction" in one(result).text
+    assert "highest rate within the tolerated loss" in table([result])
+
+
+def test_a_stored_result_whose_rate_was_within_a_tolerance_is_not_called_lossless() -> None:
+    """Folders of earlier versions have one name for both."""
+    old = made([97.9], metric="frame-loss", unit="%", figures={"highest_rate_without_loss": 2e5},
+               parameters={"loss_tolerance": 0.005})  # fmt: skip
+    assert "no loss" not in one(old).text
+    assert "0.5% lost up to 200,000" in one(old).text
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({}, "queries/s, at least 99.99% of them answered within 0.25 s:"),
+        ({"loss_tolerance": 0.0}, "queries/s, all of them answered within 0.25 s:"),
+        ({"loss_tolerance": 0.01, "frame_timeout_seconds": 1.0}, "at least 99% of them answered within 1 s:"),
+    ],
+)
+def test_the_share_of_answers_and_their_time_are_those_that_were_asked_for(asked: dict[str, Any], says: str) -> None:
+    result = found("resolution-rate", lossy(0.0, abilities=QUERIES), **asked)
+    assert says in verdict(result).splitlines()[0]
+
+
+@pytest.mark.parametrize(("goals", "lossless"), [("rfc2544", True), ("ndr-pdr", False)])
+def test_goals_that_let_trials_lose_are_named_with_the_rate(goals: str, *, lossless: bool) -> None:
+    result = found("throughput", lossy(0.0), repeat=1, search="mlrsearch", goals=goals, error="5%")
+    first = verdict(result).splitlines()[0]
+    assert ("without loss" in first) is lossless
+    assert ("by MLRsearch (ndr: no frame lost in at least 50% of 21 trials of 2 s)" in first) is not lossless
+
+
+def test_a_ranking_says_by_what_criterion_too() -> None:
+    results = [made([values] * 4, parameters={"dut": dut, "loss_tolerance": 0.05}) for dut, values in
+               (("a", 200.0), ("b", 100.0))]  # fmt: skip
+    assert "a forwards most frames, where a passing trial may lose up to 5% of its frames: " in answers(results)[0].text
+
+
+@pytest.mark.parametrize(
+    ("metric", "traffic", "says"),
+    [
+        ("connection-rate", {"transport": "tcp", "frame_size": 88}, "by TCP (segments of 78 and 70 octets):"),
+        ("connection-rate", {"transport": "icmp", "frame_size": 64}, "connections/s by ICMP echo:"),
+        ("throughput", {"transport": "tcp", "frame_size": 88}, "without loss by TCP:"),
+        ("throughput", {"transport": "udp", "frame_size": 1518}, "without loss in 1,518-octet frames:"),
+        ("throughput", {"transport": "udp", "frame_size": 84}, "without loss:"),
+    ],
+)
+def test_a_transport_and_sizes_that_are_not_usual_stand_in_the_first_line(
+    metric: str, traffic: dict[str, Any], says: str
+) -> None:
+    result = found(metric, lossy(0.0), {"frame_side": "initiator", **traffic})
+    assert says in verdict(result, brief=True).splitlines()[0]
+
+
+def test_a_connection_rate_by_tcp_names_no_frame_that_it_does_not_send() -> None:
+    result = found("connection-rate", lossy(0.0), {"transport": "tcp", "frame_size": 88, "frame_side": "initiator"})
+    text = verdict(result, brief=True)
+    assert "88-octet" not in text
+    assert "78 (SYN), 78 (SYN-ACK), 70 (ACK) octets" in text
+    assert "RFC 9693's method applied to TCP" in text
+
+
+def test_results_of_two_transports_are_told_apart_by_their_transport() -> None:
+    pair = [made([100.0], metric="connection-rate", unit="connections/s",
+                 parameters={"transport": transport, "connections": 1000, "frame_size": 88})
+            for transport in ("udp", "tcp")]  # fmt: skip
+    texts = " ".join(each.text for each in answers(pair))
+    assert "UDP frames" in texts
+    assert "TCP frames" in texts
