@@ -83,34 +83,15 @@ class Handshaking(Gateway):
         return replace(outcome, phase1=replace(counts, messages=messages), established=outcome.table_count)
 
 
-def test_a_rate_of_handshakes_is_strict_and_has_the_half_open_rate_and_the_established_connections_with_it() -> None:
+def test_a_rate_of_handshakes_is_strict_and_has_the_established_connections_with_it() -> None:
     result = measure(Handshaking(establishes=3e5, answers=5e5))
     assert result.summary.median == pytest.approx(3e5, rel=0.011)
-    assert 3.1e5 < result.figures["half_open_rate"].median <= 5e5
     assert result.figures["established"].median == N
-    strict = measure(Handshaking(establishes=3e5, answers=1e5))
-    assert strict.figures["half_open_rate"].median == strict.summary.median
-    assert "half_open_rate" not in measure(Gateway(establishes=3e5)).figures
 
 
-@dataclass
-class Repeating(Handshaking):
-    """A gateway that loses answers, and sends as many others twice, each with a duplicate of its ACK."""
-
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
-        """The trial, with duplicates where ACKs are missing."""
-        outcome = super().measure(plan)
-        return replace(outcome, phase1=replace(outcome.phase1, duplicates=outcome.phase1.lost))
-
-
-def test_answers_that_came_twice_do_not_stand_for_lost_ones() -> None:
-    result = measure(Repeating(establishes=3e5, answers=5e5))
-    assert result.figures["half_open_rate"].median == result.summary.median
-
-
-def test_a_trial_that_was_only_late_counts_for_no_half_open_rate() -> None:
-    result = measure(Handshaking(establishes=400_000, answers=1e9, placement="shared"))
-    assert result.figures["half_open_rate"].median == result.summary.median
+def test_a_load_that_the_search_happened_to_try_is_no_rate_of_half_open_connections() -> None:
+    """The largest load with all SYN-ACKs was reported: 0.19 to 1.00 of the rate at which a gateway answers."""
+    assert set(measure(Handshaking(establishes=3e5, answers=9e5)).figures) == {"established", "trial_seconds"}
 
 
 def test_draws_in_another_order_are_refused() -> None:

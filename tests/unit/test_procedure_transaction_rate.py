@@ -51,7 +51,7 @@ def test_a_transaction_counts_when_its_last_segment_arrived() -> None:
     gateway = Closing(establishes=1e5, answers=3e5)
     result = measure(gateway)
     assert result.summary.median == pytest.approx(1e5, rel=0.011)
-    assert 1.1e5 < result.figures["half_open_rate"].median <= 3e5
+    assert "half_open_rate" not in result.figures
     assert result.figures["established"].median == 0
     assert result.limited_by == "device"
     assert {(plan.close, plan.request_octets, plan.phase2) for plan in gateway.plans} == {("fin", 0, None)}

@@ -7,8 +7,8 @@ all N arrive at the Responder. N is fixed, so a trial lasts N/R. Binary search f
 A forwarded frame counts as an established connection (RFC 9693 section 4.6). Where the device reports its own count,
 the verdict of the trial compares the two.
 
-With TCP the last message of the handshake is the frame that must arrive. `kit.result.handshakes` adds the rate by
-another way of counting, and the device's own count of open connections.
+With TCP the last message of the handshake is the frame that must arrive. `kit.result.handshakes` adds the device's own
+count of open connections.
 
 With order with-replacement phase 1 draws its four tuples, `draws` times. Then not every frame opens a connection: the
 result has the expected number of connections, and the device's own count if it has one.

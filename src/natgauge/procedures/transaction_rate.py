@@ -9,7 +9,7 @@ all N count. The search is that of the connection rate.
 With n = 0 a transaction has the seven segments of FD.io's CSIT (its tests of connections per second with TCP), of the
 same sizes and in the same directions. CSIT's server acknowledges the FIN and then sends its own. Here the Responder's
 ACK comes before the FIN, and its FIN acknowledges the Initiator's. CSIT counts a connection when the SYN-ACK has
-arrived; the figure `half_open_rate` is the highest rate by that count.
+arrived; the transaction rate is a lower bound of a rate by that count.
 
 With `close="rst"` the Initiator resets the connection, in place of the last three segments.
 

@@ -96,6 +96,7 @@ class Quantity(_Model):
         directions: directions that a rate counts.
         own: the figure of natgauge, where `sources.toml` has none for the metric and a result's value is not that
             figure.
+        at_least: whether natgauge counts by a stricter rule, so that its value is a lower bound of such a figure.
     """
 
     device: Text
@@ -104,6 +105,7 @@ class Quantity(_Model):
     times: Annotated[int, Field(ge=1)]
     directions: Text | None = None
     own: OwnFigure | None = None
+    at_least: bool = False
 
 
 class PublishedRow(_Model):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from natgauge.analysis import derived
+from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.scalability import CORES, SESSIONS, Comparison, of_forwarding, scale_up, to_previous
 from natgauge.published.cells import NOTHING
 from natgauge.published.load import sources, table
@@ -37,6 +38,8 @@ _SUMMARY: Final[Mapping[Kind, str]] = {
     "deletion-time": "median",
     "tear-down-rate": "median",
 }
+#: Rows that a bound belongs to.
+_RATES: Final[frozenset[Kind]] = frozenset({"median", "minimum", "maximum", "mean"})
 #: A parameter of results, by the kind of its row.
 _PARAMETERS: Final[Mapping[Kind, Callable[[Result], float | None]]] = {
     "cores": lambda result: result.device_cores or None,
@@ -140,7 +143,8 @@ class _Shaped:
         if kind in _SUMMARY:
             value = self._summary(row.quantity, column, kind) / quantity.times
             exact = quantity.times == 1 and value == int(value)
-            return (f"{value:,.0f}" if exact else _significant(value)) + self._mark(result)
+            bound = ">= " if kind in _RATES and (quantity.at_least or _is_at_least(result)) else ""
+            return bound + (f"{value:,.0f}" if exact else _significant(value)) + self._mark(result)
         return self._compared(row, kind, result, column)
 
     def _result(self, quantity: str, column: int) -> Result:
@@ -280,6 +284,11 @@ class _Shaped:
             if result.limited_by not in _OF_DEVICE:
                 limits.setdefault(result.limited_by, []).append((block, column))
         yield from (f"Bottleneck: the {limit} ({columns(places, 'column')})." for limit, places in limits.items())
+
+
+def _is_at_least(result: Result) -> bool:
+    """Whether something other than the device ended the search, so that the figure is a lower bound."""
+    return better(result.metric) == "higher" and math.isinf(bounds(result)[1])
 
 
 def _only(results: Sequence[Result], read: Callable[[Result], float | None]) -> float | None:

@@ -24,7 +24,7 @@ from natgauge.errors import UsageError
 from natgauge.procedures.cost import OWN, RATIO, TESTER
 from natgauge.procedures.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
-from natgauge.procedures.kit.result.handshakes import ESTABLISHED, HALF_OPEN_RATE
+from natgauge.procedures.kit.result.handshakes import ESTABLISHED
 from natgauge.procedures.kit.result.lost_at import limiting_device
 from natgauge.procedures.kit.result.results import VALUES_FOR_PERCENTILES
 from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
@@ -383,7 +383,6 @@ _FIXED: Final = (
     _Described("end of the first failed period", _figure("first_failure_seconds"), "s", text=number, measured=True),
     _Described("shortfall of the worst period", _figure("worst_shortfall_percent"), "%", text=number, measured=True),
     _Described("p of a trend of the loss", _figure("lost_percent_p"), text=number, measured=True),
-    _Described("half-open rate", _figure(HALF_OPEN_RATE), "connections/s", text=number, measured=True),
     _Described("established", _figure(ESTABLISHED), "connections", text=number, measured=True),
     _Described("entries of closed connections", _figure(LINGERING_ENTRIES), "connections", text=number, measured=True),
     _Described("emptying a full table", _figure("full_seconds"), "s", text=number, measured=True),
