@@ -446,6 +446,11 @@ class Measurer(ABC):
         return None
 
     @property
+    def seed(self) -> int:
+        """Seed of the pseudorandom choices of this repetition, 0 to 2**64 - 1."""
+        return 0
+
+    @property
     def lingering_seconds(self) -> int | None:
         """Time for which the device keeps a connection that the trials close, in s; None = not known."""
         return None

@@ -37,7 +37,9 @@ def test_they_are_summed_up_alike(metric: str, profile: str) -> None:
     assert joined.summary.interval is not None
     assert len(joined.measurements) == 3
     assert joined.parameters["repeat"] == 3
-    assert set(joined.notes) == set(in_one_go.notes)
+    # Each repetition begins elsewhere, so that figures in the notes differ a little.
+    assert {note.word for note in joined.notes} == {note.word for note in in_one_go.notes}
+    assert len(set(joined.notes)) == len(set(in_one_go.notes))
 
 
 def single(value: float, limited_by: str = "device") -> MeasurementResult:

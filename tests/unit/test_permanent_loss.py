@@ -94,7 +94,7 @@ def test_it_is_recognised_in_seconds_with_many_connections(cliff: float) -> None
     """Trials of ever lower rates took 29 s, and a quick measurement ended before it had anything to say."""
     gateway = Gateway(establishes=cliff, loses_share=0.001)
     assert told(measure(connection_rate, gateway, 100_000))
-    assert gateway.clock() < 12
+    assert gateway.clock() < 20
 
 
 def test_phase_2_of_a_stateless_measurement_is_judged_likewise() -> None:

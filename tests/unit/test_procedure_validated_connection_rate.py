@@ -79,7 +79,9 @@ def test_a_frame_lost_by_chance_does_not_slow_the_asking_of_later_repetitions() 
     """Before, all three repetitions asked at 20,000 frames/s, and alpha 0.08 was published for 0.8."""
     gateway = _LosesOnce(establishes=250_000, forwards=1e7)
     result = measure(gateway, repeat=3)
-    assert [one.figures["alpha"] for one in result.measurements] == [pytest.approx(0.08, rel=0.02), 0.8, 0.8]
+    slowed, *others = (one.figures["alpha"] for one in result.measurements)
+    assert slowed < 0.2
+    assert others == [0.8, 0.8]
     assert result.figures["alpha"].median == 0.8
 
 

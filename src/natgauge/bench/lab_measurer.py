@@ -206,6 +206,11 @@ class LabMeasurer(Measurer):
         return self.settings.ring
 
     @property
+    def seed(self) -> int:
+        """Seed of the lab."""
+        return self.settings.seed
+
+    @property
     def lingering_seconds(self) -> int | None:
         """Time for which the device keeps a connection that the trials close, in s; None = not known."""
         return self.settings.lingering_seconds

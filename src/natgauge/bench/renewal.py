@@ -176,6 +176,11 @@ class Renewed(Measurer):
         return self._live.ring
 
     @property
+    def seed(self) -> int:
+        """Seed of the present bench."""
+        return self._live.seed
+
+    @property
     def lingering_seconds(self) -> int | None:
         """Time for which the present device keeps a closed connection, in s; None = not known."""
         return self._live.lingering_seconds

@@ -214,6 +214,7 @@ class CellRun:
             device=ready.device,
             highest_rate=ready.measurer.highest_rate,
             ring=ready.measurer.ring,
+            seed=ready.measurer.seed,
             abilities=sorted(ability.value for ability in ready.measurer.abilities),
             **worker,
         )

@@ -70,6 +70,7 @@ class _Repetition(_OfRepetition):
     device: dict[str, Any]
     highest_rate: Annotated[float, Field(gt=0)]
     ring: _Number | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**64)] = 0
     abilities: list[Annotated[Ability, Field(strict=False)]]
     worker: _Worker | None = None
 

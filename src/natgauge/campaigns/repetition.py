@@ -77,6 +77,7 @@ class RepetitionRun:
             highest_rate=known.begun["highest_rate"],
             abilities=frozenset(map(Ability, known.begun["abilities"])),
             ring=known.begun.get("ring"),
+            seed=known.begun.get("seed") or 0,
             keep=lambda answer: self._keep(known.number, answer),
         )
         shown = False

@@ -90,6 +90,7 @@ class ReplayingMeasurer(Measurer):
         highest_rate: float,
         abilities: frozenset[Ability],
         ring: int | None = None,
+        seed: int = 0,
         keep: Callable[[RecordedCall], None],
     ) -> None:
         """Take the calls so far, and the measurer's properties at the beginning of the repetition.
@@ -100,6 +101,7 @@ class ReplayingMeasurer(Measurer):
             highest_rate: highest rate of the measurer then.
             abilities: abilities of the measurer then.
             ring: ring of the measurer then.
+            seed: seed of the measurer then.
             keep: records a call; raises NatgaugeError if it cannot.
         """
         self._known = list(known)
@@ -107,6 +109,7 @@ class ReplayingMeasurer(Measurer):
         self._highest_rate = highest_rate
         self._abilities = abilities
         self._ring = ring
+        self._seed = seed
         self._keep = keep
         self.replayed = 0
         self.passed: TrialPlan | None = None
@@ -132,6 +135,11 @@ class ReplayingMeasurer(Measurer):
     def ring(self) -> int | None:
         """Length of the device's ring when the repetition began."""
         return self._ring
+
+    @property
+    def seed(self) -> int:
+        """Seed when the repetition began."""
+        return self._seed
 
     @property
     def lingering_seconds(self) -> int | None:

@@ -42,7 +42,7 @@ from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_not
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
-from natgauge.procedures.kit.search.rate_search import SearchSettings, top_rate
+from natgauge.procedures.kit.search.rate_search import SearchSettings, near, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 
 METRIC = "back-to-back"
@@ -209,7 +209,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
             loss_verifications=settings.loss_verifications,
             confirm=settings.confirm,
             unit="frames at once",
-            expected=known or self._expected(),
+            expected=near(known, settings.error, self.runner.draw) if known else self._expected(),
             whole=True,
         )
 

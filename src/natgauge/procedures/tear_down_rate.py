@@ -125,7 +125,7 @@ class _ClosingRate(HeldConnections[TearDownRateSettings], SearchedRate[TearDownR
 
     def search_once(self, known: float | None) -> Measurement:
         span = establishing_span(self.runner.measurer, self.settings.connections)
-        plan = search_plan(self.settings, span, known, short_probes=False)
+        plan = search_plan(self.settings, span, known, draw=self.runner.draw, short_probes=False)
         repetition = search(plan, self._closed, lambda outcome: forwarding_rate(outcome.phase2.values()))
         passed = [one.outcome for one in repetition.attempts if one.outcome.verdict is Verdict.PASS]
         left = [one.table_count for one in passed if one.table_count is not None]

@@ -24,7 +24,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import mlr_search, queues
 from natgauge.procedures.kit.search.expected import expected_rate
-from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, top_rate
+from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, near, own_grid, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
 
 METRIC = "throughput"
@@ -113,17 +113,18 @@ class _Throughput(HeldRate[ThroughputSettings]):
         if self.settings.search == "binary":
             return super().searched(known)
         try:
-            return mlr_search.search(_mlr_plan(self.settings, self.span(), known), self.trial)
+            return mlr_search.search(_mlr_plan(self.settings, self.span(), known, self.runner.draw), self.trial)
         except TimeUpError as error:
             return cut_off(self.judged, UNIT, error)
 
 
-def _mlr_plan(settings: ThroughputSettings, span: Span, known: float | None) -> mlr_search.MlrPlan:
-    lowest = min(span.floor, span.top)
+def _mlr_plan(settings: ThroughputSettings, span: Span, known: float | None, draw: float) -> mlr_search.MlrPlan:
+    lowest, hint = min(span.floor, span.top), known or span.expected
+    start = own_grid(span.start, draw) if hint is None else near(hint, settings.error, draw)
     return mlr_search.MlrPlan(
         preset=settings.goals,
         top=span.top,
-        start=min(max(known or span.expected or span.start, lowest), span.top),
+        start=min(max(start, lowest), span.top),
         floor=lowest,
         width=settings.error.share or 0.0,
         trial_seconds=settings.trial_seconds,

@@ -80,7 +80,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         self.validation = self.settings.validation()
         self.causes.clear()
         self.validation_rates.clear()
-        plan = search_plan(self.settings, span, known, short_probes=False)
+        plan = search_plan(self.settings, span, known, draw=self.runner.draw, short_probes=False)
         repetition = search(plan, self._trial, lambda outcome: forwarding_rate([outcome.phase1]), self._fewer)
         validation_rate = self.validation_rates.get(repetition.value)
         figures = (

@@ -47,6 +47,8 @@ SeriesRow = Mapping[str, Cell]
 _INDENT: Final = "    "
 #: Indentation of a sentence below its row of a series.
 _BELOW: Final = "    "
+#: A smaller spread is not printed as a number.
+LEAST_SPREAD: Final = 0.001
 #: A cell with more characters is a sentence, not a word or a number.
 _LONGEST_WORDS: Final = 24
 #: The most rows of a series that are shown; the results folder has all.
@@ -195,13 +197,27 @@ def spread_of(result: Result) -> float | None:
     return furthest / result.median if result.median else None
 
 
+def spread_text(result: Result) -> str:
+    """Return how far repetitions are from their median, in words; empty where the median is 0.
+
+    Values of searches that differ by less than the error say nothing of a smaller spread.
+    """
+    furthest = spread_of(result)
+    if furthest is None:
+        return ""
+    error = 0.0 if result.error is None else result.error / result.median
+    if furthest < error:
+        return f"less than the search error of {error:.1%}"
+    return f"±{furthest:.1%}" if furthest >= LEAST_SPREAD else f"less than ±{LEAST_SPREAD:.1%}"
+
+
 def _certainty(result: Result) -> str:
     """The number of repetitions, their largest deviation from the median, and the error of the search."""
     count = len(result.repetitions)
     text = "One repetition" if count == 1 else f"Median of {count} repetitions"
     if count > 1:
-        furthest = spread_of(result)
-        text += "" if furthest is None else f" (±{furthest:.1%})"
+        spread = spread_text(result)
+        text += f" ({spread})" if spread else ""
     if not {"error", "capacity_error"} & result.parameters.settings.keys():
         return f"{text}."
     certainty = "no rate failed" if result.error is None else f"error of the search {number(result.error)}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -69,6 +70,11 @@ class TrialRunner:
             self.attempts = []
         self.repetition = number
         self.begins(number)
+
+    @property
+    def draw(self) -> float:
+        """A number from -1 to 1 from seed and repetition: the place at which this repetition's search begins."""
+        return random.Random(f"{self.measurer.seed} {self.repetition}").uniform(-1.0, 1.0)  # noqa: S311 - nothing secret
 
     def run(
         self,

@@ -83,4 +83,4 @@ def _entry(column: int, result: Result) -> Entry:
     known += [result.error / result.median] if result.error and result.median else []
     off = max((each for each in known if each is not None), default=None)
     grave = dict.fromkeys(doubt.word for doubt in result.doubts if doubt.grade == "answer")
-    return Entry(column, number(result.median), "" if off is None else f"±{off:.1%}", tuple(grave))
+    return Entry(column, number(result.median), "" if not off else f"±{max(off, text.LEAST_SPREAD):.1%}", tuple(grave))

@@ -231,7 +231,7 @@ class HeldRate(SearchedRate[SearchT]):
         Raises:
             UnpreparableError: phase 1 fails at every rate.
         """
-        plan = search_plan(self.settings, self.span(), known, short_probes=True)
+        plan = search_plan(self.settings, self.span(), known, draw=self.runner.draw, short_probes=True)
         return search(plan, self._probe, lambda outcome: forwarding_rate(outcome.phase2.values()))
 
     def length(self) -> late_frames.Length:

@@ -251,8 +251,16 @@ def make_result(
 ) -> MeasurementResult:
     """Put the repetitions together; equal notes appear once."""
     summary = summarize([measurement.value for measurement in measurements], sampled=_sampled(measurements))
+    summary = replace(summary, interval=_with_bounds(summary.interval, measurements))
     every_note = [*notes, *(note for measurement in measurements for note in measurement.notes), *summary.notes]
     return MeasurementResult(metric, unit, parameters, tuple(measurements), summary, tuple(dict.fromkeys(every_note)))
+
+
+def _with_bounds(interval: ConfidenceInterval | None, measurements: Sequence[Measurement]) -> ConfidenceInterval | None:
+    """Return the interval up to the upper bounds: a search's value is the lower bound of what the device can."""
+    uppers = [max(measurement.value, measurement.upper or measurement.value) for measurement in measurements]
+    bounds = median_interval(uppers)
+    return interval if interval is None or bounds is None else replace(interval, upper=bounds.upper)
 
 
 def verdict_counts(attempts: Iterable[Attempt]) -> dict[str, int]:

@@ -25,7 +25,9 @@ class EstablishingRate(SearchedRate[SearchT]):
     def search_once(self, known: float | None) -> Measurement:
         """Search once for the rate; arguments and errors as in `once`."""
         span = establishing_span(self.runner.measurer, self.settings.phase1_frames, self.expected)
-        plan = search_plan(self.settings, replace(span, unit=self.unit), known, short_probes=False)
+        plan = search_plan(
+            self.settings, replace(span, unit=self.unit), known, draw=self.runner.draw, short_probes=False
+        )
         return search(plan, self.trial, lambda outcome: forwarding_rate([outcome.phase1]), self._fewer)
 
     def trial(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature

@@ -20,6 +20,12 @@ from natgauge.procedures.kit.settings import TrialSettings
 #: of it are tried as any others.
 RESTART = 0.9
 RESTART_STRIDE = 1.25
+#: Each start is off by up to this share: more than a step of the halved bounds, so that its place on them is a draw.
+RESTART_APART = 0.05
+#: Where slices or an earlier answer show what to expect, the search begins up to this number of its errors away from
+#: it, and no farther than this share: an earlier answer is one of the loads that the device passes.
+ERRORS_APART = 2.0
+MOST_APART = 0.25
 #: The first trial that establishes connections lasts about this long: slow enough for most devices, over soon.
 FIRST_TRIAL_SECONDS = 2.0
 #: The slowest one of a downward search lasts this long; a device below N in 10 minutes gets the answer 0.
@@ -125,19 +131,40 @@ def establishing_span(measurer: Measurer, connections: int, expected: float | No
     )
 
 
-def search_plan(settings: SearchSettings, span: Span, known: float | None, *, short_probes: bool) -> SearchPlan:
+def near(hint: float, error: SearchError, draw: float) -> float:
+    """Return a start near a hint, but not at it: a search that begins at the last answer finds the same again.
+
+    Args:
+        hint: expected end of the search, > 0.
+        error: error of the search.
+        draw: -1 to 1, another for each repetition.
+    """
+    share = min(ERRORS_APART * error.width(hint) / hint, MOST_APART)
+    return hint * (1 + draw * share)
+
+
+def own_grid(start: float, draw: float) -> float:
+    """Return a start up to a factor of 2 higher, so that repetitions do not halve their bounds at the same loads."""
+    return start * math.pow(NEAR, (1 + draw) / 2)
+
+
+def search_plan(
+    settings: SearchSettings, span: Span, known: float | None, *, draw: float, short_probes: bool
+) -> SearchPlan:
     """The search's limits, with start and floor moved between the ends where they lie outside.
 
     Args:
         settings: settings of the procedure.
         span: range of the search.
-        known: answer of an earlier repetition; where slices showed what to expect, that is expected again.
+        known: answer of an earlier repetition; None = there was none. It is no more than a hint.
+        draw: -1 to 1, another for each repetition: its place on the grid of loads.
         short_probes: whether the bracket may be found with short trials.
     """
     lowest = min(span.floor, span.top)
+    start = known * RESTART * (1 + draw * RESTART_APART) if known else own_grid(span.start, draw)
     return SearchPlan(
         top=span.top,
-        start=min(max(known * RESTART if known else span.start, lowest), span.top),
+        start=min(max(start, lowest), span.top),
         floor=lowest,
         stride=RESTART_STRIDE if known else NEAR,
         error=settings.error,
@@ -145,6 +172,6 @@ def search_plan(settings: SearchSettings, span: Span, known: float | None, *, sh
         invalid_repeats=settings.invalid_repeats,
         loss_verifications=settings.loss_verifications,
         confirm=settings.confirm,
-        expected=None if span.expected is None else known or span.expected,
+        expected=None if span.expected is None else near(known or span.expected, settings.error, draw),
         unit=span.unit,
     )
