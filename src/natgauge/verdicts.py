@@ -297,6 +297,9 @@ def _lost(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
 
 def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
     counts = stream.counts
+    if counts.received == 0 and counts.late:
+        late = f"{counts.late} came back later"
+        return f"none of {counts.offered} frames came back in time, {late}{_table_figures(evidence)}"
     if counts.received == 0:
         return f"none of {counts.offered} frames came back{_table_figures(evidence)}{evidence.icmp_errors}"
     late = f", {counts.late} of them late" if counts.late else ""

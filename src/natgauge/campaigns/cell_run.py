@@ -24,6 +24,7 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.conditions import with_neighbours
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
+from natgauge.procedures.kit.search import permanent_loss
 from natgauge.records.parameters import Parameters, shown
 from natgauge.records.store import Memory
 
@@ -239,7 +240,7 @@ class CellRun:
             if other.metric == CONNECTION_RATE and len(ended) == self.round_number:
                 measured = ended[-1].measured
                 value, limit = measured["summary"]["median"], measured["measurements"][0]["limited_by"]
-                curable = not any(note["word"] == "loss at every rate" for note in measured["notes"])
+                curable = not any(note["word"] in permanent_loss.WORDS for note in measured["notes"])
                 if value > 0 and limit in _KNOWN_LIMITS and curable:
                     return {"connection_rate": value}
         return {}

@@ -14,6 +14,7 @@ from natgauge.errors import UsageError
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement, make_result
+from natgauge.procedures.kit.search import permanent_loss
 from natgauge.procedures.kit.search.late_frames import rounded_up
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.procedures.kit.search.searched_rate import most_too_high
@@ -34,7 +35,7 @@ _NOT_THE_DEVICE: Final[Mapping[NoteWord, str]] = {
     "rare loss": "rare loss",
 }
 #: A doubt that is the reason why no rate passed.
-_NO_RATE: Final[NoteWord] = "loss at every rate"
+_NO_RATE: Final = permanent_loss.WORDS
 #: Doubts about a median and its interval; a comparison takes ratios within rounds, where a drift cancels out.
 _OF_MEDIANS: Final[frozenset[NoteWord]] = frozenset({"autocorrelated", "drift"})
 #: A doubt about a single search, which applies only while there is a single round.
@@ -102,7 +103,7 @@ class Searched:
         words = {doubt.word: doubt.text for doubt in _doubts(procedure, parameters, [search])}
         if not search.value:
             self.add_void()
-            return words.get(_NO_RATE, "no rate passed")
+            return next((words[word] for word in _NO_RATE if word in words), "no rate passed")
         ended = "the time" if search.upper is None else ""
         limit = next((_NOT_THE_DEVICE[word] for word in words if word in _NOT_THE_DEVICE), ended)
         upper = math.inf if limit or search.upper is None else search.upper

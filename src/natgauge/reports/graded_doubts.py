@@ -30,6 +30,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "drift": "Find what changed while it was measured, and measure again.",
     "rare loss": "Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
     "loss at every rate": "Find out why the device loses frames at every rate: natgauge explain shows at which hop.",
+    "late at every rate": "Give a longer time limit for a frame (--frame-timeout-seconds).",
     "collapsed": "See the trials of the results folder for the load at which the device collapsed.",
     "ended early": "Measure again; the reason is in the doubt.",
     "unreliable": "Measure with more connections.",

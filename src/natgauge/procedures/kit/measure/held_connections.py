@@ -163,6 +163,8 @@ def _unpreparable(preparation: Preparation) -> str:
     for note in notes:
         if note.word == "loss at every rate":
             return f"phase 1: {note}; a --loss-tolerance above that lets it pass"
+        if note.word == "late at every rate":
+            return f"phase 1: {note}"
     return f"the device establishes no connections at any rate: {'; '.join(map(str, notes))}"
 
 

@@ -35,7 +35,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict
 from natgauge.procedures.kit.runner import GoneError
 from natgauge.procedures.kit.search.bracket import Bracket, Load, Status
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
-from natgauge.procedures.kit.search.permanent_loss import SPAN, Faults, PermanentLoss
+from natgauge.procedures.kit.search.permanent_loss import BELOW, SPAN, Faults, PermanentLoss
 from natgauge.procedures.kit.search.rare_loss import rare_loss_note
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
 
@@ -49,8 +49,6 @@ DISTANCE = 0.05
 STEEPEST = 16.0
 #: Factor by which the next trial is lower where failures hint at a loss that no rate cures.
 FAR_DOWN = 4.0
-#: Where two rates must lie a factor apart, the lower one is taken this much lower, as quotients are not exact.
-BELOW = 0.99
 #: A device that broke down this often in one search is not asked again.
 MOST_COLLAPSES = 3
 #: How a note about a load begins that passed once and failed once.

@@ -24,12 +24,14 @@ from typing import Final
 
 from natgauge.causes.cause import Cause, of_share
 from natgauge.measurer import Counts, TrialOutcome, Verdict
-from natgauge.notes import Note
+from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 
 #: The rates of the failed trials span this factor at least. An overloaded device loses nothing at an eighth of a rate
 #: at which it loses less than 7/8.
 SPAN: Final = 8.0
+#: Rates that are to lie so far apart may lie a little closer, as quotients are not exact.
+BELOW: Final = 0.99
 LEAST_TRIALS: Final = 4
 #: Least number of bad frames in all: fewer may have had other reasons.
 LEAST_BAD: Final = 10
@@ -57,6 +59,12 @@ HELD_FIGURE: Final = "connections_held"
 SHARE_FIGURE: Final = "share_lost_at_every_rate"
 HIGHEST_FIGURE: Final = "highest_rate_with_that_share"
 
+#: Frames that came back later than they may, which a longer time limit cures.
+LATE: Final = "late"
+#: Trials of which no frame came back in time: of a device that is only overloaded the first frames find no queue.
+LEAST_LATE_TRIALS: Final = 2
+#: Words of the notes on it.
+WORDS: Final[tuple[NoteWord, NoteWord]] = ("loss at every rate", "late at every rate")
 #: What may be wrong with a frame, as it is said; the worst first. Lost comes last: a frame that came back wrong is
 #: lost, too.
 _KINDS: Final[Mapping[str, str]] = {
@@ -65,8 +73,11 @@ _KINDS: Final[Mapping[str, str]] = {
     "damaged": "come back damaged",
     "duplicates": "come back twice",
     "unkept": "are forwarded, but their connections are not kept",
+    LATE: "come back later than the time limit for a frame",
     "lost": "are lost",
 }
+#: Kinds of which the share that came through says whether an overload explains it.
+_OVERLOADED: Final = frozenset({"lost", "unkept", LATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +153,8 @@ class PermanentLoss:
         """Return a note of the observations, with their figures."""
         if self.reason is Reason.NUMBER:
             return self._number(unit)
+        if self.kind == LATE:
+            return Note("late at every rate", self._late(unit))
         share = f"{self.share:.3%}" if self.share >= 1e-5 else f"{self.share * 100:.2g}%"
         text = (
             f"{share} of the frames {_KINDS[self.kind]} at every rate from {self.lowest:,.0f} to "
@@ -171,6 +184,15 @@ class PermanentLoss:
             return Note("loss at every rate", f"{text}{self._because}")
         room = f"its connection tracking table may hold {cause.limit:,}, so it is not full"
         return Note("loss at every rate", f"{text}; {room}; what limits them is not known")
+
+    def _late(self, unit: str) -> str:
+        """The observations of late frames; they came back, so it is no loss and no full table."""
+        which = "no frame came back" if self.share == 1 else f"{1 - self.share:.3%} of the frames came back"
+        return (
+            f"{which} within the time limit, and the others came back later, at every rate from {self.lowest:,.0f} to "
+            f"{self.highest:,.0f} {unit}: the device, or the way through it, delays frames by more than the limit; a "
+            "longer --frame-timeout-seconds measures its rate, and queues may then raise it by more"
+        )
 
     @property
     def _because(self) -> str:
@@ -226,7 +248,7 @@ class Faults:
 
     def suspected(self) -> PermanentLoss | None:
         """Return the loss that at least the two lowest failed trials share, even if their rates are close together."""
-        return self._alike(2)
+        return self._alike(2) or self._late(1, 1.0)
 
     @property
     def highest_rate(self) -> float:
@@ -235,7 +257,16 @@ class Faults:
 
     def proven(self) -> PermanentLoss | None:
         """The share that no rate cures, where the trials prove it."""
-        return self._alike(LEAST_TRIALS, SPAN, LEAST_BAD)
+        return self._late(LEAST_LATE_TRIALS, SPAN * BELOW) or self._alike(LEAST_TRIALS, SPAN, LEAST_BAD)
+
+    def _late(self, trials: int, span: float) -> PermanentLoss | None:
+        """A delay beyond the time limit, of the failed trials from which no frame came back in time."""
+        failed = [trial for trial in self._seen if trial.failed]
+        late = [trial for trial in failed if trial.bad.get(LATE, 0) == trial.frames > 0]
+        passed = any(not trial.failed and trial.frames >= LEAST_GOOD for trial in self._seen)
+        if passed or len(late) < trials or late[0] is not failed[0] or late[-1].rate < span * late[0].rate:
+            return None
+        return _incurable_of(late, late, LATE)
 
     def _alike(self, trials: int, span: float = 1.0, bad: int = 1) -> PermanentLoss | None:
         """The longest run of trials, from the lowest rate on, that is alike in one kind of fault."""
@@ -260,11 +291,19 @@ def _seen(rate: float, outcome: TrialOutcome) -> _Seen:
 
 
 def _bad_of(kind: str, outcome: TrialOutcome, streams: Sequence[Counts]) -> int:
+    if kind == LATE:
+        return _late_of(streams)
     if kind != "unkept":
         return _bad(streams, kind)
     if outcome.failed_phase != 1 or outcome.table_count is None:
         return 0
     return max(outcome.stored - outcome.table_count, 0)
+
+
+def _late_of(streams: Sequence[Counts]) -> int:
+    """Late frames; all of a trial whose frames came back, but none in time: a queue that is full loses some as well."""
+    late, offered = _bad(streams, LATE), sum(counts.offered for counts in streams)
+    return offered if late >= LEAST_GOOD and not any(counts.received for counts in streams) else late
 
 
 def _bad(streams: Sequence[Counts], kind: str) -> int:
@@ -282,7 +321,7 @@ def _agree(run: Sequence[_Seen], kind: str) -> bool:
     few = FEW_FRAMES * max(trial.frames for trial in run if trial.failed)
     for trial in run:
         expected, bad = trial.frames * share, trial.bad.get(kind, 0)
-        if trial.failed and (bad == 0 or (kind in ("lost", "unkept") and trial.frames - bad < LEAST_GOOD)):
+        if trial.failed and (bad == 0 or (kind in _OVERLOADED and trial.frames - bad < LEAST_GOOD)):
             return False
         if bad == 0 and (expected > MOST_MISSED or trial.frames > few):
             return False
@@ -297,7 +336,7 @@ def _doubt(expected: float, share: float) -> float:
 
 def no_more_than(counts: Counts, share: float) -> bool:
     """Whether this share explains the number of lost frames, and none came back wrong."""
-    wrong = sum(_bad([counts], kind) for kind in _KINDS if kind not in ("lost", "unkept"))
+    wrong = sum(_bad([counts], kind) for kind in _KINDS if kind not in _OVERLOADED)
     expected = counts.offered * share
     return wrong == 0 and counts.lost <= expected + _doubt(expected, share)
 

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device whose delay exceeds the time limit for a frame loses nothing: its frames are late, and the result says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge import procedures
+from natgauge.measurer import Counts, TrialPlan
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.trial_evidence import TrialEvidence
+
+DELAY_SECONDS = 0.024
+
+
+class Delaying(Gateway):
+    """A gateway behind a line that delays each frame by 24 ms; `part`: share of the frames that take that line."""
+
+    __slots__ = ("part",)
+
+    part: float
+
+    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+        evidence = Gateway._trial(self, plan)
+        limit = plan.frame_timeout_seconds
+        if limit is None or limit >= DELAY_SECONDS:
+            return evidence
+        part = getattr(self, "part", 1.0)
+
+        def late(counts: Counts) -> Counts:
+            number = round(part * counts.received)
+            return replace(counts, received=counts.received - number, late=counts.late + number)
+
+        phase2 = {direction: late(counts) for direction, counts in evidence.phase2.items()}
+        return replace(evidence, phase1=late(evidence.phase1), phase2=phase2)
+
+
+def measure(metric: str, gateway: Gateway, **asked: object) -> MeasurementResult:
+    procedure = procedures.get(metric)
+    settings = procedure.make_settings(
+        {"repeat": 1, **asked}, connections=10_000, placement="isolated", order="permutation", four_tuples=10_000
+    )
+    return procedure.measure(gateway, settings, clock=gateway.clock)
+
+
+@pytest.mark.parametrize("metric", ["connection-rate", "throughput", "transaction-rate", "validated-connection-rate"])
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_a_delay_beyond_the_limit_is_named_at_once_and_called_no_loss(metric: str, seconds: float) -> None:
+    """It was called 'none of 5000 frames came back', and with no time limit the rate was 0 without a doubt."""
+    gateway = Delaying(establishes=300_000, forwards=300_000)
+    result = measure(metric, gateway, most_seconds=seconds)
+    assert result.summary.median == 0
+    (note,) = (note for note in result.notes if note.word == "late at every rate")
+    assert note.grade == "answer"
+    assert "--frame-timeout-seconds" in note.text
+    assert "loss at every rate" not in {one.word for one in result.notes}
+    assert "10000 frames came back in time, 10000 came back later" in gateway.outcomes[0].reason
+    assert gateway.clock() < 10
+
+
+def test_a_longer_limit_measures_the_device() -> None:
+    gateway = Delaying(establishes=300_000)
+    result = measure("connection-rate", gateway, frame_timeout_seconds=0.1)
+    assert result.summary.median == pytest.approx(300_000, rel=0.01)
+
+
+def test_a_share_that_is_late_at_every_rate_is_late_and_not_lost() -> None:
+    gateway = Delaying(establishes=300_000)
+    gateway.part = 0.03
+    result = measure("connection-rate", gateway)
+    (note,) = (note for note in result.notes if note.word == "late at every rate")
+    assert "97.000% of the frames came back within the time limit" in note.text
+
+
+@pytest.mark.parametrize("queue", [0, 512, 100_000])
+@pytest.mark.parametrize("establishes", [200.0, 5_000.0, 300_000.0])
+def test_an_overloaded_device_with_any_queue_is_not_taken_for_a_delay(queue: int, establishes: float) -> None:
+    gateway = Gateway(establishes=establishes, queue=queue)
+    result = measure("connection-rate", gateway, most_seconds=0)
+    assert "late at every rate" not in {note.word for note in result.notes}
+    assert result.summary.median > 0
