@@ -44,7 +44,7 @@ def test_few_rounds_at_a_low_level_hold_the_ratio_of_constant_rates(other: str, 
     found = compared(other, connections, most_seconds=1.0, level="50%", expected=EXPECTED)
     assert (found.word, found.low is not None) == ("right", True), found.text
     assert "; 5 rounds, " in found.text
-    # Each of the three gateways of the five rounds begins where it was told, or where it ended.
+    # Each of the three gateways of the five rounds begins near the rate that it was told, or where it ended.
     first = [one.plans[0].phase1_rate for one in world.started]
-    assert first[:3] == [EXPECTED] * 3
-    assert all(0.97 * SLOW < rate <= FAST * 1.01 for rate in first[3:])
+    assert first[:3] == [pytest.approx(EXPECTED, rel=0.05)] * 3
+    assert all(0.92 * SLOW < rate <= FAST * 1.06 for rate in first[3:])

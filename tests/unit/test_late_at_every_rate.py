@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device whose delay exceeds the time limit for a frame loses nothing: its frames are late, and the result says so."""
+"""A device whose delay exceeds the time limit for a frame loses nothing: its frames are late, as its result says."""
 
 from __future__ import annotations
 

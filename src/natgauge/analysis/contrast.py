@@ -2,7 +2,8 @@
 """Difference of two results: the ratio of their medians, with Moses' confidence interval over all pairs.
 
 The value of a repetition that ended with a search is known only within the search error. A repetition that the tester
-limited is only a lower bound. The ratio of each pair is the range that these leave.
+limited is only a lower bound. Queues before a device may have raised its rate, and the tester's receivers have lowered
+it. The ratio of each pair is the range that these leave.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final, Literal
 from natgauge import procedures
 from natgauge.procedures.kit.procedure import Better
 from natgauge.records.measurement import Repetition, Result
+from natgauge.records.shares import widened
 from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval
 from natgauge.statistics.two_samples import moses_interval, shift_coverage
 
@@ -63,7 +65,7 @@ class _Span:
 
 def contrast(first: Result, second: Result) -> Contrast:
     """The second result against the first; both of one metric, whatever else differs."""
-    spans = [[_span(repetition, result) for repetition in result.repetitions] for result in (first, second)]
+    spans = [[_widened(repetition, result) for repetition in result.repetitions] for result in (first, second)]
     positive = min(*first.values, *second.values) > 0
     moses = _moses(*spans, positive=positive)
     value = second.median / first.median if positive else second.median - first.median
@@ -95,6 +97,12 @@ def _span(repetition: Repetition, result: Result) -> _Span:
     if repetition.limited_by in _NO_DEVICE and (repetition.limited_by != "time" or repetition.upper is None):
         return _Span(repetition.value, math.inf)
     return _Span(repetition.value, upper)
+
+
+def _widened(repetition: Repetition, result: Result) -> _Span:
+    """Return the range of a repetition with what queues, lag and the tester's own work may have done to it."""
+    span = _span(repetition, result)
+    return _Span(*widened(span.lower, span.upper, result.doubts))
 
 
 def bounds(result: Result) -> tuple[float, float]:

@@ -274,7 +274,8 @@ def _queues(measured: MeasurementResult, parameters: Parameters) -> Iterator[Not
     shortest = queues.shortest_reported(measured.measurements, wait)
     if wait is not None and shortest is not None:
         most = queues.most_share(wait, shortest)
-        yield Note("queues", f"queues before the device may have raised the rate by up to {most:.1%}")
+        text = f"queues before the device may have raised the rate by up to {most:.1%}"
+        yield Note("queues", text, value=most, grade=queues.grade_of(most))
 
 
 def _turns(parameters: Parameters) -> Iterator[Note]:
@@ -392,7 +393,7 @@ def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
         yield Note("tester on device cores", text)
     elif share >= LEAST_RECEIVER_SHARE:
         text = f"{work}, {_reception(measured, parameters)}: that alone makes the rate {share:.1%} too low"
-        yield Note("tester on device cores", text)
+        yield Note("tester on device cores", text, value=share, grade=queues.grade_of(share))
 
 
 def receiver_share(measured: MeasurementResult, parameters: Parameters) -> float | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from natgauge.causes.cause import Cause, most_frequent
@@ -15,7 +16,9 @@ from natgauge.records import doubts
 from natgauge.records.chain_notes import chain_notes
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
 from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
+from natgauge.records.shares import widened
 from natgauge.records.unit_frames import is_of_frames, most_units
+from natgauge.statistics.interval import ConfidenceInterval
 
 #: By test frames: what a result with them is, where it is not a result of RFC 9693.
 METHODS: Final = {
@@ -42,6 +45,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
     figures = {name: _figure(summary) for name, summary in measured.figures.items()}
     if (share := _share_of_link(measured, parameters)) is not None:
         figures[SHARE_OF_LINK] = share
+    found = doubts.find(measured, parameters)
     return Result(
         metric=measured.metric,
         unit=measured.unit,
@@ -52,11 +56,11 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         maximum=summary.maximum,
         mean=summary.mean,
         standard_deviation=summary.standard_deviation,
-        median_interval=summary.interval,
+        median_interval=_with_shares(summary.interval, found),
         error=measured.error,
         limited_by=_limit(measured.limited_by),
         cause=_cause(measured),
-        doubts=doubts.find(measured, parameters),
+        doubts=found,
         trials={Verdict(verdict): count for verdict, count in measured.trials.items()},
         disturbed=measured.disturbed,
         figures=figures,
@@ -71,6 +75,14 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         ),
         results=folder,
     )
+
+
+def _with_shares(interval: ConfidenceInterval | None, found: Sequence[Note]) -> ConfidenceInterval | None:
+    """Return the interval with the shares by which the rate may be too high or too low."""
+    if interval is None or interval.lower < 0:
+        return interval
+    lower, upper = widened(interval.lower, interval.upper, found)
+    return replace(interval, lower=lower, upper=upper)
 
 
 def _method(parameters: Parameters) -> Iterator[Note]:

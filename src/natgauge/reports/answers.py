@@ -32,7 +32,7 @@ from natgauge.analysis.contrast import better, bounds, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, of_forwarding
 from natgauge.procedures.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.records.measurement import Result
-from natgauge.reports import criterion, labels
+from natgauge.reports import criterion, doubtful, labels
 from natgauge.reports.bottleneck import bottleneck
 from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, number, unit_of, unit_of_frames, whole
 from natgauge.statistics.interval import CONFIDENCE
@@ -129,7 +129,7 @@ def _does(result: Result, *, sized: bool) -> str:
     if found is None or not found.does:
         return f"{result.dut}: {result.metric} {_value(result)}"
     does = found.does.format(value=_value(result), number=_number(result))
-    return f"{result.dut} {does}{criterion.clause(result, sized=sized)}"
+    return f"{result.dut} {does}{criterion.clause(result, sized=sized)}{doubtful.mark(result)}"
 
 
 def _value(result: Result) -> str:
@@ -141,7 +141,7 @@ def _number(result: Result) -> str:
     """The median, or the bounds that are left where something other than the device limited."""
     lower, upper = bounds(result)
     if lower == upper:
-        return number(result.median)
+        return f"{doubtful.bound(result)}{number(result.median)}"
     if math.isinf(upper):
         return f"at least {number(result.median)}"
     return f"at most {number(result.median)}" if lower <= 0 else f"between {number(lower)} and {number(upper)}"
@@ -477,7 +477,7 @@ def outward(
 
 def _bottlenecks(results: Sequence[Result]) -> Sentence:
     """What limited, most frequent first."""
-    counts = Counter(map(bottleneck, results)).most_common()
+    counts = Counter(doubtful.bottleneck(result) or bottleneck(result) for result in results).most_common()
     share = {limit: f" ({count} of {len(results)} results)" if len(results) > 1 else "" for limit, count in counts}
     return Sentence(f"Bottleneck: {'; '.join(f'{limit}{of}' for limit, of in share.items())}.")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from natgauge.notes import GRADES, Grade, Note, NoteWord
+from natgauge.records.shares import TOO_HIGH, TOO_LOW
 
 NameT = TypeVar("NameT")
 
@@ -22,6 +23,9 @@ REMEDIES: Final[Mapping[str, str]] = {
     "tester limited": "Give the tester more cores, or the device fewer.",
     "host limited": "Measure on a quieter machine, or keep other work off its cores (natgauge doctor).",
     "server limited": "Use a faster server, or measure with the tester as the far side.",
+    "queues": "Use more connections, or longer trials.",
+    "short trials": "Use more connections, or longer trials.",
+    "tester on device cores": "Compare by natgauge compare or cost, which leave the tester's work out.",
     "link limited": "Use a faster link, or larger frames if their rate is the question.",
     "undecided": "Measure again on a quieter machine, or with more time (--most-seconds).",
     "functional": "Measure speed on a machine that is not emulated.",
@@ -115,9 +119,22 @@ def graded(
         named_doubts = [(one, f"{one.doubt.word}{having(one.names)}") for one in every]
         texts = (f"{name}: {one.doubt.text}. {one.remedy}" for one, name in named_doubts if in_full(one.doubt))
         lines += [f"{title}: {text.rstrip()}" for text in texts]
-        words = ", ".join(name for one, name in named_doubts if not in_full(one.doubt))
+        words = ", ".join(
+            f"{name}{_share(one.doubt, every_named)}" for one, name in named_doubts if not in_full(one.doubt)
+        )
         lines += [f"{title}: {words}."] if words else []
     return lines
+
+
+def _share(doubt: Note, every: Sequence[tuple[object, Sequence[Note]]]) -> str:
+    """The share by which a rate may be wrong, of several results the smallest and the largest, in parentheses."""
+    alike = (one for _, doubts in every for one in doubts if (one.word, one.grade) == (doubt.word, doubt.grade))
+    values = sorted({one.value for one in alike if one.value is not None})
+    words = {**dict.fromkeys(TOO_HIGH, "up to {} too high"), **dict.fromkeys(TOO_LOW, "at least {} too low")}
+    if not values or doubt.word not in words:
+        return ""
+    shares = " to ".join(dict.fromkeys(f"{value:.1%}" for value in (values[0], values[-1])))
+    return f" ({words[doubt.word].format(shares)})"
 
 
 def of_columns(every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "") -> list[str]:

@@ -31,11 +31,12 @@ from natgauge.inputs.types import SearchError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import GoneError
 from natgauge.procedures.kit.search.bracket import Bracket, Load, Status
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
-from natgauge.procedures.kit.search.permanent_loss import BELOW, SPAN, Faults, PermanentLoss
+from natgauge.procedures.kit.search.permanent_loss import BELOW, LEAST_BAD, SPAN, Faults, PermanentLoss
 from natgauge.procedures.kit.search.rare_loss import rare_loss_note
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
 
@@ -156,7 +157,7 @@ class _Search:
         """Converge, confirm, and go on while confirming moves a bound."""
         try:
             self._converge()
-            while self._plan.confirm and self._moved_by_confirming():
+            while self._moved_by_confirming():
                 self._converge()
         except _Stop as stop:
             self._notes.append(stop.note)
@@ -341,6 +342,7 @@ class _Search:
             load.fails += 1
             load.cause = outcome.limited_by or "device"
             load.forwarded = self._forwarded(outcome)
+            load.lost = sum(counts.lost for counts in deciding_counts(outcome))
 
     def _give_up(self, load: Load) -> None:
         """No trial of this load said anything; of bursts that the tester was late with, no shorter one will."""
@@ -402,11 +404,14 @@ class _Search:
     # Confirming
 
     def _moved_by_confirming(self) -> bool:
-        """Try both bounds again; return whether a decision on either has changed."""
-        for load in (self._lower(full=True), self._upper()):
-            if load is not None and not load.undecided and self._changed(load):
-                return True
-        return False
+        """Try both bounds again, or at least an upper one of chance; return whether a decision has changed."""
+        lower, upper = self._lower(full=True), self._upper()
+        tried = (lower, upper) if self._plan.confirm else (upper,) if self._is_a_chance(upper) else ()
+        return any(load is not None and not load.undecided and self._changed(load) for load in tried)
+
+    def _is_a_chance(self, upper: Load | None) -> bool:
+        """Whether a few frames of a single trial made the upper bound: loss that has nothing to do with the rate."""
+        return not self._plan.whole and upper is not None and upper.fails == 1 and 0 < upper.lost < LEAST_BAD
 
     def _changed(self, load: Load) -> bool:
         before = load.status

@@ -36,6 +36,7 @@ class Load:
     cause: str = "device"
     doubt: str = ""
     forwarded: float | None = None
+    lost: int = 0
 
     @property
     def decisions(self) -> int:

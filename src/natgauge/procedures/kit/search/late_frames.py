@@ -18,6 +18,7 @@ from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.queues import TRIAL_SECONDS
 
 #: The lag may be no more than this share of the requested error.
@@ -153,4 +154,4 @@ def note_of(seconds: float, rate: float, error: SearchError, advice: str, what: 
         f"the sending lasted {seconds * 1000:.3g} ms, of which {LEAST_LAG_SECONDS * 1000:g} ms are tolerated as lag, "
         f"so {what} may be too high by up to {too_high:.1%}; {advice}"
     )
-    return [Note("short trials", text)]
+    return [Note("short trials", text, value=too_high, grade=queues.grade_of(too_high))]

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from natgauge.inputs.types import SearchError
-from natgauge.notes import Note
+from natgauge.notes import Grade, Note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
 
@@ -30,6 +30,8 @@ LONGEST_WAIT_SECONDS: Final = 0.02
 LEAST_WAIT_SECONDS: Final = 0.01
 #: A rate that queues may have raised by more than this share says so.
 REPORTED_SHARE: Final = 0.01
+#: From this share on, what may have raised or lowered a rate could change the answer.
+GRAVE_SHARE: Final = 0.05
 #: The figure that holds the length of the trial behind an answer, in seconds.
 TRIAL_SECONDS: Final = "trial_seconds"
 
@@ -56,6 +58,11 @@ def limited(settings: SettingsT, seconds: float | None = None, error: SearchErro
 def most_share(wait_seconds: float, trial_seconds: float) -> float:
     """The largest share by which a rate may be too high."""
     return wait_seconds / trial_seconds
+
+
+def grade_of(share: float) -> Grade:
+    """Return what a doubt can change that a rate is wrong by this share."""
+    return "answer" if share >= GRAVE_SHARE else "interval"
 
 
 def least_rate(frames: float, rate: float, wait_seconds: float) -> float:

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares by which a rate may be too high or too low, by its doubts: they belong to each interval of the rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from natgauge.notes import Note, NoteWord
+
+#: Doubts whose value is the share by which a rate may be too high: the device surely does value / (1 + share).
+TOO_HIGH: Final[frozenset[NoteWord]] = frozenset({"queues", "short trials"})
+#: Doubts whose value is the share of the device's time that is not its own: without that it does value / (1 - share).
+TOO_LOW: Final[frozenset[NoteWord]] = frozenset({"tester on device cores"})
+#: No more than this share is taken for too low: nothing is known of a device that has next to no time.
+_MOST: Final = 0.9
+
+
+def widened(lower: float, upper: float, doubts: Iterable[Note]) -> tuple[float, float]:
+    """Return the range of a rate with the shares of its doubts; both ends and the shares at least 0."""
+    every = tuple(doubts)
+    high = sum(doubt.value or 0.0 for doubt in every if doubt.word in TOO_HIGH)
+    low = min(sum(doubt.value or 0.0 for doubt in every if doubt.word in TOO_LOW), _MOST)
+    return lower / (1 + high), upper / (1 - low)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A doubt that widens an interval widens it, and one that could change the answer stands in the first line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.made_results import in_turns, made
+from tests.unit.simulated import Gateway
+from tests.unit.test_criterion import found as measured
+
+from natgauge.analysis.contrast import contrast
+from natgauge.records.measurement import Result
+from natgauge.reports.answers import answers
+from natgauge.reports.difference import diff, text
+from natgauge.reports.text import table, verdict
+
+VALUES = [99.0, 100.0, 101.0, 102.0]
+
+
+def doubt(word: str, value: float | None = None, grade: str | None = None) -> dict[str, Any]:
+    return {"word": word, "text": "x", "value": value, "grade": grade}
+
+
+def rate(values: list[float], dut: str, *doubts: dict[str, Any], later: float = 0.0, **given: Any) -> Result:
+    turns = in_turns(len(values))
+    turns["begun"] = [begun + later for begun in turns["begun"]]
+    return made(
+        values,
+        median=sum(sorted(values)[1:3]) / 2,
+        metric="connection-rate",
+        unit="connections/s",
+        parameters={"dut": dut, **turns},
+        doubts=list(doubts),
+        **given,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow", "sure"),
+    [
+        ([], [], True),
+        ([doubt("queues", 0.04)], [], True),
+        ([doubt("queues", 0.6, "answer")], [], False),
+        ([doubt("short trials", 0.6, "answer")], [], False),
+        ([], [doubt("tester on device cores", 0.35, "answer")], False),
+    ],
+)
+def test_a_share_that_explains_a_difference_leaves_nothing_sure(
+    fast: list[dict[str, Any]], slow: list[dict[str, Any]], *, sure: bool
+) -> None:
+    """A gateway of 200,000/s behind a deep ring was surely 1.39 times as fast as one of 240,000/s."""
+    pair = [rate([1.39 * value for value in VALUES], "a", *fast), rate(VALUES, "b", *slow, later=10.0)]
+    assert answers(pair)[0].certainty == ("sure" if sure else "cannot tell")
+    assert contrast(pair[1], pair[0]).differs is sure
+    assert ("no difference seen" in text(diff([pair[1]], [pair[0]], about=["device"]))) is not sure
+
+
+def test_queues_before_a_simulated_gateway_are_in_its_interval_and_its_first_line() -> None:
+    result = measured("connection-rate", Gateway(establishes=200_000, queue=4096), repeat=6)
+    assert result.median > 300_000
+    assert result.median_interval is not None
+    assert result.median_interval.lower < 200_000 < result.median_interval.upper
+    first, *others = verdict(result, brief=True).splitlines()
+    assert first.startswith("x opens at most 3")
+    assert any("Could change the answer: queues" in line for line in others)
+
+
+def test_the_number_of_a_doubt_that_only_widens_stands_next_to_its_word() -> None:
+    shown = verdict(rate(VALUES, "a", doubt("queues", 0.018), doubt("tester on device cores", 0.027)), brief=True)
+    says = "queues (up to 1.8% too high), tester on device cores (at least 2.7% too low)."
+    assert f"Why intervals are wide: {says}" in shown
+    both = [rate(VALUES, name, doubt("queues", share)) for name, share in (("a", 0.011), ("b", 0.023))]
+    assert "queues (all) (up to 1.1% to 2.3% too high)" in table(both)
+
+
+@pytest.mark.parametrize(
+    ("doubts", "says", "bottleneck"),
+    [
+        ([], "a opens 100 connections/s:", "the device"),
+        ([doubt("rare loss")], "a opens at least 100 connections/s:", "rare loss, not the rate"),
+        ([doubt("link limited")], "a opens at least 100 connections/s:", "the link, not the device"),
+        ([doubt("queues", 0.2, "answer")], "a opens at most 100 connections/s:", "the device"),
+        ([doubt("queues", 0.2, "answer"), doubt("rare loss")], "a opens 100 connections/s (doubtful):", "rare loss"),
+        ([doubt("collapsed")], "a opens 100 connections/s (doubtful):", "the device"),
+        ([doubt("drift")], "a opens 100 connections/s (doubtful):", "the device"),
+        ([doubt("queues", 0.02)], "a opens 100 connections/s:", "the device"),
+    ],
+)
+def test_a_first_line_says_what_a_grave_doubt_leaves(doubts: list[dict[str, Any]], says: str, bottleneck: str) -> None:
+    lines = verdict(rate([100.0] * 4, "a", *doubts), brief=True).splitlines()
+    assert lines[0].startswith(says)
+    assert lines[1].startswith(f"  Bottleneck: {bottleneck}")
+
+
+def test_a_rate_of_0_and_a_delay_are_doubtful_in_no_direction() -> None:
+    nothing = rate([0.0] * 4, "a", doubt("late at every rate"))
+    assert verdict(nothing).startswith("a opens 0 connections/s (doubtful):")
+    assert "Bottleneck: a delay above the time limit for a frame, not the rate." in verdict(nothing)
+    delay = made([5.0] * 3, metric="latency", unit="us", doubts=[doubt("tester unknown", grade="answer")])
+    assert verdict(delay).startswith("x delays a frame by 5 us (median) (doubtful):")
+
+
+def test_a_lone_frame_that_made_the_upper_bound_is_tried_again_where_bounds_are_not_confirmed() -> None:
+    lost = Gateway(establishes=300_000, rare_loss=0.15, seed=4)
+    result = measured("connection-rate", lost, repeat=4, confirm=False, error="5%")
+    grave = {doubt.word for doubt in result.doubts if doubt.grade == "answer"}
+    assert result.median > 0.94 * 300_000 or grave
