@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 
 from natgauge.campaigns.replay import RecordedCall, ReplayingMeasurer
@@ -15,6 +16,8 @@ from natgauge.measurer import Ability
 from natgauge.procedures import stability
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.records.making import make
+from natgauge.reports.answers import answers
 
 N = 1000
 #: 100 periods of 1 s at half of the throughput.
@@ -49,7 +52,8 @@ def slower(gateway: Gateway, period: int) -> None:
 def test_a_device_that_stays_the_same_fails_in_no_period() -> None:
     result = measure()
     assert (result.summary.median, result.unit) == (0, "%")
-    assert figures(result) == {"periods": 100, "failed_periods": 0, "invalid_periods": 0, "lost_percent": 0}
+    counted = {"periods": 100, "judged_periods": 100, "failed_periods": 0, "invalid_periods": 0, "lost_percent": 0}
+    assert figures(result) == counted
     rows = result.measurements[0].series
     assert [row["seconds"] for row in rows[:2]] == [1.0, 2.1]
     assert {(row["verdict"], row["lost_frames"], row["connections"]) for row in rows} == {("PASS", 0.0, float(N))}
@@ -188,3 +192,47 @@ def test_wrong_settings_are_refused(name: str, value: float, said: str) -> None:
     wrong: dict[str, Any] = {name: value}
     with pytest.raises(UsageError, match=said):
         stability.StabilitySettings(connections=N, placement="shared", **wrong)
+
+
+def late_but_once(gateway: Gateway, period: int) -> None:
+    """Let the tester be late in 99 of 100 periods."""
+    gateway.sender_lag = 0.0 if period == 50 else 0.01
+
+
+def test_one_period_that_was_judged_is_no_stability_of_a_hundred() -> None:
+    """99 INVALID periods of 100 were "fails in 0 % of the periods", for information."""
+    result = measure(late_but_once)
+    (one,) = result.measurements
+    assert (one.value, one.upper) == (0, 99)
+    assert "undecided: 99 of 100 periods were INVALID, and only 1 judged" in notes(result)
+    shown = make(result, grouped({}))
+    assert "(doubtful): in a single repetition; 1 of 100 periods judged." in answers([shown])[0].text
+
+
+def test_a_few_invalid_periods_widen_the_share_and_leave_it_decided() -> None:
+    def late(gateway: Gateway, period: int) -> None:
+        gateway.sender_lag = 0.01 if period < 10 else 0.0
+
+    result = measure(late)
+    assert (result.measurements[0].value, result.measurements[0].upper) == (0, 10)
+    assert "undecided" not in notes(result)
+
+
+def test_a_count_that_falls_at_once_is_a_step_of_its_own_size() -> None:
+    """A fall by 900 was told to be one "by 1.04e+03 connections in all", more than there were."""
+
+    def forgets(gateway: Gateway, period: int) -> None:
+        gateway.counts = N if period < 50 else 100
+
+    result = measure(forgets)
+    assert figures(result)["connections_change"] == -900
+    assert "the device's own count fell at once, after 54.9 s, by 900 connections" in notes(result)
+
+
+def test_a_change_from_the_first_period_to_the_last_is_one_of_99_steps() -> None:
+    def leaks(gateway: Gateway, period: int) -> None:
+        gateway.counts = N + 10 * period
+
+    result = measure(leaks)
+    assert figures(result)["connections_change"] == pytest.approx(990)
+    assert "rose with time, by 990 connections in all" in notes(result)

@@ -10,7 +10,7 @@ from itertools import combinations, permutations
 import pytest
 from scipy import stats
 
-from natgauge.statistics.trend import FALSE_ALARM, MOST_BLOCKS, averaged, falling_pairs, mann_kendall
+from natgauge.statistics.trend import FALSE_ALARM, MOST_BLOCKS, Step, averaged, falling_pairs, mann_kendall, step_of
 
 
 def dice(seed: int) -> random.Random:
@@ -96,3 +96,23 @@ def test_long_series_are_averaged_and_their_slope_is_still_that_of_single_values
     assert found.tau == 1
     assert found.slope == pytest.approx(0.25)
     assert averaged([1.0, 2.0, 3.0, 6.0, 8.0], 2) == [1.5, pytest.approx(17 / 3)]
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        ([5.0] * 10 + [1.0] * 10, Step(10, -4.0)),
+        ([5.0, 1.0], None),
+        ([float(one) for one in range(20)], None),
+        ([5.0, 4.0, 6.0, 5.0, 4.0, 6.0, 5.0, 4.0], None),
+        ([1.0] * 20, None),
+    ],
+)
+def test_a_step_is_no_slope_and_a_slope_no_step(values: list[float], step: Step | None) -> None:
+    assert step_of(values) == step
+
+
+def test_values_that_only_scatter_have_no_step() -> None:
+    draws = random.Random(5)  # noqa: S311 - a simulation
+    series = ([draws.gauss(0, 1) for _ in range(30)] for _ in range(300))
+    assert not any(step_of(values) for values in series)

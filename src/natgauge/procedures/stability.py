@@ -31,7 +31,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_MOST_SECONDS, ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError
-from natgauge.statistics.trend import mann_kendall
+from natgauge.statistics.trend import mann_kendall, step_of
 
 METRIC = "stability"
 UNIT = "%"
@@ -42,6 +42,10 @@ PAUSE_SECONDS: Final = 0.2
 #: A smaller change of the available memory is not reported as a trend: other programs of the machine use it, too.
 LEAST_MEMORY_CHANGE: Final = 0.05
 _MIB: Final = 1 << 20
+#: Figure of the periods that were judged: those that are not INVALID.
+JUDGED: Final = "judged_periods"
+#: If a larger share of the periods is INVALID, the others decide nothing.
+MOST_INVALID: Final = 1 / 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,17 +141,27 @@ class _Stability(HeldConnections[StabilitySettings]):
             )
         failed = [period for period in counted if period.outcome.verdict is not Verdict.PASS]
         rows = [_row(period, lag=self.settings.placement == "shared") for period in periods]
+        invalid = len(periods) - len(counted)
         figures = {
             "periods": float(len(periods)),
+            JUDGED: float(len(counted)),
             "failed_periods": float(len(failed)),
-            "invalid_periods": float(len(periods) - len(counted)),
+            "invalid_periods": float(invalid),
             "lost_percent": _lost_percent(counted),
         }
-        notes = [*_failures(failed, figures), *self._counts(periods), *self._trends(rows, figures)]
+        most = 100 * (len(failed) + invalid) / len(periods)
+        value = 100 * len(failed) / len(counted)
+        notes = [
+            *_undecided(invalid, len(periods), (len(failed), most)),
+            *_failures(failed, figures),
+            *self._counts(periods),
+            *self._trends(rows, figures),
+        ]
         if len(periods) < self.settings.periods and self.runner.interrupted:
             text = f"the user ended the trial after {len(periods)} of {self.settings.periods} periods"
             notes.append(Note("ended early", text))
-        return self.measurement(100 * len(failed) / len(counted), figures=figures, notes=notes, series=rows)
+        measured = self.measurement(value, figures=figures, notes=notes, series=rows)
+        return replace(measured, upper=max(value, most)) if invalid else measured
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         text = (
@@ -209,19 +223,23 @@ class _Stability(HeldConnections[StabilitySettings]):
         """Add the figures of each quantity's trend, and return notes on those that are significant."""
         notes = []
         for quantity in _QUANTITIES:
-            kept = [row for row in rows if quantity.always or row["verdict"] != Verdict.INVALID]
-            values = [value for row in kept if isinstance(value := row.get(quantity.name), int | float)]
+            judged = [row for row in rows if quantity.always or row["verdict"] != Verdict.INVALID]
+            kept = [row for row in judged if isinstance(row.get(quantity.name), int | float)]
+            values = [float(row[quantity.name] or 0.0) for row in kept]
             trend = mann_kendall(values)
             if trend is None:
                 continue
-            change = trend.slope * len(values)
+            step = step_of(values)
+            change = trend.slope * (len(values) - 1) if step is None else step.change
             figures[f"{quantity.name}_tau"] = trend.tau
             figures[f"{quantity.name}_p"] = trend.probability
             figures[f"{quantity.name}_change"] = change
             if trend.is_significant and abs(change) >= self._least_change(quantity.name, values):
+                how = "with time" if step is None else f"at once, after {kept[step.place - 1]['seconds']} s"
+                of = " in all" if step is None else ""
                 text = (
-                    f"{quantity.text} {'rose' if trend.tau > 0 else 'fell'} with time, by {abs(change):.3g} "
-                    f"{quantity.unit} in all (Mann-Kendall test: tau {trend.tau:.2f}, p {trend.probability:.2g})"
+                    f"{quantity.text} {'rose' if change > 0 else 'fell'} {how}, by {abs(change):.3g} "
+                    f"{quantity.unit}{of} (Mann-Kendall test: tau {trend.tau:.2f}, p {trend.probability:.2g})"
                 )
                 notes.append(Note("device", text, value=change))
         return notes
@@ -233,6 +251,18 @@ class _Stability(HeldConnections[StabilitySettings]):
             "free_mib": LEAST_MEMORY_CHANGE * max(values),
         }
         return least.get(name, 0.0)
+
+
+def _undecided(invalid: int, periods: int, failed: tuple[int, float]) -> list[Note]:
+    """Return a doubt where so many periods were not judged that the others say little of the trial."""
+    if invalid <= MOST_INVALID * periods:
+        return []
+    least, most = 100 * failed[0] / periods, failed[1]
+    text = (
+        f"{invalid} of {periods} periods were INVALID, and only {periods - invalid} judged: of all periods between "
+        f"{least:.3g} % and {most:.3g} % may have failed"
+    )
+    return [Note("undecided", text)]
 
 
 def _lost_percent(periods: Sequence[Period]) -> float:
@@ -290,7 +320,7 @@ PROCEDURE = Procedure(
     unit=UNIT,
     better="lower",
     summary="share of failed periods in hours of constant load",
-    does="fails in {value} of the periods at constant load",
+    does="fails in {value} of the judged periods at constant load",
     best="fails in fewest periods at constant load",
     source="RFC 9693 section 4.7, its trial repeated for hours",
     settings=StabilitySettings,

@@ -31,6 +31,7 @@ from natgauge.analysis.comparing import comparable
 from natgauge.analysis.contrast import better, bounds, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, of_forwarding
 from natgauge.procedures.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.procedures.stability import JUDGED
 from natgauge.records.measurement import Result
 from natgauge.reports import criterion, doubtful, labels
 from natgauge.reports.bottleneck import bottleneck
@@ -51,6 +52,7 @@ _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_
 _MORE: Final = {
     IN_ALL: f"{{}} {UNIT_IN_ALL}",
     "worst_case_latency_us": "1 frame of 1,000 takes longer than {} us",
+    JUDGED: "{} of {periods} periods judged",
     WITHOUT_LOSS: "{loss} up to {} {unit}",
     WITHIN_TOLERANCE: "{loss} up to {} {unit}",
 }
@@ -117,7 +119,12 @@ def one(result: Result, point: str = "") -> Sentence:
     count = len(result.repetitions)
     spread = f"{number(result.minimum)} to {number(result.maximum)} in {count} repetitions"
     named = [(text, result.figures[name].median) for name, text in _MORE.items() if name in result.figures]
-    words = {"unit": unit_of_frames(result), "loss": criterion.most_lost(result)}
+    periods = result.figures.get("periods")
+    words = {
+        "unit": unit_of_frames(result),
+        "loss": criterion.most_lost(result),
+        "periods": "" if periods is None else number(periods.median),
+    }
     more = "".join(f"; {text.format(number(value), **words)}" for text, value in named)
     does = f"{_does(result, sized=not point)}{f' {point}' if point else ''}"
     return Sentence(f"{does}: {'in a single repetition' if count == 1 else spread}{more}.")

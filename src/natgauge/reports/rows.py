@@ -28,6 +28,7 @@ from natgauge.procedures.kit.result.handshakes import ESTABLISHED
 from natgauge.procedures.kit.result.lost_at import limiting_device
 from natgauge.procedures.kit.result.results import VALUES_FOR_PERCENTILES
 from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
+from natgauge.procedures.stability import JUDGED
 from natgauge.procedures.tear_down_rate import ENTRIES_LEFT
 from natgauge.procedures.transaction_rate import LINGERING_ENTRIES
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
@@ -379,6 +380,7 @@ _FIXED: Final = (
         for name, label in ((WITHOUT_LOSS, "highest rate without loss"), (WITHIN_TOLERANCE, _TOLERATED))
     ),
     _Described("periods", _figure("periods"), text=number, measured=True),
+    _Described("judged periods", _figure(JUDGED), text=number, measured=True),
     _Described("failed periods", _figure("failed_periods"), text=number, measured=True),
     _Described("end of the first failed period", _figure("first_failure_seconds"), "s", text=number, measured=True),
     _Described("shortfall of the worst period", _figure("worst_shortfall_percent"), "%", text=number, measured=True),

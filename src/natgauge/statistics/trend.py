@@ -27,6 +27,11 @@ MOST_BLOCKS: Final = 30
 FALSE_ALARM: Final = 0.01
 
 
+#: Fewer values have no step. A step leaves less than this share of the squares that a line leaves.
+LEAST_OF_STEP: Final = 4
+MUCH_BETTER: Final = 0.1
+
+
 @dataclass(frozen=True, slots=True)
 class Trend:
     """The result of a Mann-Kendall test.
@@ -65,6 +70,42 @@ def mann_kendall(values: Sequence[float]) -> Trend | None:
         probability=min(1.0, 2 * sum(orders[: falling + 1]) / sum(orders)),
         slope=statistics.median(slopes) * len(blocks) / len(values),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change of the mean from one value to the next.
+
+    Attributes:
+        place: number of values before it.
+        change: difference of the means after and before it.
+    """
+
+    place: int
+    change: float
+
+
+def step_of(values: Sequence[float]) -> Step | None:
+    """Return the step that describes values much better than a straight line does; None where none does.
+
+    Both are fitted by least squares. Values that rise evenly are no step, and neither are ones that only scatter.
+    """
+    number = len(values)
+    if number < LEAST_OF_STEP:
+        return None
+    mean, middle = statistics.fmean(values), (number - 1) / 2
+    spread = sum((value - mean) ** 2 for value in values)
+    along = sum((place - middle) * (value - mean) for place, value in enumerate(values))
+    of_line = spread - along**2 / sum((place - middle) ** 2 for place in range(number))
+    best, total, before = Step(0, 0.0), sum(values), 0.0
+    of_step = spread
+    for place, value in enumerate(values[:-1], 1):
+        before += value
+        change = (total - before) / (number - place) - before / place
+        left = spread - change**2 * place * (number - place) / number
+        if left < of_step:
+            best, of_step = Step(place, change), left
+    return best if of_step < MUCH_BETTER * of_line else None
 
 
 def averaged(values: Sequence[float], most: int) -> list[float]:
