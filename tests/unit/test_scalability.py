@@ -257,7 +257,11 @@ def test_what_limits_on_both_sides_or_an_undecided_search_leave_no_figure_but_th
 
 
 def test_the_error_of_a_search_is_no_limit() -> None:
-    results = [limited([300_000.0], "device", 310_000.0), limited([1_000_000.0], "device", 1_010_000.0, **FORWARDS)]
+    alone = {"placement": "isolated"}
+    results = [
+        limited([300_000.0], "device", 310_000.0, **alone),
+        limited([1_000_000.0], "device", 1_010_000.0, **FORWARDS, **alone),
+    ]
     found = row("share of plain forwarding", *results).comparisons[0]
     assert (found.value, found.bound) == (30.0, "")
 

@@ -15,6 +15,7 @@ from natgauge.procedures.kit.result.results import Measurement, MeasurementResul
 from natgauge.records import doubts
 from natgauge.records.chain_notes import chain_notes
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
+from natgauge.records.own_work import own_work
 from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
 from natgauge.records.shares import widened
 from natgauge.records.unit_frames import is_of_frames, most_units
@@ -69,6 +70,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         notes=(
             *measured.notes,
             *_method(parameters),
+            *_own_work(measured, parameters),
             *_remarks(parameters),
             *_unknown_core_work(measured, parameters),
             *chain_notes(measured.unit, figures, parameters),
@@ -90,6 +92,19 @@ def _method(parameters: Parameters) -> Iterator[Note]:
     text = METHODS.get(str(parameters.get("transport")))
     if text is not None:
         yield Note("method", text)
+
+
+def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
+    """Yield the tester's own part of a rate in `shared` placement."""
+    total = measured.figures.get("frames_per_second_total")
+    rate = measured.summary.median if total is None else total.median
+    work = own_work(measured.metric, rate, parameters)
+    if work is not None:
+        text = (
+            f"placement shared: {work.own_ns:,.0f} of {work.whole_ns:,.0f} ns are the tester's own work, "
+            f"{work.share:.0%}, so the rate is lower than the device's own"
+        )
+        yield Note("tester", text, value=work.share)
 
 
 def _remarks(parameters: Parameters) -> Iterator[Note]:

@@ -29,7 +29,7 @@ from natgauge.analysis.claims import (
 )
 from natgauge.analysis.comparing import comparable
 from natgauge.analysis.contrast import better, bounds, least_repetitions
-from natgauge.analysis.scalability import CORES, SESSIONS, Axis, of_forwarding
+from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding
 from natgauge.procedures.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.procedures.stability import JUDGED
 from natgauge.records.measurement import Result
@@ -348,7 +348,13 @@ def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
     claims = [claim(reference, result) for result, reference in found if reference is not None]
     if claims:
         references = listed(list(dict.fromkeys(claim.first.dut for claim in claims)))
-        yield _listed("", claims, f"the {results[0].metric} of {references}, which only forwards")
+        sentence = _listed("", claims, f"the {results[0].metric} of {references}, which only forwards")
+        shared = any(claim.second.placement == "shared" for claim in claims)
+        yield replace(sentence, text=f"{sentence.text} {_capital(WITH_TESTER)}." if shared else sentence.text)
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim] = ()) -> Sentence:

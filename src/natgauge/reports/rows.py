@@ -32,6 +32,7 @@ from natgauge.procedures.stability import JUDGED
 from natgauge.procedures.tear_down_rate import ENTRIES_LEFT
 from natgauge.procedures.transaction_rate import LINGERING_ENTRIES
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
+from natgauge.records.own_work import own_work
 from natgauge.records.parameters import describe, shown
 from natgauge.reports import criterion
 from natgauge.words import FRAME_OF
@@ -319,6 +320,18 @@ def _cause(result: Result) -> str | None:
     return f"{result.cause.kind} (a guess)" if result.cause.is_doubtful else result.cause.kind
 
 
+def own_share(result: Result) -> float | None:
+    """Return the share of the time of a rate that is the tester's own work on the device's core; None = not known."""
+    total = result.figures.get(IN_ALL)
+    work = own_work(result.metric, result.median if total is None else total.median, result.parameters)
+    return None if work is None else work.share
+
+
+def _own_percent(result: Result) -> float | None:
+    share = own_share(result)
+    return None if share is None else 100 * share
+
+
 _TOLERATED: Final = "highest rate within the tolerated loss"
 
 
@@ -413,6 +426,7 @@ _FIXED: Final = (
     _Described(
         "tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number, measured=True
     ),
+    _Described("tester's own work in the rate", _own_percent, "%", text=number, measured=True),
     *_costs(),
     _Described("doubts", lambda result: doubt_words(result) or None, text=_many, measured=True),
 )

@@ -26,6 +26,7 @@ from natgauge.reports.rows import (
     Cell,
     filling,
     number,
+    own_share,
     printed,
     ranged,
     unit_of_frames,
@@ -286,7 +287,9 @@ def _conditions(result: Result) -> str:
         ]
     elif isinstance(cpus, list) and cpus:
         parts.append(f"device on CPU {', '.join(map(str, cpus))}")
-    parts.append(f"placement {result.placement}")
+    share = own_share(result)
+    own = "" if share is None else f" (the tester's own work is {share:.0%} of the time)"
+    parts.append(f"placement {result.placement}{own}")
     method = METHODS.get(str(parameters.get("transport")))
     return ", ".join(parts) + ("." if method is None else f"; {method}.")
 
