@@ -17,7 +17,7 @@ Grade = Literal["answer", "interval", "information"]
 DoubtWord = Literal[
     "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
     "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",
-    "late at every rate",
+    "late at every rate", "bucket",
     "table not emptied", "tester unknown", "tester on device cores", "functional", "link limited", "flow control",
     "short trials", "batches", "taking turns", "machine shared", "real server", "server limited",
     "unreliable", "frames in stalls", "excused frames", "collapsed", "ended early", "table inferred", "rare loss",
@@ -30,7 +30,7 @@ _OF_ANSWER: Final[frozenset[DoubtWord]] = frozenset(
     {
         "tester limited", "host limited", "server limited", "link limited", "flow control", "undecided", "functional",
         "taking turns", "mixed", "autocorrelated", "drift", "rare loss", "loss at every rate", "collapsed",
-        "late at every rate",
+        "late at every rate", "bucket",
         "ended early", "unreliable", "table not emptied", "real server", "throughput doubted", "uneven cores",
         "idle cores",
     }

@@ -341,7 +341,7 @@ def test_doubts_of_each_gateway_are_those_that_measure_has(world: World, capsys:
     }
     assert list(told) == ["tayga-nat64", "tayga-nat64:udp_timeout=300", "tayga-nat64 (A/A control)"]
     # 1 us of 50 us a connection; 1 us of the 10 us of a frame, of which both directions have 50,000/s.
-    assert told["tayga-nat64"] == {"new": ["tester on device cores"], "both": ["queues", "tester on device cores"]}
+    assert told["tayga-nat64"] == {"new": ["tester on device cores"], "both": ["tester on device cores", "queues"]}
     assert "disturbed trials" in told["tayga-nat64:udp_timeout=300"]["new"]
     (receivers,) = [one for one in document["gateways"][0]["doubts"]["new"] if one["word"] == "tester on device cores"]
     assert "1000 ns of 5" in receivers["text"]

@@ -9,7 +9,7 @@ from typing import Final
 from natgauge.notes import Note, NoteWord
 
 #: Doubts whose value is the share by which a rate may be too high: the device surely does value / (1 + share).
-TOO_HIGH: Final[frozenset[NoteWord]] = frozenset({"queues", "short trials"})
+TOO_HIGH: Final[frozenset[NoteWord]] = frozenset({"queues", "short trials", "bucket"})
 #: Doubts whose value is the share of the device's time that is not its own: without that it does value / (1 - share).
 TOO_LOW: Final[frozenset[NoteWord]] = frozenset({"tester on device cores"})
 #: No more than this share is taken for too low: nothing is known of a device that has next to no time.

@@ -17,7 +17,7 @@ _AT_LEAST: Final[frozenset[NoteWord]] = frozenset(
         "tester on device cores", "tester unknown", "real server", "table not emptied",
     }
 )  # fmt: skip
-_AT_MOST: Final[frozenset[NoteWord]] = frozenset({"queues", "short trials", "flow control"})
+_AT_MOST: Final[frozenset[NoteWord]] = frozenset({"queues", "short trials", "bucket", "flow control"})
 #: Doubts that say that the rate of the device was not what limited, and what did.
 _BOTTLENECKS: Final[Mapping[NoteWord, str]] = {
     "link limited": "the link, not the device",

@@ -34,6 +34,7 @@ from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import GoneError
+from natgauge.procedures.kit.search import buckets
 from natgauge.procedures.kit.search.bracket import Bracket, Load, Status
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.search.permanent_loss import BELOW, LEAST_BAD, SPAN, Faults, PermanentLoss
@@ -159,6 +160,7 @@ class _Search:
             self._converge()
             while self._moved_by_confirming():
                 self._converge()
+            self._look_for_a_bucket()
         except _Stop as stop:
             self._notes.append(stop.note)
         except TimeUpError as error:
@@ -184,6 +186,16 @@ class _Search:
             self._notes.append(undecided_note(value, bound, self._plan.unit, error))
         else:
             self._notes.append(left_out("trying the final bounds again", error))
+
+    def _look_for_a_bucket(self) -> None:
+        """Note that the device takes some connections at once, if a trial of fewer connections shows it."""
+        lower = self._lower(full=True)
+        bucket = None if lower is None or self._plan.whole else buckets.suspected(self._attempts, lower.rate)
+        if bucket is None or self._fewer_trial is None or bucket.trial[0] > self._plan.top:
+            return
+        outcome = self._fewer(*bucket.trial)
+        if outcome is not None and outcome.verdict is Verdict.PASS:
+            self._notes.append(bucket.note(self._plan.unit))
 
     # Present bounds
 

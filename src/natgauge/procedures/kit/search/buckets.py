@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that a device accepts at once, beyond its rate: the token bucket of a policer, or a queue behind it.
+
+Of N connections at a rate X, a device of the lasting rate r with a bucket of B loses N (1 - r/X) - B. So the highest
+rate without loss is R = r N / (N - B), which falls with N, and a trial at X loses the share (1 - b) (1 - R/X), with
+b = B/N. An overloaded device without a bucket loses 1 - R/X. A device that only hesitates now and then forwards more
+under overload, too; a quarter of the connections at a rate above R shows the difference: a bucket holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from natgauge.measurer import Verdict
+from natgauge.notes import Note
+from natgauge.procedures.kit.result.frame_counts import deciding_counts
+from natgauge.procedures.kit.result.results import Attempt
+
+#: Longer trials take more than a bucket of any common policer holds.
+LONGEST_SECONDS: Final = 1.0
+#: Failed trials from this multiple of the answer on are looked at: close above it next to nothing is lost anyway.
+ABOVE: Final = 1.05
+#: Smallest and largest share of the connections that a bucket may hold; beyond it a loss is rare, not the bucket's.
+LEAST_SHARE: Final = 0.1
+MOST_SHARE: Final = 0.9
+#: The trial that shows it: a share of the connections, and a multiple of the answer. A bucket of a sixteenth of the
+#: connections passes it, a device without one loses a fifth.
+FEWER: Final = 0.25
+FASTER: Final = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A suspected bucket.
+
+    Attributes:
+        rate: highest rate without loss, R.
+        connections: N.
+        share: share of the connections that the bucket holds, b.
+    """
+
+    rate: float
+    connections: int
+    share: float
+
+    @property
+    def trial(self) -> tuple[float, int]:
+        """Rate and number of connections of the trial that shows whether there is one."""
+        return FASTER * self.rate, max(1, int(FEWER * self.connections))
+
+    def note(self, unit: str) -> Note:
+        """Return a note of what lasts."""
+        rate, connections = self.trial
+        lasting = (1 - self.share) * self.rate
+        text = (
+            f"the device takes about {self.share * self.connections:,.0f} connections at once, beyond its rate, as a "
+            f"token bucket does: {connections:,} of them passed at {rate:,.0f} {unit}. With {self.connections:,} "
+            f"connections that raises the rate; about {lasting:,.0f} {unit} last"
+        )
+        return Note("bucket", text, value=self.rate / lasting - 1)
+
+
+def suspected(attempts: Iterable[Attempt], rate: float) -> Bucket | None:
+    """Return the bucket that the losses of the fastest failed trial suggest; None where they suggest none.
+
+    Args:
+        attempts: trials of a search for a rate of phase 1.
+        rate: the highest rate that passed, > 0.
+    """
+    failed = [
+        attempt
+        for attempt in attempts
+        if attempt.outcome.verdict is Verdict.FAIL
+        and attempt.outcome.limited_by == "device"
+        and attempt.load >= ABOVE * rate
+        and deciding_counts(attempt.outcome) == [attempt.outcome.phase1]
+        and attempt.outcome.phase1.lost
+    ]
+    if not failed:
+        return None
+    fastest = max(failed, key=lambda attempt: attempt.load)
+    counts = fastest.outcome.phase1
+    if counts.offered / rate >= LONGEST_SECONDS:
+        return None
+    share = 1 - counts.lost / counts.offered / (1 - rate / fastest.load)
+    return Bucket(rate, counts.offered, share) if LEAST_SHARE <= share <= MOST_SHARE else None

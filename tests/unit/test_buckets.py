@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A token bucket raises a rate of connections that are few; the result says so, and what lasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge import procedures
+from natgauge.measurer import Counts, TrialPlan
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.records.making import make
+from natgauge.records.parameters import Parameters
+from natgauge.trial_evidence import TrialEvidence
+
+
+@dataclass(slots=True)
+class Policed(Gateway):
+    """A gateway behind a policer: `lasting` connections/s, and `burst` of them at once."""
+
+    lasting: float = 20_000.0
+    burst: int = 5_000
+
+    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+        evidence = Gateway._trial(self, plan)
+        counts = evidence.phase1
+        passed = min(counts.received, int(self.burst + self.lasting * counts.offered / plan.phase1_rate))
+        return replace(evidence, phase1=replace(counts, received=passed), stored=passed, table_count_after=passed)
+
+
+def measure(gateway: Gateway, connections: int = 10_000, metric: str = "connection-rate") -> MeasurementResult:
+    procedure = procedures.get(metric)
+    settings = procedure.make_settings(
+        {"repeat": 1}, connections=connections, placement="isolated", order="permutation", four_tuples=connections
+    )
+    return procedure.measure(gateway, settings, clock=gateway.clock)
+
+
+@pytest.mark.parametrize("metric", ["connection-rate", "transaction-rate"])
+@pytest.mark.parametrize("burst", [2_000, 5_000])
+def test_what_a_bucket_adds_is_told_with_what_lasts(burst: int, metric: str) -> None:
+    """20,000/s with a burst of 5,000 was 38,750/s without a doubt."""
+    gateway = Policed(burst=burst)
+    result = measure(gateway, metric=metric)
+    truth = 20_000 * 10_000 / (10_000 - burst)
+    assert result.summary.median == pytest.approx(truth, rel=0.011)
+    (note,) = (note for note in result.notes if note.word == "bucket")
+    assert note.grade == "answer"
+    assert note.value == pytest.approx(truth / 20_000 - 1, rel=0.15)
+    assert gateway.plans[-1].connections == 2_500
+    found = make(result, Parameters())
+    assert "bucket" in {doubt.word for doubt in found.doubts}
+
+
+def test_trials_longer_than_a_second_need_no_such_trial() -> None:
+    gateway = Policed()
+    result = measure(gateway, 100_000)
+    assert result.summary.median == pytest.approx(20_000 / 0.95, rel=0.011)
+    assert "bucket" not in {note.word for note in result.notes}
+    assert {plan.connections for plan in gateway.plans} == {100_000}
+
+
+class Hesitating(Gateway):
+    """A gateway that loses some frames from `establishes` on, and forwards 1.2 times as many under any overload."""
+
+    __slots__ = ()
+
+    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+        evidence = Gateway._trial(self, plan)
+        if plan.phase1_rate <= self.establishes:
+            return evidence
+        counts: Counts = evidence.phase1
+        kept = min(counts.offered - 3, int(1.2 * self.establishes * counts.offered / plan.phase1_rate))
+        return replace(evidence, phase1=replace(counts, received=kept), stored=kept, table_count_after=kept)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("queue", [0, 512])
+def test_a_device_without_a_bucket_has_no_such_doubt(seed: int, queue: int) -> None:
+    for gateway in (
+        Gateway(establishes=200_000, queue=queue, noise=0.02, seed=seed),
+        Gateway(establishes=20_000, queue=queue, seed=seed),
+        Gateway(establishes=200_000, rare_loss=0.2, seed=seed),
+        Hesitating(establishes=100_000, seed=seed),
+    ):
+        assert "bucket" not in {note.word for note in measure(gateway, 50_000).notes}
