@@ -41,6 +41,13 @@ ALL = {"syn": (8, 0), "syn-ack": (8, 0), "ack": (8, 0)}
     [
         (ALL, {}, {}, []),
         ({**ALL, "syn": (6, 0), "syn-ack": (6, 2)}, {}, {}, ["2 SYN-ACKs were not the Responder's"]),
+        (
+            {**ALL, "syn-ack": (16, 0)},
+            {},
+            {},
+            ["8 more SYN-ACKs arrived than the Responder sent"],
+        ),
+        ({**ALL, "syn": (0, 0), "syn-ack": (0, 8)}, {}, {}, ["8 SYN-ACKs were not the Responder's"]),
         ({**ALL, "syn-ack": (5, 3)}, {}, {}, ["3 segments arrived with other sequence numbers"]),
         (dict.fromkeys(ALL, (0, 0)), {}, {"renumbered": 8}, ["8 segments arrived with other sequence numbers"]),
         ({"syn": (8, 0)}, {}, {}, []),

@@ -110,7 +110,7 @@ def test_no_single_disturbed_trial_sets_the_answer(number: int, goals: str) -> N
 
 def test_what_confirming_overruled_is_told() -> None:
     told = [
-        any("passed 2 and failed 1 trials" in note.text for note in result.notes)
+        any("failed first, and passed 2 of 3 trials" in note.text for note in result.notes)
         for number in range(12)
         for result in [measure(Gateway(forwards=1e6, loses_in=frozenset({number})))]
     ]

@@ -101,6 +101,15 @@ def test_the_error_names_the_losses_that_sent_the_search_down(measure: _WithTime
         measure("connection-rate", gateway, most_seconds=6, repeat=1)
 
 
+def test_the_error_names_rare_loss_where_trials_lost_next_to_nothing(measure: _WithTime) -> None:
+    """20,000 transactions, a loss of 1 in 100,000: the advice was more time, which does not help."""
+    with pytest.raises(BrokenError, match=r"no overload loses so few frames: .* tolerate it \(--loss-tolerance\)"):
+        measure("connection-rate", Gateway(rare_loss=1.0), most_seconds=6, repeat=1)
+    with pytest.raises(BrokenError) as overloaded:
+        measure("connection-rate", Gateway(establishes=30_000), most_seconds=4, repeat=1)
+    assert "loss-tolerance" not in str(overloaded.value)
+
+
 def test_the_binary_search_of_the_throughput_ends_with_its_bounds(measure: _WithTime) -> None:
     gateway = Gateway(forwards=300_000)
     result = measure("throughput", gateway, connection_rate=1e5, most_seconds=20, repeat=1)

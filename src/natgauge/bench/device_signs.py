@@ -37,7 +37,12 @@ def _signs(result: TrialResult, initiator: DeviceSigns, responder: DeviceSigns) 
     opening, *reactions = phase1_of(result).messages
     # The Responder answers each SYN that it receives once, where it answers SYNs at once.
     answered, wrong = (reactions[0].received, reactions[0].wrong) if reactions else (0, 0)
-    own = max(0, answered + wrong - opening.received)
+    # A SYN proxy cannot know the Responder's sequence number, so one with the right number is a copy.
+    own = min(wrong, max(0, answered + wrong - opening.received))
+    yield Sign(
+        max(0, answered - opening.received),
+        "more SYN-ACKs arrived than the Responder sent: the gateway duplicates them",
+    )
     yield Sign(own, "SYN-ACKs were not the Responder's: the gateway answered SYNs itself, as a SYN proxy does")
     for signs, side in ((initiator, "Initiator"), (responder, "Responder")):
         yield Sign(signs.resets, f"resets arrived at the {side}: the gateway refuses connections")

@@ -15,7 +15,7 @@ from typing import Final
 from natgauge.measurer import TrialPlan, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.result.frame_counts import losses
+from natgauge.procedures.kit.result.frame_counts import few_lost, losses
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.words import LimitedBy
 
@@ -101,6 +101,10 @@ def left_out(what: str, why: object) -> Note:
     return Note("time used up", f"{what} left out: {why}")
 
 
+#: The option that lets trials pass which lose more than nothing.
+LOSS_OPTION: Final = "--loss-tolerance"
+
+
 def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], error: TimeUpError) -> TimeUpError:
     """Return the error for a search without a passing load: a value of 0 would be a false result.
 
@@ -110,7 +114,10 @@ def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], 
         return error
     lost = losses(attempts, unit)
     failed = f"no load has passed yet, {upper:,.0f} {unit}".rstrip() + f" failed{f' ({lost})' if lost else ''}"
-    return TimeUpError(f"{failed}: {error}")
+    advice = ""
+    if few_lost(attempts):
+        advice = f"; no overload loses so few frames: find the cause of the rare loss, or tolerate it ({LOSS_OPTION})"
+    return TimeUpError(f"{failed}: {error}{advice}")
 
 
 def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measurement:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from natgauge.measurer import Counts, Direction, TrialOutcome, Verdict
 from natgauge.procedures.kit.result.results import Attempt
@@ -78,6 +79,24 @@ def losses(attempts: Sequence[Attempt], unit: str) -> str:
         return f"1 trial at {rates} lost {frames} of {offered:,} frames"
     slow = f"the slowest that failed lost {lost[id(slowest)]:,} of {offered:,} at {slowest.load:,.0f}"
     return f"{len(valid)} trials at {rates} lost {frames} frame{'' if frames == '1' else 's'} each, {slow}"
+
+
+#: Failed trials of a search that lost no more than this share of their frames, at every rate, were not overloaded.
+FEW_LOST: Final = 0.001
+#: Least number of such trials, and factor between their rates.
+LEAST_OF_FEW: Final = 3
+SPAN_OF_FEW: Final = 2.0
+
+
+def few_lost(attempts: Sequence[Attempt]) -> bool:
+    """Whether each failed trial, over a range of rates, lost next to no frame."""
+    failed = [attempt for attempt in attempts if attempt.outcome.verdict is Verdict.FAIL]
+    streams = [deciding_counts(attempt.outcome) for attempt in failed]
+    shares = [sum(each.lost for each in every) / max(sum(each.offered for each in every), 1) for every in streams]
+    if len(failed) < LEAST_OF_FEW or not all(0 < share <= FEW_LOST for share in shares):
+        return False
+    loads = [attempt.load for attempt in failed]
+    return max(loads) >= SPAN_OF_FEW * min(loads)
 
 
 def _range(values: Sequence[float]) -> str:

@@ -299,7 +299,8 @@ class _Measurer:
         third = self._valid(rate, seconds)
         passes = 1 + (third.verdict is Verdict.PASS)
         text = (
-            f"{rate:.0f} frames/s passed {passes} and failed {3 - passes} trials of {seconds:g} s; the majority counts"
+            f"{rate:.0f} frames/s failed first, and passed {passes} of 3 trials of {seconds:g} s; the majority counts, "
+            "and a trial that passes at once is not repeated"
         )
         self.notes.append(Note("contradictions", text))
         return again if passes > 1 else failed
