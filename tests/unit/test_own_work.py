@@ -66,4 +66,4 @@ def test_a_share_of_forwarding_that_contains_the_testers_work_is_an_upper_bound(
     assert share.value == pytest.approx(56.0)
     assert share.bound == bound
     told = " ".join(sentence.text for sentence in answers([forwarding, nat]))
-    assert ("natgauge cost measures it without that" in told) is (placement == "shared")
+    assert ("natgauge measure cost measures it without that" in told) is (placement == "shared")

@@ -166,7 +166,8 @@ def test_a_device_faster_than_the_tester() -> None:
 def test_a_device_that_dies_is_reported() -> None:
     result = measure(Gateway(establishes=1e6, collapses_above=300_000))
     assert 0 < result.summary.median <= 300_000
-    assert result.trials["COLLAPSED"] == 3
+    # The bounds may be near enough before the third collapse, which ends the search.
+    assert result.trials["COLLAPSED"] in (2, 3)
 
 
 def test_queues_get_a_time_limit_for_each_frame_and_short_trials_a_warning() -> None:

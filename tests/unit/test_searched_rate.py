@@ -17,7 +17,7 @@ from natgauge.errors import UsageError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures import get
-from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.searched_rate import most_too_high
 from natgauge.records.parameters import Parameters
@@ -91,13 +91,18 @@ def test_a_rate_that_fills_the_link_is_at_least_so_high() -> None:
     assert "link limited" in [doubt.word for doubt in one.doubts]
 
 
+def failed(one: Measurement) -> list[Attempt]:
+    return [attempt for attempt in one.attempts if attempt.outcome.verdict == "FAIL"]
+
+
 def test_a_bound_that_rare_loss_made_is_not_the_gateways_own() -> None:
     """A gateway of 1,000,000/s that loses 5 frames in a million would cost several times as much as one of 500,000."""
     asked = settings(100_000)
-    # With seed 0 the only trial that failed is the bound itself, and an overload by 1 % would explain it.
-    searches = [RATE.once(LosesAFew(seed=seed), asked, None) for seed in range(1, 20)]
+    searches = [RATE.once(LosesAFew(seed=seed), asked, None) for seed in range(20)]
     # All but those that find the loss to be the same at every rate.
     rare = [one for one in searches if one.value and one.upper is not None and one.upper < 400_000]
+    # Where nothing failed but the bound itself, an overload by 1 % would explain it.
+    rare = [one for one in rare if any(each.load > 1.005 * (one.upper or 0.0) for each in failed(one))]
     lossy, other = searched(*rare), searched(*[measured(500_000, 505_000)] * len(rare))
     assert len(rare) >= 8
     assert {(one.upper, one.limit) for one in lossy.bounds} == {(math.inf, "rare loss")}

@@ -77,7 +77,7 @@ def varied_with(name: str) -> frozenset[str]:
 #: The remark on a share of forwarding of which both rates contain the tester's own work.
 WITH_TESTER: Final = (
     "in shared placement both rates contain the tester's own work, so that the device's share of plain forwarding is "
-    "lower; natgauge cost measures it without that"
+    "lower; natgauge measure cost measures it without that"
 )
 #: Whether the true value is equal to the given value, at most it, or at least it.
 Bound = Literal["", "<=", ">="]
