@@ -175,8 +175,8 @@ def _once_each(notes: Sequence[Note], searches: int) -> Iterator[Note]:
     """Yield the first doubt of each word, with the number of searches that have such a doubt."""
     for word in dict.fromkeys(note.word for note in notes):
         alike = [note for note in notes if note.word == word]
-        text = alike[0].text
-        yield Note(word, text if len(alike) == 1 else f"{text} (so in {len(alike)} of {searches} searches)")
+        first, number = alike[0], len(alike)
+        yield first if number == 1 else replace(first, text=f"{first.text} (so in {number} of {searches} searches)")
 
 
 def pairs(baseline: Searched, other: Searched) -> list[tuple[RateBounds, RateBounds]]:
