@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from natgauge.causes.cause import Cause, most_frequent
@@ -17,9 +16,8 @@ from natgauge.records.chain_notes import chain_notes
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
 from natgauge.records.own_work import own_work
 from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
-from natgauge.records.shares import widened
+from natgauge.records.shares import widened_interval
 from natgauge.records.unit_frames import is_of_frames, most_units
-from natgauge.statistics.interval import ConfidenceInterval
 
 #: By test frames: what a result with them is, where it is not a result of RFC 9693.
 METHODS: Final = {
@@ -57,7 +55,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         maximum=summary.maximum,
         mean=summary.mean,
         standard_deviation=summary.standard_deviation,
-        median_interval=_with_shares(summary.interval, found),
+        median_interval=widened_interval(summary.interval, found),
         error=measured.error,
         limited_by=_limit(measured.limited_by),
         cause=_cause(measured),
@@ -77,14 +75,6 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         ),
         results=folder,
     )
-
-
-def _with_shares(interval: ConfidenceInterval | None, found: Sequence[Note]) -> ConfidenceInterval | None:
-    """Return the interval with the shares by which the rate may be too high or too low."""
-    if interval is None or interval.lower < 0:
-        return interval
-    lower, upper = widened(interval.lower, interval.upper, found)
-    return replace(interval, lower=lower, upper=upper)
 
 
 def _method(parameters: Parameters) -> Iterator[Note]:

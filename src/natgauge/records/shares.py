@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from natgauge.notes import Note, NoteWord
+from natgauge.statistics.interval import ConfidenceInterval
 
 #: Doubts whose value is the share by which a rate may be too high: the device surely does value / (1 + share).
 TOO_HIGH: Final[frozenset[NoteWord]] = frozenset({"queues", "short trials", "bucket"})
@@ -22,3 +24,11 @@ def widened(lower: float, upper: float, doubts: Iterable[Note]) -> tuple[float, 
     high = sum(doubt.value or 0.0 for doubt in every if doubt.word in TOO_HIGH)
     low = min(sum(doubt.value or 0.0 for doubt in every if doubt.word in TOO_LOW), _MOST)
     return lower / (1 + high), upper / (1 - low)
+
+
+def widened_interval(interval: ConfidenceInterval | None, doubts: Iterable[Note]) -> ConfidenceInterval | None:
+    """Return the interval of a rate with the shares of its doubts; None for none."""
+    if interval is None or interval.lower < 0:
+        return interval
+    lower, upper = widened(interval.lower, interval.upper, doubts)
+    return replace(interval, lower=lower, upper=upper)

@@ -251,15 +251,24 @@ def make_result(
 ) -> MeasurementResult:
     """Put the repetitions together; equal notes appear once."""
     summary = summarize([measurement.value for measurement in measurements], sampled=_sampled(measurements))
-    summary = replace(summary, interval=_with_bounds(summary.interval, measurements))
+    uppers = [measurement.upper for measurement in measurements]
+    summary = replace(summary, interval=interval_of(summary.repetitions, uppers))
     every_note = [*notes, *(note for measurement in measurements for note in measurement.notes), *summary.notes]
     return MeasurementResult(metric, unit, parameters, tuple(measurements), summary, tuple(dict.fromkeys(every_note)))
 
 
-def _with_bounds(interval: ConfidenceInterval | None, measurements: Sequence[Measurement]) -> ConfidenceInterval | None:
-    """Return the interval up to the upper bounds: a search's value is the lower bound of what the device can."""
-    uppers = [max(measurement.value, measurement.upper or measurement.value) for measurement in measurements]
-    bounds = median_interval(uppers)
+def interval_of(values: Sequence[float], uppers: Sequence[float | None]) -> ConfidenceInterval | None:
+    """Return the confidence interval of the median, which reaches from the values up to the upper bounds.
+
+    A search's value is the lower bound of what the device can.
+
+    Args:
+        values: values of the repetitions.
+        uppers: upper bound of each; None = there is none.
+    """
+    interval = median_interval(values)
+    ends = [value if upper is None else max(value, upper) for value, upper in zip(values, uppers, strict=True)]
+    bounds = median_interval(ends)
     return interval if interval is None or bounds is None else replace(interval, upper=bounds.upper)
 
 
