@@ -122,6 +122,17 @@ def test_a_document_that_is_nested_too_deeply_is_one_line(folders: dict[str, Pat
     )
 
 
+def test_a_count_that_no_data_frame_holds_is_one_line(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("polars")
+    document = json.loads((folders["rates"] / "comparison.json").read_bytes())
+    document["estimates"][0]["blocks"] = 2**63
+    (tmp_path / "comparison.json").write_text(json.dumps(document))
+    assert run(["report", str(tmp_path), "--parquet", str(tmp_path / "frames")]) == 2
+    assert "more than 64 bits" in capsys.readouterr().err
+
+
 def test_files_that_are_missing_contradict_nothing(folders: dict[str, Path], tmp_path: Path) -> None:
     for name in ("timed", "slices"):
         (tmp_path / name).mkdir()

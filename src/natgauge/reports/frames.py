@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from natgauge.errors import unwritable
+from natgauge.errors import UsageError, unwritable
 from natgauge.measurer import Verdict
 from natgauge.reports.find_results import Stored, StoredComparison, StoredResults, each_trial, find
 from natgauge.reports.optional_deps import need
@@ -96,6 +96,8 @@ ESTIMATE_COLUMNS: Final[Mapping[str, type]] = {
     "parameters": str,
 }
 
+#: The largest whole number of a column.
+_MOST: Final = 2**63 - 1
 #: Columns that contain JSON.
 _WHOLE: Final = frozenset({"request", "result"})
 _Row = dict[str, Any]
@@ -181,7 +183,17 @@ def _frame(polars: Any, columns: Mapping[str, type], rows: Sequence[_Row]) -> pl
 
 
 def _as(kind: type, value: object) -> object:
-    return None if value is None else kind(value)
+    """A value of a column.
+
+    Raises:
+        UsageError: a whole number has more than 64 bits, which no column holds.
+    """
+    cell = None if value is None else kind(value)
+    if isinstance(cell, int) and not -_MOST <= cell <= _MOST:
+        raise UsageError(
+            f"results: {cell} has more than 64 bits, which no data frame holds: the folder is damaged; leave it out"
+        )
+    return cell
 
 
 def _cell(stored: Stored) -> _Row:
