@@ -20,6 +20,7 @@ from typing import Any, Final
 from pydantic import JsonValue, ValidationError
 
 from natgauge import foreign
+from natgauge.causes.cause import most_frequent
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.result.results import TRIED, interval_of, summarize
@@ -149,6 +150,8 @@ def _check_sums(result: Result, where: Path) -> None:
     _expect(result, "error", max(known) if len(known) == len(errors) else None, where)
     causes = Counter(repetition.limited_by for repetition in result.repetitions)
     _expect(result, "limited_by", causes.most_common(1)[0][0], where)
+    own = [each.cause for each in result.repetitions if each.limited_by == result.limited_by and each.cause is not None]
+    expect("cause", result.cause, most_frequent(own) if own else None, "its repetitions give", where)
     counts: Counter[Verdict] = Counter()
     for repetition in result.repetitions:
         counts.update(repetition.trials)

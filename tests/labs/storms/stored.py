@@ -59,8 +59,6 @@ _STATUSES: Final = frozenset({0, 1, 2, 3, 5})
 
 #: Numbers of a record that nothing else in its folder repeats: inputs, seeds, times, and counts of notes.
 _ALONE: Final = (
-    # What follows from the counters of the deciding trial is derived again by nobody yet.
-    re.compile(r"cause\..*"),
     re.compile(
         r"parameters\.settings\..*|.*\.(?:seed|seeds|begun|labs|lab_stays)(?:\..*)?|(?:doubts|notes)\..*|.*\.notes\..*"
     ),
