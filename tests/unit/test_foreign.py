@@ -22,9 +22,9 @@ ROOT = Path(natgauge.__file__).parent
 SMALL = foreign.FileKind("plan", "name a plan's file", 1000, line_octets=100)
 #: Modules that open files of the kernel, of natgauge itself, or that they made; no path of them is somebody else's.
 OWN_FILES = {
-    "bounded_output.py", "causes/hops.py", "causes/kinds.py", "labs/common/queue_counters.py",
-    "host/control_groups.py", "tester/finding.py",
-    "analysis/hops.py", "audits/kit/pcapng.py", "campaigns/spread/resources.py", "campaigns/spread/worker.py",
+    "bounded_output.py", "host/control_groups.py", "tester/finding.py", "causes/hops.py", "causes/kinds.py",
+    "labs/common/queue_counters.py",
+    "audits/kit/pcapng.py", "campaigns/spread/resources.py", "campaigns/spread/worker.py",
     "cli/__init__.py", "errors.py", "files.py", "foreign.py", "host/caches.py", "host/capabilities.py", "host/cpus.py",
     "host/kernel.py", "host/private_folder.py", "labs/common/machine_globals.py", "labs/common/marks.py",
     "labs/common/namespace_end.py", "labs/common/protected.py", "host/machine.py", "host/sampling.py",

@@ -100,6 +100,7 @@ def test_the_number_of_lost_frames_is_never_negative(offered: int, received: int
 
 def _stream(**counts: int) -> Any:
     kinds = ("duplicates", "late", "damaged", "untranslated", "mistranslated")
+    kinds = (*kinds, "fragments", "tagged", "without_checksum")
     return SimpleNamespace(**{**dict.fromkeys(kinds, 0), **counts})
 
 

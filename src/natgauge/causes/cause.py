@@ -84,6 +84,16 @@ class Cause:
     held: int | None = None
     limit: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse numbers that no trial has.
+
+        Raises:
+            ValueError: a number is negative, or more frames are explained than were lost.
+        """
+        numbers = (self.frames, self.lost, self.held or 0, self.limit or 0)
+        if min(numbers) < 0 or self.frames > self.lost:
+            raise ValueError(f"a cause of {self.frames} of {self.lost} lost frames, {self.held} of {self.limit} held")
+
     @property
     def limited_by(self) -> DeviceLimit:
         """What limits a result whose frames were lost so."""
