@@ -100,8 +100,8 @@ def test_the_number_of_lost_frames_is_never_negative(offered: int, received: int
 
 def _stream(**counts: int) -> Any:
     kinds = ("duplicates", "late", "damaged", "untranslated", "mistranslated")
-    kinds = (*kinds, "fragments", "tagged", "without_checksum")
-    return SimpleNamespace(**{**dict.fromkeys(kinds, 0), **counts})
+    pieces = ("fragments", "tagged", "without_checksum")
+    return SimpleNamespace(**{**dict.fromkeys((*kinds, *pieces), 0), **counts})
 
 
 @pytest.mark.parametrize(("received", "fault"), [(8, False), (7, True), (9, True)])
