@@ -237,7 +237,7 @@ def test_shapes_out_of_range_are_refused(shape: Shape) -> None:
 
 
 def test_a_guest_that_this_host_has_no_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qemu, "memory_octets", lambda _: 1024**3)
+    monkeypatch.setattr(qemu, "available_octets", lambda: 1024**3)
     Shape(1, 256).refuse_short_memory()
     with pytest.raises(HostError, match="guest memory: 512 MiB and 768 MiB in addition are needed, 1024 MiB"):
         Shape(1, 512).refuse_short_memory()

@@ -332,7 +332,10 @@ def ending(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_program_that_is_ending_is_waited_for(ending: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_ending_is_waited_for(
+    ending: int, orphans: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orphans.add(ending)
     monkeypatch.setattr(namespaces, "all_processes", lambda: [ending])
     skip_unless_init_adopts(ending)
     assert not Path(f"/proc/{ending}/exe").exists()

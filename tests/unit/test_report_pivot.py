@@ -88,11 +88,11 @@ def test_it_has_the_shape_and_the_figures_of_figure_2() -> None:
     assert rates["median"] == ("223,500", "371,100", "708,700", "1,341,000", "2,383,000")
     assert rates["relative scale-up"] == ("-", "0.830", "0.793", "0.750", "0.666")
     assert found["throughput of iptables (frames/s in each direction)"]["share of plain forwarding (%)"] == (
-        "45.5",
-        "48.7",
-        "45.7",
-        "39.5",
-        "39.4",
+        "<= 45.5",
+        "<= 48.7",
+        "<= 45.7",
+        "<= 39.5",
+        "<= 39.4",
     )
 
 

@@ -490,7 +490,7 @@ def outward(
 
 def _bottlenecks(results: Sequence[Result]) -> Sentence:
     """What limited, most frequent first."""
-    counts = Counter(doubtful.bottleneck(result) or bottleneck(result) for result in results).most_common()
+    counts = Counter(map(bottleneck, results)).most_common()
     share = {limit: f" ({count} of {len(results)} results)" if len(results) > 1 else "" for limit, count in counts}
     return Sentence(f"Bottleneck: {'; '.join(f'{limit}{of}' for limit, of in share.items())}.")
 

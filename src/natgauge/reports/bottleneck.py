@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from natgauge.records.measurement import Result
+from natgauge.reports import doubtful
 from natgauge.words import LimitedBy
 
 #: Bottlenecks in words.
@@ -22,5 +23,6 @@ _BOTTLENECKS: Final[Mapping[LimitedBy, str]] = {
 
 
 def bottleneck(result: Result) -> str:
-    """Return what limited a result, as a noun: its cause where it has one, and whether that is a guess."""
-    return (result.cause.words if result.cause is not None else "") or _BOTTLENECKS[result.limited_by]
+    """Return what limited a result, as a noun: what a grave doubt names, else its cause with the word of a guess."""
+    cause = result.cause.words if result.cause is not None else ""
+    return doubtful.bottleneck(result) or cause or _BOTTLENECKS[result.limited_by]

@@ -79,9 +79,9 @@ class Shape:
         Raises:
             HostError: it has not.
         """
-        free = available_octets() or 0
+        free = available_octets()
         needed = self.memory * 1024**2 + _OWN + _RESERVED
-        if needed > free:
+        if free is not None and needed > free:
             raise HostError(
                 f"guest memory: {self.memory} MiB and {(_OWN + _RESERVED) >> 20} MiB in addition are needed, "
                 f"{free >> 20} MiB are available; give the guest less"

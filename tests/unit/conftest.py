@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unit tests end no process but those that they started, whatever they make natgauge believe of the others."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from natgauge.labs.common.protected import parent_of
+
+
+@pytest.fixture(autouse=True)
+def orphans(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Refuse a signal to a process that this one did not start.
+
+    Returns:
+        A set to which a test adds processes of its own whose parent has ended.
+    """
+    send = signal.pidfd_send_signal
+    own: set[int] = set()
+
+    def send_to_own(handle: int, number: int, *others: object) -> None:
+        fields = dict(line.split(":", 1) for line in Path(f"/proc/self/fdinfo/{handle}").read_text().splitlines())
+        pid = int(fields["Pid"])
+        # A process that has ended has the number -1.
+        if pid > 0 and pid not in own and not _is_own(pid):
+            raise AssertionError(f"a unit test sends signal {number} to process {pid}, which it did not start")
+        send(handle, number, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(signal, "pidfd_send_signal", send_to_own)
+    return own
+
+
+def _is_own(pid: int) -> bool:
+    parent = parent_of(pid)
+    while parent and parent != os.getpid():
+        parent = parent_of(parent)
+    return parent == os.getpid()
