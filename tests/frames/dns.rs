@@ -196,7 +196,7 @@ const UNANSWERED: &[Row] = &[
     ("another type is not what was sent", |m| m[TYPE + 1] = 15, &["wrong queries"]),
     ("another name is not what was sent", |m| m[ZONE] = b'm', &["wrong queries"]),
     ("a cut message is not what was sent", |m| m.truncate(66), &["wrong queries"]),
-    ("a mark of another trial is none of ours", |m| m[LABEL] = b'p', &["foreign"]),
+    ("a mark of another trial is none of ours", |m| m[LABEL] ^= 2, &["foreign"]),
     ("a sequence number that the tester did not write is none of ours", |m| m[LABEL + 17] ^= 1, &["foreign"]),
     ("a name that is not in our letters is none of ours", |m| m[LABEL + 3] = b'z', &["foreign"]),
 ];
@@ -243,7 +243,7 @@ const ANSWERS: &[Row] = &[
     ("no answer is wrong", |m| no_answer(m), &["wrong responses"]),
     ("the query itself is wrong", |m| *m = as_asked(m), &["wrong responses"]),
     ("more than was asked for is wrong", |m| m.extend([0; 16]), &["wrong responses"]),
-    ("another trial's is foreign", |m| m[LABEL] = b'p', &["foreign"]),
+    ("another trial's is foreign", |m| m[LABEL] ^= 2, &["foreign"]),
     ("a name that is not in our letters is foreign", |m| m[LABEL + 3] = b'z', &["foreign"]),
 ];
 

@@ -16,7 +16,7 @@ from tests.unit.simulated_nat import Behaviour, examiner_of
 
 from natgauge.audits.kit import port_filter
 from natgauge.audits.kit.examiner import FloodError
-from natgauge.audits.kit.other_traffic import Load, Missed
+from natgauge.audits.kit.other_traffic import Missed, PortTraffic
 from natgauge.audits.kit.requirement import Requirement
 from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.audits.runner import examine, forwards, other_traffic_doubt
@@ -142,8 +142,8 @@ def test_a_flood_is_frames_that_were_lost_or_far_more_than_the_audit_asked_for(
     seconds: float,
     flooded: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    before = Load(5.0, 100, 200, 3)
-    assert bool(Load(5.0 + seconds, 100 + sent, 200 + arrived, 3 + dropped).flood(before)) == flooded
+    before = PortTraffic(5.0, 100, 200, 3)
+    assert bool(PortTraffic(5.0 + seconds, 100 + sent, 200 + arrived, 3 + dropped).flood(before)) == flooded
 
 
 def test_an_audit_without_other_traffic_has_no_doubt_and_its_verdict() -> None:

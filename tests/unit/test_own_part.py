@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,10 @@ def said(found: Result) -> dict[str, str]:
     return {doubt.word: doubt.text for doubt in found.doubts}
 
 
+def without_numbers(text: str) -> str:
+    return re.sub(r"\d[\d,.]*", "N", text)
+
+
 def without_times(found: Result) -> dict[str, Any]:
     return {name: value for name, value in found.parameters.flat().items() if name != "begun"}
 
@@ -92,7 +97,8 @@ def test_a_campaign_has_the_parameters_and_doubts_of_a_measurement(tmp_path: Pat
     for name in ("receiver_ns", "server_alone"):
         assert found.parameter(name) == alone.parameter(name) is not None
     for word in ("tester on device cores", "real server"):
-        assert said(found)[word] == said(alone)[word]
+        # Searches start at places of their own, so their rates differ a little.
+        assert without_numbers(said(found)[word]) == without_numbers(said(alone)[word])
     assert "5000 ns of" in said(found)["tester on device cores"]
     assert "up to 60,000 queries/s" in said(found)["real server"]
     # One repetition was enough, and each one's last trial that passed was there to be repeated.

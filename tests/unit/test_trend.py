@@ -10,7 +10,15 @@ from itertools import combinations, permutations
 import pytest
 from scipy import stats
 
-from natgauge.statistics.trend import FALSE_ALARM, MOST_BLOCKS, Step, averaged, falling_pairs, mann_kendall, step_of
+from natgauge.statistics.trend import (
+    FALSE_ALARM,
+    MOST_BLOCKS,
+    LevelChange,
+    averaged,
+    falling_pairs,
+    mann_kendall,
+    step_of,
+)
 
 
 def dice(seed: int) -> random.Random:
@@ -101,14 +109,14 @@ def test_long_series_are_averaged_and_their_slope_is_still_that_of_single_values
 @pytest.mark.parametrize(
     ("values", "step"),
     [
-        ([5.0] * 10 + [1.0] * 10, Step(10, -4.0)),
+        ([5.0] * 10 + [1.0] * 10, LevelChange(10, -4.0)),
         ([5.0, 1.0], None),
         ([float(one) for one in range(20)], None),
         ([5.0, 4.0, 6.0, 5.0, 4.0, 6.0, 5.0, 4.0], None),
         ([1.0] * 20, None),
     ],
 )
-def test_a_step_is_no_slope_and_a_slope_no_step(values: list[float], step: Step | None) -> None:
+def test_a_step_is_no_slope_and_a_slope_no_step(values: list[float], step: LevelChange | None) -> None:
     assert step_of(values) == step
 
 

@@ -73,7 +73,7 @@ def mann_kendall(values: Sequence[float]) -> Trend | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LevelChange:
     """A change of the mean from one value to the next.
 
     Attributes:
@@ -85,7 +85,7 @@ class Step:
     change: float
 
 
-def step_of(values: Sequence[float]) -> Step | None:
+def step_of(values: Sequence[float]) -> LevelChange | None:
     """Return the step that describes values much better than a straight line does; None where none does.
 
     Both are fitted by least squares. Values that rise evenly are no step, and neither are ones that only scatter.
@@ -97,14 +97,14 @@ def step_of(values: Sequence[float]) -> Step | None:
     spread = sum((value - mean) ** 2 for value in values)
     along = sum((place - middle) * (value - mean) for place, value in enumerate(values))
     of_line = spread - along**2 / sum((place - middle) ** 2 for place in range(number))
-    best, total, before = Step(0, 0.0), sum(values), 0.0
+    best, total, before = LevelChange(0, 0.0), sum(values), 0.0
     of_step = spread
     for place, value in enumerate(values[:-1], 1):
         before += value
         change = (total - before) / (number - place) - before / place
         left = spread - change**2 * place * (number - place) / number
         if left < of_step:
-            best, of_step = Step(place, change), left
+            best, of_step = LevelChange(place, change), left
     return best if of_step < MUCH_BETTER * of_line else None
 
 

@@ -30,7 +30,7 @@ from natgauge.labs.common.register import HiddenLabsError
 from natgauge.labs.common.shell import run_shell
 from natgauge.labs.wire import xdp
 from natgauge.tester import containers
-from natgauge.tester.finding import Finding, Host, State, Unread, unknown
+from natgauge.tester.finding import Finding, Host, NoText, State, unknown
 
 #: Oldest kernel natgauge is made for: the last one whose veth could lose frames in bursts is 6.1.
 LEAST_KERNEL: Final = (6, 6)
@@ -78,7 +78,7 @@ def _btf(host: Host) -> Iterator[Finding]:
     if host.path(path).exists():
         yield Finding("BTF", "ok", "the kernel describes its types in /sys/kernel/btf/vmlinux")
     elif not host.path("/sys/devices").exists():
-        yield unknown("BTF", path, Unread.NO_SYS)
+        yield unknown("BTF", path, NoText.NO_SYS)
     else:
         yield Finding(
             "BTF",
@@ -94,9 +94,9 @@ def _jit(host: Host) -> Iterator[Finding]:
     value = host.read(path)
     if value == "1":
         yield Finding("BPF JIT", "ok", "programs are compiled")
-    elif value is Unread.REFUSED:
+    elif value is NoText.REFUSED:
         yield unknown("BPF JIT", path, value)
-    elif value is Unread.ABSENT and host.read("/proc/sys/net/core/netdev_max_backlog") is Unread.ABSENT:
+    elif value is NoText.ABSENT and host.read("/proc/sys/net/core/netdev_max_backlog") is NoText.ABSENT:
         # The kernel shows settings of the whole machine in its first network namespace only.
         yield Finding("BPF JIT", "ok", "not known in this network namespace: the setting is the machine's")
     elif value == "2":
@@ -151,14 +151,14 @@ def _frames(host: Host) -> Iterator[Finding]:
 def _clock(host: Host) -> Iterator[Finding]:
     folder = "/sys/devices/system/clocksource/clocksource0"
     clock = host.read(f"{folder}/current_clocksource")
-    if isinstance(clock, Unread):
+    if isinstance(clock, NoText):
         yield unknown("clock", f"{folder}/current_clocksource", clock)
         return
     if clock in _FAST_CLOCKS:
         yield Finding("clock", "ok", f"clock source {clock}")
         return
     available = host.read(f"{folder}/available_clocksource")
-    known = [] if isinstance(available, Unread) else available.split()
+    known = [] if isinstance(available, NoText) else available.split()
     better = [name for name in known if name in _FAST_CLOCKS]
     mend = f"echo {better[0]} > {folder}/current_clocksource" if better else "boot with clocksource=tsc tsc=reliable"
     yield Finding("clock", "warning", f"clock source {clock} is slow to read: lower rates, coarser delays", mend)
@@ -180,7 +180,7 @@ def _cpus(_host: Host) -> Iterator[Finding]:
 def _smt(host: Host) -> Iterator[Finding]:
     path = "/sys/devices/system/cpu/smt/active"
     active = host.read(path)
-    if active in (Unread.REFUSED, Unread.NO_SYS):
+    if active in (NoText.REFUSED, NoText.NO_SYS):
         yield unknown("SMT", path, active)
     elif active == "1":
         yield Finding(
@@ -196,11 +196,11 @@ def _smt(host: Host) -> Iterator[Finding]:
 def _governor(host: Host) -> Iterator[Finding]:
     folder = host.path("/sys/devices/system/cpu")
     if not folder.exists():
-        yield unknown("clock speed", "/sys/devices/system/cpu", Unread.NO_SYS)
+        yield unknown("clock speed", "/sys/devices/system/cpu", NoText.NO_SYS)
         return
     cores = sorted(path.parent.parent.name for path in folder.glob("cpu[0-9]*/cpufreq/scaling_governor"))
     read = {host.read(f"/sys/devices/system/cpu/{core}/cpufreq/scaling_governor") for core in cores}
-    governors = {governor for governor in read if not isinstance(governor, Unread)}
+    governors = {governor for governor in read if not isinstance(governor, NoText)}
     slow = sorted(governors - {"performance"})
     if slow:
         yield Finding(
@@ -217,7 +217,7 @@ def _real_time(host: Host) -> Iterator[Finding]:
     # The engine watches cores with real-time priority; without it, the tester's own load would look like stalls.
     path = "/proc/sys/kernel/sched_rt_runtime_us"
     runtime = host.read(path)
-    if runtime is Unread.REFUSED:
+    if runtime is NoText.REFUSED:
         yield unknown("real time", path, runtime)
     elif runtime == "0":
         yield Finding(
@@ -232,7 +232,7 @@ def _real_time(host: Host) -> Iterator[Finding]:
 
 def _stolen(host: Host) -> Iterator[Finding]:
     text = host.read("/proc/stat")
-    if isinstance(text, Unread):
+    if isinstance(text, NoText):
         yield unknown("stolen time", "/proc/stat", text)
         return
     line = text.partition("\n")[0].split()
@@ -252,7 +252,7 @@ def _stolen(host: Host) -> Iterator[Finding]:
 
 def _memory(host: Host) -> Iterator[Finding]:
     text = host.read("/proc/meminfo")
-    if isinstance(text, Unread):
+    if isinstance(text, NoText):
         yield unknown("memory", "/proc/meminfo", text)
         return
     available = memory_octets("MemAvailable", text) or 0
@@ -272,12 +272,12 @@ def _conntrack(host: Host) -> Iterator[Finding]:
     path = "/proc/sys/net/netfilter/nf_conntrack_max"
     limit = host.read(path)
     buckets = host.read("/sys/module/nf_conntrack/parameters/hashsize")
-    if limit is Unread.ABSENT:
+    if limit is NoText.ABSENT:
         yield Finding("conntrack", "missing", "the kernel tracks no connections", "modprobe nf_conntrack")
-    elif isinstance(limit, Unread):
+    elif isinstance(limit, NoText):
         yield unknown("conntrack", path, limit)
     else:
-        size = f"its buckets: {buckets.value}" if isinstance(buckets, Unread) else f"{buckets} buckets"
+        size = f"its buckets: {buckets.value}" if isinstance(buckets, NoText) else f"{buckets} buckets"
         yield Finding("conntrack", "ok", f"connection tracking table of {limit} connections, {size}")
 
 

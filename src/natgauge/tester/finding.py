@@ -17,7 +17,7 @@ from natgauge.tester.probe import CableProof, send_over_a_cable
 State = Literal["ok", "warning", "missing"]
 
 
-class Unread(Enum):
+class NoText(Enum):
     """Why a file has no text.
 
     Attributes:
@@ -32,9 +32,9 @@ class Unread(Enum):
 
 
 _MENDS = {
-    Unread.ABSENT: "natgauge doctor, on the machine itself, outside of containers",
-    Unread.REFUSED: "sudo natgauge doctor",
-    Unread.NO_SYS: "mount -t sysfs sysfs /sys",
+    NoText.ABSENT: "natgauge doctor, on the machine itself, outside of containers",
+    NoText.REFUSED: "sudo natgauge doctor",
+    NoText.NO_SYS: "mount -t sysfs sysfs /sys",
 }
 
 
@@ -82,18 +82,18 @@ class Host:
         """Return where a path of the host is."""
         return self.root / path.lstrip("/")
 
-    def read(self, path: str) -> str | Unread:
+    def read(self, path: str) -> str | NoText:
         """Return the text of a file, stripped, or why there is none."""
         try:
             return self.path(path).read_text().strip()
         except (FileNotFoundError, NotADirectoryError):
             # Every kernel has this folder in its /sys.
             hidden = path.startswith("/sys/") and not self.path("/sys/devices").exists()
-            return Unread.NO_SYS if hidden else Unread.ABSENT
+            return NoText.NO_SYS if hidden else NoText.ABSENT
         except (OSError, ValueError):
-            return Unread.REFUSED
+            return NoText.REFUSED
 
 
-def unknown(name: str, path: str, why: Unread) -> Finding:
+def unknown(name: str, path: str, why: NoText) -> Finding:
     """Return the finding of a check that could not read what it depends on."""
     return Finding(name, "warning", f"not known: {path} {why.value}", _MENDS[why])

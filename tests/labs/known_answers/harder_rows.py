@@ -307,7 +307,8 @@ NEW_CONNECTIONS = (
         "connection-rate",
         (
             Look("", "connections/s", value, 0.0),
-            Look("limited by", "", limited_by, "table"),
+            # No table is full: the rule that refuses counts its packets.
+            Look("limited by", "", limited_by, "device"),
             Look("connections held", "connections", figure(HELD_FIGURE), float(UNTOLD), both(2.0), "two entries"),
         ),
         {"confirm": False},

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from natgauge.audits.kit.flows import Flow, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.network import Network, sides
-from natgauge.audits.kit.other_traffic import Load
+from natgauge.audits.kit.other_traffic import PortTraffic
 from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, UDP, Endpoint, Packet, embedded
 from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.words import Address, Side, Transport
@@ -138,7 +138,7 @@ class Examiner:
         self._refuse_flood(before)
         return seen
 
-    def _refuse_flood(self, before: Load) -> None:
+    def _refuse_flood(self, before: PortTraffic) -> None:
         if flood := self.network.load().flood(before):
             self.floods += 1
             raise FloodError(flood)

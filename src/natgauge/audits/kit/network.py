@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, Protocol
 
 from natgauge.audits.kit.flows import described
-from natgauge.audits.kit.other_traffic import Load, Missed
+from natgauge.audits.kit.other_traffic import Missed, PortTraffic
 from natgauge.audits.kit.packets import ICMP, ICMPV6, TCP, UDP, Packet, checksummed, read_packet
 from natgauge.audits.kit.pcapng import FORGOTTEN, CapturedFrame
 from natgauge.errors import UnreachableError
@@ -140,11 +140,11 @@ class Network:
         self.frames.append(frame)
         self._explain(frame, "sends", f": {note}" * bool(note))
 
-    def load(self) -> Load:
+    def load(self) -> PortTraffic:
         """Return how many frames were sent and arrived so far."""
         missed = self.ports.missed()
         arrived = self._received + missed.others + missed.dropped
-        return Load(self.now(), self._sent, arrived, missed.dropped + self._not_kept)
+        return PortTraffic(self.now(), self._sent, arrived, missed.dropped + self._not_kept)
 
     def forget(self) -> None:
         """Forget the frames so far that are no evidence; the numbers of all frames stay."""

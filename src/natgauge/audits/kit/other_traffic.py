@@ -27,7 +27,7 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class PortTraffic:
     """Counts of an audit so far.
 
     Attributes:
@@ -42,7 +42,7 @@ class Load:
     arrived: int
     dropped: int
 
-    def flood(self, since: Load) -> str:
+    def flood(self, since: PortTraffic) -> str:
         """Return why nothing that was not seen since an earlier time can be trusted, as a sentence; empty = it can."""
         sent, arrived = self.sent - since.sent, self.arrived - since.arrived
         dropped, seconds = self.dropped - since.dropped, self.seconds - since.seconds

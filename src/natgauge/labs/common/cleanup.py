@@ -281,8 +281,12 @@ def _is_natgauge(pid: int) -> bool:
     """Whether a process is a natgauge: in a container, the first process may be one."""
     if pid in locks.holders():
         return True
-    program = _program_of(pid) or ""
     command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    try:
+        program = _program_of(pid) or ""
+    except PermissionError:
+        # Of the first process of a machine even root may read only the command.
+        program = Path(command[0]).name
     return program.startswith("python") and any("natgauge" in Path(word).name for word in command[:_COMMAND_WORDS])
 
 
