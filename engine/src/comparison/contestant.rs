@@ -56,11 +56,12 @@ impl Quantity {
     }
 }
 
-/// Failure of a call that sends frames.
-pub fn check_sent(cpu: usize, sent: Result<(), i32>) -> Outcome<()> {
+/// Whether a signal that does not end this process, such as SIGCONT, cut off a call that sends frames.
+pub fn was_cut(cpu: usize, sent: Result<(), i32>) -> Outcome<bool> {
     match sent {
-        Ok(()) => Ok(()),
-        Err(libc::EINTR) => Err(Failure::Broke("interrupted".into())),
+        Ok(()) => Ok(false),
+        Err(libc::EINTR) if host::interrupted() => Err(Failure::Broke("interrupted".into())),
+        Err(libc::EINTR) => Ok(true),
         Err(error) => Err(sender::refused(cpu, error)),
     }
 }
@@ -100,10 +101,9 @@ impl<'a> LoadedContestant<'a> {
         state.start_ns = host::now_ns();
         self.programs.set_senders(&[(cpu, state)])?;
         let from = host::now_ns();
-        let sent = sender::run(self.programs.generator(), &self.frame, frames as i32, comparison.batch);
+        let cut = self.make(comparison, frames)?;
         let mut to = host::now_ns();
-        check_sent(cpu, sent)?;
-        let state = self.programs.senders().get(cpu).copied().unwrap_or_default();
+        let state = self.sender_state(cpu);
         let mut wanted = self.received;
         for side in BOTH {
             let Some(stream) = streams[side] else { continue };
@@ -126,7 +126,26 @@ impl<'a> LoadedContestant<'a> {
         if waited {
             to = host::now_ns();
         }
-        Ok(Slice { ns: to - from, waited, interrupted: state.stalls > 0 })
+        Ok(Slice { ns: to - from, waited, interrupted: cut || state.stalls > 0 })
+    }
+
+    /// Make the frames of a slice; return whether signals cut its calls off, as SIGCONT does.
+    fn make(&self, comparison: &Comparison, frames: u32) -> Outcome<bool> {
+        let (mut left, mut cut) = (u64::from(frames), false);
+        while left > 0 {
+            let sent = sender::run(self.programs.generator(), &self.frame, left as i32, comparison.batch);
+            if !was_cut(comparison.cpu, sent)? {
+                break;
+            }
+            cut = true;
+            let schedules = self.sender_state(comparison.cpu).schedule;
+            left = schedules.iter().map(|schedule| schedule.frames - schedule.made - schedule.skipped).sum();
+        }
+        Ok(cut)
+    }
+
+    fn sender_state(&self, cpu: usize) -> types::sender {
+        self.programs.senders().get(cpu).copied().unwrap_or_default()
     }
 
     pub fn counts(&self) -> ContestantCounts {
