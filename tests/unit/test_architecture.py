@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "published": {"analysis", "errors", "foreign", "procedures", "toml_text"},
     "trials": {"bounded_output", "errors", "files", "host", "words"},
     "counts": {"measurer", "other_traffic", "trial_evidence", "trials"},
-    "labs": {"bounded_output", "core_work", "errors", "files", "host", "inputs", "table_memory", "words"},
+    "labs": {"bounded_output", "core_work", "errors", "files", "foreign", "host", "inputs", "table_memory", "words"},
     "duts": {"errors", "foreign", "host", "inputs", "labs", "table_memory", "toml_text", "words"},
     "tester": {
         "counts", "duts", "errors", "files", "foreign", "host", "inputs", "labs", "measurer", "paired",

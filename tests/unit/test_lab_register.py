@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.labs.common import cleanup, locks, namespaces
+from natgauge.labs.common import cleanup, locks, marks, namespaces
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.register import Register
 
@@ -38,6 +39,11 @@ signal.signal(signal.SIGUSR1, lambda *_: os.fork() or (time.sleep(0.7), os._exit
 print("ready", flush=True)
 time.sleep(60)
 """
+
+
+def _register_of(items: str, *, name: str = "x") -> str:
+    head = f'"version": 1, "name": "{name}", "kind": "netns", "kept": false, "user": "u", "settings": {{}}'
+    return f'{{{head}, "items": {items}}}'
 
 
 @pytest.fixture
@@ -238,7 +244,23 @@ def test_what_cannot_be_undone_stays_written_down(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("{", "is damaged"), ("[]", "is damaged"), ('{"version": 99}', "version 99")]
+    ("text", "message"),
+    [
+        ("{", "is damaged"),
+        ("[]", "is damaged"),
+        ('{"version": 99}', "version 99"),
+        ('{"version": true}', "is damaged"),
+        ('{"version": 1}', "is damaged"),
+        (_register_of("7"), "is damaged"),
+        (_register_of('["x"]'), "is damaged"),
+        (_register_of('[{"what": "bogus"}]'), "is damaged"),
+        (_register_of('[{"what": "namespace"}]'), "is damaged"),
+        (_register_of('[{"what": "namespace", "name": 5}]'), "is damaged"),
+        (_register_of('[{"what": "namespace", "name": "../x"}]'), "is damaged"),
+        (_register_of('[{"what": "directory", "path": null}]'), "is damaged"),
+        (_register_of('[{"what": "global", "path": "/proc/sys/x", "value": 1}]'), "is damaged"),
+        (_register_of("[]", name="other"), "is of lab 'other'"),
+    ],
 )
 def test_a_register_that_cannot_be_read_is_refused(root: Path, text: str, message: str) -> None:
     assert root.exists()
@@ -377,3 +399,41 @@ def test_what_does_not_end_is_told_after_all_else_was_undone(
         cleanup.clean()
     assert not _made().exists()
     assert _left() == []
+
+
+def test_a_fifo_in_the_place_of_a_register_a_lock_or_a_mark_keeps_nobody_waiting(root: Path) -> None:
+    assert root.exists()
+    os.mkfifo(locks.made_folder("labs") / "x.lock")
+    os.mkfifo(locks.made_folder("namespaces") / "ng-x-dut")
+    assert not locks.Lock("x").is_held()
+    assert marks.read("ng-x-dut") == ""
+    os.mkfifo(locks.folder("labs") / "x.json")
+    with pytest.raises(HostError, match="is a FIFO"):
+        cleanup.status()
+
+
+def test_a_register_named_like_no_lab_is_refused_with_its_path(root: Path) -> None:
+    assert root.exists()
+    (locks.made_folder("labs") / "A b.json").write_text(_register_of("[]", name="A b"))
+    with pytest.raises(HostError, match=r"A b\.json: is of no lab; delete it"):
+        cleanup.status()
+
+
+@pytest.mark.parametrize("name", get_args(locks.Subfolder))
+def test_a_link_in_the_place_of_a_folder_never_leads_cleaning_elsewhere(root: Path, name: locks.Subfolder) -> None:
+    (root / "precious").write_text("of others")
+    (root / "folder").mkdir()
+    locks.made_folder("labs").rmdir()
+    locks.folder(name).symlink_to(root)
+    with pytest.raises(HostError, match="is no folder"):
+        cleanup.clean()
+    assert sorted(path.name for path in root.iterdir()) == ["folder", "precious"]
+
+
+def test_marks_behind_a_link_are_no_marks(root: Path) -> None:
+    (root / "precious").write_text("of others")
+    locks.made_folder("labs")
+    locks.folder("namespaces").symlink_to(root)
+    assert marks.names() == ()
+    marks.remove("precious")
+    assert (root / "precious").exists()

@@ -37,14 +37,12 @@ def private(folder: Path) -> Path:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
-            raise HostError(f"{folder}: is no folder, natgauge keeps its locks there; delete it") from error
+            raise HostError(no_folder(folder)) from error
         raise unwritable(folder, error) from error
     try:
         found = os.fstat(handle)
         if found.st_uid not in (0, os.geteuid()):
-            raise HostError(
-                f"{folder}: belongs to user {found.st_uid}, who could hold natgauge's locks there; delete it"
-            )
+            raise HostError(of_other(folder, found.st_uid))
         if stat.S_IMODE(found.st_mode) & 0o077:
             os.fchmod(handle, FOLDER_MODE)
     except OSError as error:
@@ -66,15 +64,27 @@ def unwritable(path: Path, error: OSError) -> HostError:
     return HostError(f"{path}: cannot be written ({error.strerror}); run natgauge as root")
 
 
+def no_folder(folder: Path) -> str:
+    """Return a sentence on what is in the place of a folder."""
+    return f"{folder}: is no folder, natgauge keeps its locks there; delete it"
+
+
+def of_other(folder: Path, owner: int) -> str:
+    """Return a sentence on a folder whose owner is neither root nor this user."""
+    return f"{folder}: belongs to user {owner}, who could hold natgauge's locks there; delete it"
+
+
 def hidden(folder: Path) -> str:
     """Return a sentence on a folder whose content this user may not see; empty where it can be seen, or is absent."""
     try:
         found = folder.lstat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError:
         return f"{folder}: cannot be seen; run as root to list labs"
+    if not stat.S_ISDIR(found.st_mode):
+        return no_folder(folder)
     if os.access(folder, os.R_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
-        return ""
+        return "" if found.st_uid in (0, os.geteuid()) else of_other(folder, found.st_uid)
     owner = "root" if found.st_uid == 0 else f"user {found.st_uid}"
     return f"labs of {owner} are private: run as {owner} to list them"

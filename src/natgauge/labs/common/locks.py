@@ -30,6 +30,8 @@ Subfolder = Literal["labs", "locks", "namespaces", "settings", "uses", "guests"]
 _KINDS: Final[tuple[tuple[Subfolder, str | None], ...]] = (("labs", None), ("locks", "a port, a core or a guest"))
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _LOCK_PATIENCE_SECONDS = 0.3
+#: A holder writes two numbers.
+_MOST_WRITTEN: Final = 64
 #: On a busy host a process takes some time until it executes its program.
 _ORPHAN_PATIENCE_SECONDS = 3.0
 
@@ -139,7 +141,8 @@ class Lock:
 
     def _is_locked(self) -> bool:
         try:
-            handle = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            # A FIFO in its place would wait for a writer.
+            handle = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -202,7 +205,11 @@ class Lock:
     def _written(self) -> tuple[int | None, str]:
         """Process id and start time that the last holder wrote."""
         try:
-            pid, _, began = self._path.read_text().partition(" ")
+            handle = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                pid, _, began = os.read(handle, _MOST_WRITTEN).decode().partition(" ")
+            finally:
+                os.close(handle)
             return int(pid), began
         except (OSError, ValueError):
             return None, ""

@@ -8,6 +8,7 @@ written while the namespace has no name yet, so a kill in between leaves a mark 
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,8 @@ from natgauge.labs.common import locks
 #: include/uapi/asm-generic/socket.h
 _SO_NETNS_COOKIE: Final = 71
 _COOKIE_OCTETS: Final = 8
+#: Longer than any mark.
+_MOST_OCTETS: Final = 256
 
 
 def cookie() -> str:
@@ -58,19 +61,32 @@ def read(name: str) -> str | None:
         OSError: it cannot be read.
     """
     with suppress(FileNotFoundError):
-        return (locks.folder("namespaces") / name).read_text()
+        # A FIFO in its place would wait for a writer.
+        handle = os.open(locks.folder("namespaces") / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.read(handle, _MOST_OCTETS).decode(errors="replace")
+        finally:
+            os.close(handle)
     return None
 
 
 def remove(name: str) -> None:
-    """Remove a mark; do nothing where there is none."""
-    with suppress(OSError):
-        files.remove(locks.folder("namespaces") / name)
+    """Remove a mark; do nothing where there is none, or where the folder of the marks is a link to another one."""
+    folder = locks.folder("namespaces")
+    if not _is_link(folder):
+        with suppress(OSError):
+            files.remove(folder / name)
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all marked namespaces, whether these still exist or not."""
     folder = locks.folder("namespaces")
-    with suppress(OSError):
-        return tuple(sorted(path.name for path in folder.iterdir()))
+    if not _is_link(folder):
+        with suppress(OSError):
+            return tuple(sorted(path.name for path in folder.iterdir()))
     return ()
+
+
+def _is_link(folder: Path) -> bool:
+    """Whether the folder, or the one it is in, is a link: what is there then was not made by natgauge."""
+    return folder.is_symlink() or folder.parent.is_symlink()

@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, get_args
 
 from natgauge import files
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
@@ -26,10 +26,10 @@ from natgauge.labs import kinds
 from natgauge.labs.common import locks, machine_globals, marks, namespaces
 from natgauge.labs.common.locks import Lock, check_name, directory_of
 from natgauge.labs.common.machine_globals import GlobalSettings
+from natgauge.labs.common.register_file import VERSION, content_of
 
 #: Where global settings are; a register never makes `clean` write anywhere else.
 GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
-_VERSION = 1
 _LOG: Final = logging.getLogger("natgauge")
 
 Item = dict[str, Any]
@@ -286,7 +286,7 @@ class Register:
 
     def _write(self) -> None:
         content = {
-            "version": _VERSION,
+            "version": VERSION,
             "name": self.name,
             "kind": self.kind,
             "kept": self.kept,
@@ -346,7 +346,11 @@ def _undo_remote(register: Register, items: list[Item]) -> list[str]:
     undo = kinds.get(register.kind).undo
     if undo is None:
         raise BrokenError(f"labs of kind {register.kind} undo nothing on other machines; use the natgauge that made it")
-    return undo(register.directory, register.settings, list(reversed(items)))
+    try:
+        return undo(register.directory, register.settings, list(reversed(items)))
+    except (KeyError, TypeError, ValueError) as error:
+        # No other part of natgauge knows what a kind of lab writes there.
+        raise BrokenError(f"its settings in {_path_of(register.name)} are damaged ({error!r})") from error
 
 
 _UNDO: Final[Mapping[str, Callable[[Register, list[Item]], list[str]]]] = {
@@ -401,10 +405,21 @@ def _other_globals(name: str) -> Iterator[tuple[str, str]]:
 
 
 def registered() -> list[str]:
-    """Names of all labs of this machine, sorted."""
+    """Names of all labs of this machine, sorted.
+
+    Raises:
+        HiddenLabsError: the labs are another user's.
+        HostError: a register has the name of no lab.
+    """
     folder = locks.folder("labs")
     refuse_hidden()
-    return sorted(path.stem for path in folder.glob("*.json"))
+    found = sorted(path.stem for path in folder.glob("*.json"))
+    for name in found:
+        try:
+            check_name(name)
+        except UsageError as error:
+            raise HostError(f"{_path_of(name)}: is of no lab; delete it, then run: natgauge lab clean") from error
+    return found
 
 
 def refuse_hidden() -> None:
@@ -413,7 +428,9 @@ def refuse_hidden() -> None:
     Raises:
         HiddenLabsError: the labs are another user's.
     """
-    if sentence := hidden(locks.RUN) or hidden(locks.folder("labs")):
+    # A link in the place of any folder would make cleaning delete what is in another one.
+    folders = [locks.RUN, *(locks.folder(name) for name in get_args(locks.Subfolder))]
+    if sentence := next(filter(None, map(hidden, folders)), ""):
         raise HiddenLabsError(sentence)
 
 
@@ -433,18 +450,9 @@ def read(name: str) -> Mapping[str, Any] | None:
     """
     path = _path_of(name)
     try:
-        content = json.loads(path.read_text())
-        version = content["version"]
-    except FileNotFoundError:
-        return None
+        return content_of(path, name)
     except PermissionError as error:
         raise HiddenLabsError(hidden(locks.RUN) or f"{path}: cannot be read; run natgauge as root") from error
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise HostError(f"{path}: is damaged; delete it, then run: natgauge lab clean") from error
-    if version != _VERSION:
-        raise HostError(f"{path}: version {version}, but this natgauge reads {_VERSION}; use the one that wrote it")
-    assert isinstance(content, dict)  # noqa: S101 - it has a version
-    return content
 
 
 def kept_settings(name: str, kind: str) -> Mapping[str, Any] | None:
