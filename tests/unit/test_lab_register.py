@@ -437,3 +437,12 @@ def test_marks_behind_a_link_are_no_marks(root: Path) -> None:
     assert marks.names() == ()
     marks.remove("precious")
     assert (root / "precious").exists()
+
+
+def test_a_file_that_is_no_mark_is_left(root: Path) -> None:
+    del root
+    folder = locks.made_folder("namespaces")
+    (folder / "precious").write_text("of others")
+    marks.write("ng-own-dut", marks.cookie())
+    cleanup._delete_marks()
+    assert [path.name for path in folder.iterdir()] == ["precious"]

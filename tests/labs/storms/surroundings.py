@@ -21,7 +21,7 @@ from tests.labs.program import command_line
 from tests.labs.storms import groups
 from tests.labs.storms.faults import ended, wait_for
 from tests.labs.storms.host_state import HostState
-from tests.labs.storms.remains import FOREIGN
+from tests.labs.storms.remains import FOREIGN, settings_left, values_of
 from tests.labs.storms.storm import Storm, Tally
 from tests.labs.storms.victims import (
     AUDIT,
@@ -279,6 +279,7 @@ def _container(tally: Tally) -> None:
     """A container with natgauge as PID 1. At any moment a second natgauge cleans there, or the container is killed."""
     with _Host(tally) as host:
         wholes = {victim.name: undisturbed(tally, victim, Around()) for victim in _VICTIMS}
+        before, stayed = values_of(TABLE.changes), 0
         while tally.goes_on:
             victim = tally.chance.choice(_VICTIMS)
             cleans = tally.chance.random() < 0.6
@@ -298,8 +299,13 @@ def _container(tally: Tally) -> None:
                     run.process.kill()
                     run.process.wait()
                     tally.saw(f"the container of {victim.name} is killed")
+                    # The register with the first values ended with the container's files.
+                    stayed += any(settings_left(before))
+                    for path, value in before.items():
+                        Path(path).write_text(value)
                 examined(tally, run)
             host.clean()
+        tally.notes.append(f"{stayed} containers were killed while settings of the host were changed, and these stayed")
 
 
 def _first_of(run: Run) -> int | None:

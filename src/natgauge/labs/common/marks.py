@@ -9,6 +9,7 @@ written while the namespace has no name yet, so a kill in between leaves a mark 
 from __future__ import annotations
 
 import os
+import re
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,8 @@ from natgauge.labs.common import locks
 #: include/uapi/asm-generic/socket.h
 _SO_NETNS_COOKIE: Final = 71
 _COOKIE_OCTETS: Final = 8
+#: Content of a mark: a cookie, and the number of the boot.
+_MARK: Final = re.compile(r"\d+ [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Longer than any mark.
 _MOST_OCTETS: Final = 256
 
@@ -71,11 +74,15 @@ def read(name: str) -> str | None:
 
 
 def remove(name: str) -> None:
-    """Remove a mark; do nothing where there is none, or where the folder of the marks is a link to another one."""
+    """Remove a mark; do nothing where there is none.
+
+    A file with other content is none, and neither is any file where the folder of the marks is a link to another one.
+    """
     folder = locks.folder("namespaces")
     if not _is_link(folder):
         with suppress(OSError):
-            files.remove(folder / name)
+            if _MARK.fullmatch(read(name) or ""):
+                files.remove(folder / name)
 
 
 def names() -> tuple[str, ...]:
