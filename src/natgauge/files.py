@@ -42,6 +42,19 @@ def replace(path: Path, text: str, *, mode: int = 0o666) -> None:
         raise
 
 
+def write_through(path: Path, text: str) -> None:
+    """Write a text to a device or a pipe, such as /dev/stdout or that of a shell's `>(...)`.
+
+    Raises:
+        OSError: it cannot be written, or nobody reads the pipe.
+    """
+    # Without O_NONBLOCK, opening a pipe waits for a reader, for ever if none comes.
+    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    os.set_blocking(handle, True)
+    with os.fdopen(handle, "wb") as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
 def write_private(path: Path, content: bytes) -> None:
     """Write a file that nobody but its owner can read at any moment, in place of any that is there.
 

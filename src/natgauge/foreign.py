@@ -7,6 +7,7 @@ octets than memory has. Everything that reads such a path calls this module.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from natgauge.errors import UsageError
 _MIB: Final = 1 << 20
 #: Folders whose files the kernel makes when they are read: some have no end, and some wait for ever.
 _OF_KERNEL: Final = ("/proc/", "/sys/")
+#: Errors that say that a path leads to nothing.
+_NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 #: Octets that are read at once.
 _STEP: Final = 1 << 20
 #: What a path may lead to that is no regular file.
@@ -52,8 +55,8 @@ class FileKind:
 
 
 #: A file that people write.
-PLAN: Final = FileKind("plan", "name a plan's file", 4 * _MIB)
-RECIPE: Final = FileKind("", "name a recipe's file", 4 * _MIB)
+PLAN: Final = FileKind("plan", "name a plan's file", _MIB)
+RECIPE: Final = FileKind("", "name a recipe's file", _MIB)
 #: One document of a results folder, and a file with a line for each trial or event.
 DOCUMENT: Final = FileKind("results", "name another folder, or measure again", 64 * _MIB)
 LINES: Final = FileKind("results", "name another folder, or measure again", 4096 * _MIB)
@@ -61,6 +64,21 @@ LINES: Final = FileKind("results", "name another folder, or measure again", 4096
 TABLE: Final = FileKind("published", "install natgauge again", 4 * _MIB)
 #: What natgauge remembers between two runs.
 MEMORY: Final = FileKind("cache", "remove it", 64 * _MIB)
+
+
+def is_there(path: Path) -> bool:
+    """Whether something has this path, also what reading then refuses: a pipe, a device, a link that leads nowhere.
+
+    Raises:
+        OSError: the folder may not be looked into.
+    """
+    try:
+        path.lstat()
+    except OSError as error:
+        if error.errno in _NOT_THERE:
+            return False
+        raise
+    return True
 
 
 def read_octets(path: Path, kind: FileKind) -> bytes:

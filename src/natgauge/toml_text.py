@@ -14,15 +14,22 @@ _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 #: A key that needs no quotes.
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+#: The most parts of a dotted key; the time that the parser takes grows with their square.
+_MOST_PARTS: Final = 256
+_PART: Final = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+_LONG_KEY: Final = re.compile(rf"(?:^|[\[{{,])[ \t]*{_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_MOST_PARTS}}}", re.MULTILINE)
 
 
 def parse(text: str) -> dict[str, Any]:
     """Read a TOML document.
 
     Raises:
-        ValueError: the text is not TOML 1.0, is nested too deeply, has an integer of more than 64 bits, or has the
-            character U+0000, which no path and no shell command can have. The message names the reason.
+        ValueError: the text is not TOML 1.0, is nested too deeply, has a key of too many parts, an integer of more than
+            64 bits, or the character U+0000, which no path and no shell command can have. The message names the reason.
     """
+    if (key := _LONG_KEY.search(text)) is not None:
+        line = text.count("\n", 0, key.end()) + 1
+        raise ValueError(f"a key of more than {_MOST_PARTS} parts (at line {line}); write a shorter one")
     try:
         # Editors on Windows begin a file with a byte order mark, which says nothing of UTF-8.
         document = tomllib.loads(text.removeprefix("\ufeff"))

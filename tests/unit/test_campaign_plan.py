@@ -523,3 +523,8 @@ def test_an_estimate_that_its_time_cuts_says_so(tmp_path: Path, capsys: pytest.C
     assert "10 of 10 repetitions are cut by --most-seconds" in time_of("quick", 100_000_000)
     assert "cut" not in time_of("quick", 10_000)
     assert "cut" not in time_of("rfc", 100_000_000)
+
+
+def test_of_very_many_faults_the_first_ones_are_named() -> None:
+    faults = PlanError("p.toml", [f"k{number}: unknown key" for number in range(1000)]).faults
+    assert (len(faults), faults[-1]) == (51, "p.toml: 950 more faults; mend these first")

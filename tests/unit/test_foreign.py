@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import natgauge
-from natgauge import foreign
+from natgauge import files, foreign
 from natgauge.cli import run
 from natgauge.errors import UsageError
 
@@ -193,3 +193,40 @@ def test_names_that_no_record_can_hold_are_refused_first(tmp_path: Path, capsys:
     assert run(["report", str(tmp_path / ("x" * 300))]) == 2
     assert "File name too long" in capsys.readouterr().err
     shutil.rmtree(tmp_path)
+
+
+def test_a_pipe_in_place_of_a_file_is_refused_as_such_and_not_taken_for_a_missing_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("summary.json", "comparison.json", "audit.json"):
+        (tmp_path / name).symlink_to("/dev/zero")
+        assert run(["report", str(tmp_path)]) == 2
+        assert f"{tmp_path / name}: cannot be read (it is a device" in capsys.readouterr().err
+        (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / "trials.jsonl")
+    assert run(["explain", str(tmp_path)]) == 2
+    assert "(it is a FIFO" in capsys.readouterr().err
+
+
+def test_a_page_waits_for_no_reader_of_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "page")
+    with pytest.raises(OSError, match="No such device"):
+        files.write_through(tmp_path / "page", "x")
+    reader = os.open(tmp_path / "page", os.O_RDONLY | os.O_NONBLOCK)
+    files.write_through(tmp_path / "page", "x")
+    assert os.read(reader, 10) == b"x"
+    os.close(reader)
+
+
+def test_an_output_for_reading_only_and_narrow_terminals_are_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = natgauge_in(tmp_path, "duts", "1</dev/null")
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    assert "standard output: is open for reading only" in done.stderr
+    for columns in ("1", "2", "0", "-3", "x"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert natgauge_in(tmp_path, "measure", "--help").returncode == 0
+    monkeypatch.setenv("_NATGAUGE_COMPLETE", "bash_complete")
+    done = natgauge_in(tmp_path, "duts")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)

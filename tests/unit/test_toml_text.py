@@ -43,3 +43,11 @@ def test_plain_values_stand_before_the_tables() -> None:
 @pytest.mark.parametrize("text", ["\x7f", "\n\t\\", "\u2028", "é"])
 def test_characters_that_toml_escapes_survive(text: str) -> None:
     assert parse(dump({"key": text})) == {"key": text}
+
+
+@pytest.mark.parametrize("text", ["a{} = 1", "[a{}]", "x = {{ a{} = 1 }}", "\n[[ a{} ]]"])
+def test_a_key_of_very_many_parts_is_refused_before_it_takes_minutes(text: str) -> None:
+    with pytest.raises(ValueError, match="a key of more than 256 parts"):
+        parse(text.format(".a" * 300_000))
+    assert parse(f'text = "{"a." * 1000}"')
+    assert parse("a" + ".a" * 100 + " = 1")

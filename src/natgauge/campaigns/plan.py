@@ -26,15 +26,21 @@ _UNKNOWN: Final = "extra_forbidden"
 Repetitions = Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] | None
 
 
+#: Faults of a plan that are printed: more are of a file that is no plan.
+_MOST_FAULTS: Final = 50
+
+
 class PlanError(UsageError):
     """The plan is wrong.
 
     Attributes:
-        faults: one line each: the key's path, the value, the rule, what to do.
+        faults: one line each: the key's path, the value, the rule, what to do; of very many, the first ones.
     """
 
     def __init__(self, where: str, faults: list[str]) -> None:
-        self.faults = [shortened(f"{where}: {fault}") for fault in faults]
+        self.faults = [shortened(f"{where}: {fault}") for fault in faults[:_MOST_FAULTS]]
+        if len(faults) > _MOST_FAULTS:
+            self.faults.append(f"{where}: {len(faults) - _MOST_FAULTS:,} more faults; mend these first")
         more = f" (and {len(faults) - 1} more faults; see natgauge plan check)" if len(faults) > 1 else ""
         super().__init__(f"{self.faults[0][: 4 * LONGEST_VALUE]}{more}")
 

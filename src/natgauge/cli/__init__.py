@@ -7,9 +7,11 @@ was made has been undone.
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import os
 import shlex
+import shutil
 import signal
 import sys
 import tempfile
@@ -65,6 +67,11 @@ class _Subcommands(cloup.Group):
         return sections
 
 
+def _width_of_help() -> int:
+    """Return the most characters of a line of help: those of the terminal, within what can be read."""
+    return min(max(shutil.get_terminal_size((80, 0)).columns - 1, 40), 110)
+
+
 def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         from natgauge.version import VERSION
@@ -78,7 +85,7 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
     context_settings=cloup.Context.settings(
         help_option_names=["-h", "--help"],
         align_option_groups=False,
-        formatter_settings=cloup.HelpFormatter.settings(max_width=110, col1_max_width=26),
+        formatter_settings=cloup.HelpFormatter.settings(width=_width_of_help(), col1_max_width=26),
     ),
     epilog=epilog("", "natgauge demo", "natgauge measure connection-rate --dut nftables-nat44"),
 )
@@ -89,6 +96,8 @@ def app() -> None:
     """Measure NAT gateways the way RFC 9693 and RFC 8219 prescribe."""
 
 
+#: Variable by which a shell asks for completions.
+_COMPLETING: Final = "_NATGAUGE_COMPLETE"
 #: Arguments whose answer needs no folder.
 _HELP: Final = frozenset({"-h", "--help", "--version"})
 
@@ -148,12 +157,23 @@ def _unusable(arguments: Sequence[str]) -> tuple[str, int] | None:
         except UnicodeEncodeError:
             # No record could store the name, so a measurement would be lost at its end.
             return f"argument {argument}: is not UTF-8 text; rename the file or folder that it names", 2
+    if fcntl.fcntl(1, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        return "standard output: is open for reading only; open it for writing (> in place of <)", 3
+    if not _can_complete(os.environ.get(_COMPLETING, "")):
+        return f"{_COMPLETING}: is set without COMP_WORDS and COMP_CWORD, which a shell sets with it; unset it", 2
     try:
         os.getcwd()  # noqa: PTH109 - only whether there is one
     except OSError as error:
         if _HELP.isdisjoint(arguments):
             return f"the working folder: {error.strerror}; it was removed: change to another folder (cd)", 3
     return None
+
+
+def _can_complete(asked: str) -> bool:
+    """Whether the variables are there that click reads for completions; fish gives a word for the number of a word."""
+    number = os.environ.get("COMP_CWORD")
+    is_number = number is not None and (number.isdecimal() or asked.startswith("fish"))
+    return not asked.endswith("_complete") or ("COMP_WORDS" in os.environ and is_number)
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -130,6 +130,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
     Raises:
         UsageError: a file cannot be written.
     """
+    from natgauge import files
     from natgauge.errors import HostError, UsageError, unwritable
     from natgauge.published import plans
 
@@ -142,7 +143,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
         path = folder / plans.file_name(table, size=size)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            files.replace(path, text)
         except OSError as error:
             raise unwritable(path, error, what="published: --into", remedy="name a folder of yours") from error
         say(path)

@@ -45,7 +45,7 @@ def _check_frames(requirement: AuditedRequirement, folder: Path, where: Path) ->
             "damaged, leave it out, or measure again"
         )
     path = folder / file
-    if path.is_file() and (packets := _packets(path)) != sentences:
+    if foreign.is_there(path) and (packets := _packets(path)) != sentences:
         name = f"{requirement.key} ({requirement.transport}): the number of frames"
         raise ContradictionError(where, name, sentences, f"{path} has", packets)
 

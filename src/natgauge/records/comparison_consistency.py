@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from natgauge.errors import UsageError
+from natgauge.foreign import is_there
 from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, both_slices
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.consistency import ContradictionError, expect
@@ -81,7 +82,7 @@ def refuse_contradictions(record: ComparisonRecord, folder: Path) -> None:
     for estimate in (*record.estimates, *record.control):
         _check_width(estimate, where)
     rounds, plan = folder / ROUNDS, folder / PLAN
-    if record.by != "slices" or not rounds.is_file() or not plan.is_file():
+    if record.by != "slices" or not is_there(rounds) or not is_there(plan):
         return
     read = [_checked(line, f"{rounds}:{at}") for at, line in enumerate(read_lines(rounds, ROUND_SCHEMA), start=1)]
     expect("the number of rounds", record.rounds, len(read), f"{rounds} has", where)

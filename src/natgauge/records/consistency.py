@@ -82,7 +82,7 @@ def refuse_contradictions(result: Result, folder: Path) -> None:
 def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
     """Lines of the repetitions, compared with those of the summary; none where the folder lacks the file."""
     path, summary = folder / MEASUREMENTS, folder / SUMMARY
-    if not path.is_file():
+    if not foreign.is_there(path):
         return []
     lines = list(read_lines(path, MEASUREMENT_SCHEMA))
     if len(lines) != len(result.repetitions):
@@ -251,7 +251,7 @@ def _check_disturbed(result: Result, where: Path, disturbed: Sequence[Any]) -> N
 
 
 def _check_plan(result: Result, folder: Path) -> None:
-    if not (folder / PLAN).is_file():
+    if not foreign.is_there(folder / PLAN):
         return
     plan = read_document(folder / PLAN, PLAN_SCHEMA)
     if plan.get("metric", result.metric) != result.metric:
@@ -264,7 +264,7 @@ def _check_plan(result: Result, folder: Path) -> None:
 def _check_trials(result: Result, folder: Path) -> None:
     """Check that there are as many trials as the repetitions count; measurements that come first have some, too."""
     path, counted = folder / TRIALS, sum(result.trials.values())
-    lines = sum(1 for _ in foreign.read_lines(path, foreign.LINES)) if path.is_file() else 0
+    lines = sum(1 for _ in foreign.read_lines(path, foreign.LINES)) if foreign.is_there(path) else 0
     # An empty file is as a missing one.
     if not lines or counted <= lines:
         return

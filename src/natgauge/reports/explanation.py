@@ -12,6 +12,7 @@ from typing import Any, Final
 from natgauge.causes.cause import Cause, TableState, cause_of, refined
 from natgauge.causes.hops import CounterFacts, HopLoss, TrialHops, hops_of
 from natgauge.errors import UsageError
+from natgauge.foreign import is_there
 from natgauge.measurer import Verdict
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.records.measurement import Result
@@ -75,9 +76,9 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
     Raises:
         UsageError: the folder has no such trial, the trial did not run, or a file is damaged or of another schema.
     """
-    known = (folder / FAILURE).is_file()
+    known = is_there(folder / FAILURE)
     failure = str(read_document(folder / FAILURE, FAILURE_SCHEMA).get("error") or "") if known else ""
-    if not (folder / TRIALS).is_file():
+    if not is_there(folder / TRIALS):
         why = (
             f"no frame was sent ({failure}); measure again" if failure else "name the results folder of one measurement"
         )
@@ -125,7 +126,7 @@ def _chosen(folder: Path, number: int | None, whole: Cause | None) -> Mapping[st
 
 def _of_measurement(folder: Path) -> Cause | None:
     """Return the cause of the whole measurement, if it has ended with one."""
-    if not (folder / SUMMARY).is_file():
+    if not is_there(folder / SUMMARY):
         return None
     with suppress(UsageError):
         return read_record(folder / SUMMARY, Result).cause

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from natgauge.errors import UsageError
+from natgauge.foreign import is_there
 from natgauge.records.campaign import CampaignCell, CampaignRecord
 from natgauge.records.repeating import command_again
 from natgauge.records.store import (
@@ -69,8 +70,8 @@ def failures_of(collected: StoredResults) -> list[MeasurementFailure]:
 
 
 def _of_folder(folder: Path) -> MeasurementFailure:
-    plan = read_document(folder / PLAN, PLAN_SCHEMA) if (folder / PLAN).is_file() else {}
-    known = (folder / FAILURE).is_file()
+    plan = read_document(folder / PLAN, PLAN_SCHEMA) if is_there(folder / PLAN) else {}
+    known = is_there(folder / FAILURE)
     failure = read_document(folder / FAILURE, FAILURE_SCHEMA) if known else {}
     measured = {**failure, **plan}
     stored = plan.get("command") or failure.get("command")
@@ -97,7 +98,7 @@ def _of_folder(folder: Path) -> MeasurementFailure:
 
 def _trials(folder: Path) -> Iterator[str]:
     """Outcomes of the trials, and the reason of the last one that did not pass."""
-    if not (folder / TRIALS).is_file():
+    if not is_there(folder / TRIALS):
         return
     verdicts: Counter[str] = Counter()
     last = ""
@@ -122,7 +123,7 @@ def _of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
     resume = f"natgauge run PLAN --out {shlex.quote(str(folder))} --resume"
     causes: dict[str, list[str]] = {}
     broken: set[tuple[str, str]] = set()
-    if (folder / JOURNAL).is_file():
+    if is_there(folder / JOURNAL):
         for line in read_lines(folder / JOURNAL, JOURNAL_SCHEMA):
             if line.get("event") == "broken":
                 own = [

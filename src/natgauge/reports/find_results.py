@@ -109,10 +109,10 @@ def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
     campaigns: list[Path] = []
     for folder in folders:
         below = list(_below(folder))
-        own = [each for each in (folder, *_children(folder)) if (each / CAMPAIGN).is_file()] if failed else []
+        own = [each for each in (folder, *_children(folder)) if foreign.is_there(each / CAMPAIGN)] if failed else []
         if failed and not below and _is_results_folder(folder):
             below = [folder]
-        ended = [each for each in below if any((each / name).is_file() for name in _OUTCOMES)]
+        ended = [each for each in below if any(foreign.is_there(each / name) for name in _OUTCOMES)]
         if below and not ended and not failed:
             raise UsageError(
                 f"report: {folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
@@ -139,12 +139,12 @@ def _children(folder: Path) -> list[Path]:
 
 def _read(folder: Path) -> Stored | StoredComparison | StoredAudit:
     try:
-        if (folder / COMPARISON).is_file():
+        if foreign.is_there(folder / COMPARISON):
             comparison = read_record(folder / COMPARISON, ComparisonRecord)
             with _finite(folder / COMPARISON):
                 comparison_consistency.refuse_contradictions(comparison, folder)
             return StoredComparison(folder, comparison)
-        if (folder / AUDIT).is_file():
+        if foreign.is_there(folder / AUDIT):
             audit = read_record(folder / AUDIT, AuditRecord)
             audit_consistency.refuse_contradictions(audit, folder)
             return StoredAudit(folder, audit)
@@ -161,7 +161,7 @@ def read_summary(folder: Path) -> Result:
     """
     path = folder / SUMMARY
     try:
-        is_summary = path.is_file()
+        is_summary = foreign.is_there(path)
     except OSError as error:
         raise _unreadable(folder, error) from error
     if not is_summary:
@@ -231,7 +231,7 @@ def _as_planned(campaign: Path) -> list[Path]:
 
 
 def _is_results_folder(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (*_OUTCOMES, PLAN, FAILURE))
+    return any(foreign.is_there(folder / name) for name in (*_OUTCOMES, PLAN, FAILURE))
 
 
 def _unreadable(folder: Path, error: OSError) -> UsageError:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from natgauge.errors import UsageError
+from natgauge.foreign import is_there
 from natgauge.measurer import Verdict
 from natgauge.records.parameters import shown
 from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
@@ -58,7 +59,7 @@ def trials_of(stored: Stored, most: int) -> Trials:
     Raises:
         UsageError: the file is damaged.
     """
-    trials = Trials(stored=(stored.folder / TRIALS).is_file())
+    trials = Trials(stored=is_there(stored.folder / TRIALS))
     if trials.stored:
         for _ in each_trial(stored, lambda trial: _add(trials, trial, most, timed=stored.result.unit == "us")):
             pass
@@ -110,7 +111,7 @@ def environments_of(stored: Sequence[Stored], names: Sequence[str]) -> list[Envi
     by_facts: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
     for name, result in zip(names, stored, strict=True):
         path = result.folder / ENVIRONMENT
-        if path.is_file():
+        if is_there(path):
             document = read_document(path, ENVIRONMENT_SCHEMA)
             for what in ("machine", "device"):
                 own = document.get(what) or {}

@@ -68,7 +68,7 @@ def write(collected: StoredResults, path: Path) -> None:
         # A page that is there stays until the new one is whole. The file behind a link is replaced, not the link; a
         # device such as /dev/stdout has no content to keep.
         if path.exists() and not path.is_file():
-            path.write_text(html, encoding="utf-8", errors="backslashreplace")
+            files.write_through(path, html)
         else:
             files.replace(Path(os.path.realpath(path)), html)
     except OSError as error:
