@@ -292,15 +292,15 @@ def _ssh_hangs(tally: Tally) -> None:
                     run.process.wait(tally.chance.uniform(0.0, whole))
                     continue
                 stopped = _daemons(around.far.sshd.pid)
-                _signal(stopped, signal.SIGSTOP)
+                send_signal(stopped, signal.SIGSTOP)
                 began = time.monotonic()
                 try:
                     status = _wait(run.process, seconds)
                     if status is None:
-                        _signal(stopped, signal.SIGCONT)
+                        send_signal(stopped, signal.SIGCONT)
                         status = _wait(run.process, _LATEST)
                 finally:
-                    _signal(stopped, signal.SIGCONT)
+                    send_signal(stopped, signal.SIGCONT)
                 took = time.monotonic() - began
                 longest = max(longest, took)
                 if status is None:
@@ -326,7 +326,7 @@ def _daemons(sshd: int) -> list[int]:
     return [sshd, *map(int, listed)]
 
 
-def _signal(pids: list[int], number: int) -> None:
+def send_signal(pids: list[int], number: int) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)

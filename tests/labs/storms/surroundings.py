@@ -7,7 +7,6 @@ machine's own, processes in them, a rule set, a link. Nobody may touch them.
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -19,7 +18,7 @@ from typing import Any, Final, Self
 
 from tests.labs.program import command_line
 from tests.labs.storms import groups
-from tests.labs.storms.faults import ended, wait_for
+from tests.labs.storms.faults import ended, send_signal, wait_for
 from tests.labs.storms.host_state import HostState
 from tests.labs.storms.remains import FOREIGN, settings_left, values_of
 from tests.labs.storms.storm import Storm, Tally
@@ -198,20 +197,14 @@ def _stopped(tally: Tally) -> None:
                 part = tally.chance.choice(("all", "one"))
                 chosen = members if part == "all" else [tally.chance.choice(members)] if members else []
                 seconds = tally.chance.choice((0.02, 0.1, 0.5, 2.0, 8.0))
-                _signal(chosen, signal.SIGSTOP)
+                send_signal(chosen, signal.SIGSTOP)
                 time.sleep(seconds)
-                _signal(chosen, signal.SIGCONT)
+                send_signal(chosen, signal.SIGCONT)
                 status = wait_for(tally, run)
                 how = ended(tally, victim, status, run.end(), {3, 4})
                 tally.saw(f"{part} of {victim.name} for {seconds} s: {how}")
                 examined(tally, run)
             host.clean()
-
-
-def _signal(pids: list[int], number: int) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
 
 
 # --- two natgauges at once --------------------------------------------------------------------------------------------
