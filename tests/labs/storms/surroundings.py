@@ -311,8 +311,8 @@ def _clean_inside(tally: Tally, first: int) -> None:
     for arguments in (["lab", "status"], ["lab", "clean"]):
         command = ["nsenter", "-t", str(first), "-p", "-m", *command_line(arguments)]
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_CLEAN_SECONDS)
-        # The container may have ended before.
-        if done.returncode not in {0, 1} or "Traceback" in done.stderr:
+        # The container may have ended before, or meanwhile: then the kernel kills all that is in it.
+        if done.returncode not in {0, 1, -signal.SIGKILL} or "Traceback" in done.stderr:
             tally.blame([f"natgauge {' '.join(arguments)} in the container: {done.returncode}: {done.stderr[-500:]}"])
         if "ended process" in done.stdout:
             tally.blame([f"natgauge lab clean in the container: {done.stdout}"])
