@@ -242,8 +242,8 @@ def _two_at_once(tally: Tally) -> None:
 
 
 def _named(victim: Victim, name: str) -> list[str]:
-    """Options for a lab of another name; a campaign has it in its plan."""
-    return [f"--lab-name={name}"] if name and victim is not RUN else []
+    """Options for a lab of another name; a campaign has it in its plan, and a comparison names its labs itself."""
+    return [f"--lab-name={name}"] if name and victim not in (RUN, COMPARE) else []
 
 
 # --- a CPU quota ------------------------------------------------------------------------------------------------------
