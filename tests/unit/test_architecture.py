@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "analysis": {"errors", "procedures", "records", "statistics"},
     "published": {"analysis", "errors", "foreign", "procedures", "toml_text"},
-    "trials": {"bounded_output", "errors", "files", "host", "words"},
+    "trials": {"bounded_output", "errors", "host", "words"},
     "counts": {"measurer", "other_traffic", "trial_evidence", "trials"},
     "labs": {"bounded_output", "core_work", "errors", "files", "foreign", "host", "inputs", "table_memory", "words"},
     "duts": {"errors", "foreign", "host", "inputs", "labs", "table_memory", "toml_text", "words"},

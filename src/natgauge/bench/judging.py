@@ -178,9 +178,7 @@ def _hops_of(raw: RawTrial) -> TrialHops:
         "dropped": raw.dropped,
         "network_counters": raw.network_counters,
         "taps": raw.taps,
-        "request": raw.request.model_dump(
-            include={"initiator": {"family"}, "responder": {"family"}, "translation": {"pool"}}
-        ),
+        "request": raw.request.model_dump(include=_ASKED),
         "result": raw.result.model_dump(include={"phase1": _COUNTED, "phase2": _BOTH_COUNTED, "ports": True}),
     }
     return hops_of(record)

@@ -158,7 +158,7 @@ def plan(*, strays: bool = False) -> list[str]:
             done += [f"would {_undoing(item)}" for item in reversed(content["items"])]
     done += [f"would delete namespace {name}" for name in ownerless(present)]
     if strays:
-        done += [f"would delete namespace {stray.name}" for stray in find_strays(present) if not stray.why]
+        done += [f"would delete namespace {name}" for name in _doomed_strays(present)]
     return done
 
 
@@ -362,8 +362,12 @@ def find_strays(present: Sequence[str] | None = None) -> list[Stray]:
     return [Stray(name, namespaces.processes(name), namespaces.refusal(name, unmarked=True)) for name in found]
 
 
+def _doomed_strays(present: Sequence[str]) -> list[str]:
+    return [stray.name for stray in find_strays(present) if not stray.why]
+
+
 def _delete_strays(present: Sequence[str]) -> list[str]:
-    doomed = [stray.name for stray in find_strays(present) if not stray.why]
+    doomed = _doomed_strays(present)
     namespaces.delete(doomed, unmarked=True)
     return [f"deleted namespace {name}" for name in doomed]
 
