@@ -129,23 +129,28 @@ def _got(path: Path, get: Callable[[], T]) -> T:
 
 def _refuse_writable(path: Path) -> None:
     """Refuse a file or folder that others may change: they could put their own authority there."""
-    status = _got(path, path.stat)
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or status.st_uid not in {0, os.geteuid()}:
+    if found := _open_to_others(path, stat.S_IWGRP | stat.S_IWOTH):
         raise UsageError(
-            f"certificates: {path}: other users may change it (mode {stat.S_IMODE(status.st_mode):04o}, user id "
-            f"{status.st_uid}); chown it to the user who runs this, and chmod go-w it"
+            f"certificates: {path}: other users may change it ({found}); chown it to the user who runs this, and "
+            "chmod go-w it"
         )
 
 
 def _refuse_open(key: Path) -> None:
     """Refuse a private key that others may read."""
-    status = _got(key, key.stat)
-    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO) or status.st_uid not in {0, os.geteuid()}:
+    if found := _open_to_others(key, stat.S_IRWXG | stat.S_IRWXO):
         raise UsageError(
-            f"certificates: {key}: other users may read this private key (mode {stat.S_IMODE(status.st_mode):04o}, "
-            f"user id {status.st_uid}); make new certificates if somebody did, or chown it to the user who runs this, "
-            "and chmod 600 it"
+            f"certificates: {key}: other users may read this private key ({found}); make new certificates if somebody "
+            "did, or chown it to the user who runs this, and chmod 600 it"
         )
+
+
+def _open_to_others(path: Path, rights: int) -> str:
+    """Return the mode and the owner of a file to which others have one of these rights; empty = they have none."""
+    status = _got(path, path.stat)
+    if not status.st_mode & rights and status.st_uid in {0, os.geteuid()}:
+        return ""
+    return f"mode {stat.S_IMODE(status.st_mode):04o}, user id {status.st_uid}"
 
 
 def _shake_hands(role: Role, security: Security) -> None:
