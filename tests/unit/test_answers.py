@@ -408,7 +408,8 @@ def test_what_holds_for_several_metrics_is_said_once() -> None:
 def test_a_chain_against_a_chain_of_another_length_says_so() -> None:
     base = compared([estimate("464xlat")])
     gateways = (base.gateways[0], gateway("464xlat", "compared", devices=2), base.gateways[-1])
-    (found,) = sentences(base.model_copy(update={"gateways": gateways}))
+    found, unlike = sentences(base.model_copy(update={"gateways": gateways}))
+    assert unlike.text.startswith("Under different conditions: number of devices (1: nftables-nat44; 2: 464xlat); ")
     assert "10.0 % more through 464xlat (2 devices, the baseline has 1) (9.0 to 11.0 %) than" in found.text
 
 

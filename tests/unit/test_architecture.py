@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "causes", "errors", "files", "foreign", "inputs", "labs", "measurer", "notes", "other_traffic",
         "paired", "procedures", "statistics", "words",
     },
-    "analysis": {"errors", "procedures", "records", "statistics"},
+    "analysis": {"errors", "procedures", "records", "statistics", "words"},
     "published": {"analysis", "errors", "foreign", "procedures", "toml_text"},
     "trials": {"bounded_output", "errors", "host", "words"},
     "counts": {"measurer", "other_traffic", "trial_evidence", "trials"},

@@ -153,8 +153,7 @@ _FACTS: Final = (
     # A trial with the time-out of before would have ended as one that outlasts it.
     _shown_only(RAISED_TIMEOUT, "UDP timeout, raised for long trials", "device", "s"),
     Description("dut", "device", group="device"),
-    # Follow from the recipe.
-    _shown_only("chain", "devices of the chain", "device"),
+    Description("chain", "devices of the chain", group="device"),
     Description("kind", "kind of device", group="device"),
     Description("recipe_digest", "recipe digest", group="device"),
     Description("responder_family", "Responder's family", group="device"),

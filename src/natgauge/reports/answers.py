@@ -7,14 +7,16 @@ the comparison, or begins with "Cannot tell".
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from natgauge import procedures
+from natgauge.analysis import conditions
 from natgauge.analysis.claims import (
     LEAST_COVERAGE,
     Certainty,
@@ -27,9 +29,8 @@ from natgauge.analysis.claims import (
     routes,
     weakest,
 )
-from natgauge.analysis.comparing import comparable
 from natgauge.analysis.contrast import better, bounds, least_repetitions
-from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding
+from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
 from natgauge.procedures.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.procedures.stability import JUDGED
 from natgauge.records.measurement import Result
@@ -102,11 +103,19 @@ def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
         yield from ranked[1:]
         yield from _left_out(results, every)
     elif not any(grown.values()):
-        few = len(results) <= MOST_NAMES
-        yield from [one(result, _point(result, results)) for result in results] if few else [_several(results)]
+        yield from _each(results)
     yield from _shares_of_forwarding(results)
     for axis, each in grown.items():
         yield from _grown(axis, each, results)
+
+
+def _each(results: Sequence[Result]) -> Iterator[Sentence]:
+    """Results that are not compared: each of them, or, of many, those at the ends."""
+    if len(results) <= MOST_NAMES:
+        yield from [one(result, _point(result, results)) for result in results]
+        return
+    yield _several(results)
+    yield from _unlike(results)
 
 
 def one(result: Result, point: str = "") -> Sentence:
@@ -159,10 +168,25 @@ def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Iterator[Sen
     varied = [_VARIED[name] for name in labels.differing_within(results) if name in _VARIED]
     if len(every) > 1 and (varied or len(every) > MOST_NAMES):
         yield _ranked_at_points(every, results, varied)
+        yield from _unlike([result for ranking in every for result in ranking.results], _of_points(results))
         return
     for ranking in every:
         yield _ranked_once(ranking)
         yield from _behind(ranking)
+        yield from _unlike(ranking.results)
+
+
+def _of_points(results: Sequence[Result], *axes: str) -> frozenset[str]:
+    """Return the parameters in which points of these results differ, and what grows with them."""
+    names = [*axes, *(name for name in labels.differing_within(results) if name in _VARIED)]
+    return frozenset().union(*map(varied_with, names))
+
+
+def _unlike(results: Sequence[Result], except_for: Collection[str] = ()) -> Iterator[Sentence]:
+    """Say in which conditions results differ that a sentence puts into an order."""
+    text = conditions.sentence([conditions.figure_of(result) for result in results], except_for=except_for)
+    if text:
+        yield Sentence(text)
 
 
 def _without_forwarding(every: Sequence[Ranking], results: Sequence[Result]) -> str:
@@ -307,9 +331,9 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
     reasons: dict[str, list[str]] = {}
     for dut in dict.fromkeys(result.dut for result in results if result.dut not in duts and not routes(result)):
         own = [result for result in results if result.dut == dut]
-        found = [comparable(result, other, except_for={"device"}) for result in own for other in ranked]
-        different = [difference.label for difference in min(found, key=len)]
-        reasons.setdefault(" and ".join(different[:2]), []).append(dut)
+        figures = [[conditions.figure_of(one) for one in pair] for pair in itertools.product(own, ranked)]
+        found = [conditions.unlike_conditions(pair, except_for=conditions.WORK) for pair in figures]
+        reasons.setdefault(listed([each.label for each in min(found, key=len)]), []).append(dut)
     for differing, names in reasons.items():
         yield Sentence(f"Not compared with the others: {listed(names)}, because of another {differing}.")
 
@@ -341,16 +365,18 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
         ideal = f" ({last / first:.3g} times is ideal)" if axis is CORES and rate else ""
         head = f"With {whole(int(last))} {names} instead of {whole(int(first))}{ideal} "
         yield _listed(head, claims, f"its {result.metric}")
+        yield from _unlike([claim.second for claim in claims], _of_points(results, axis.parameter))
 
 
 def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
-    found = [(result, of_forwarding(result, results).reference) for result in results]
-    claims = [claim(reference, result) for result, reference in found if reference is not None]
+    each = [(result, of_forwarding(result, results).reference) for result in results]
+    claims = [claim(reference, result) for result, reference in each if reference is not None]
     if claims:
         references = listed(list(dict.fromkeys(claim.first.dut for claim in claims)))
-        sentence = _listed("", claims, f"the {results[0].metric} of {references}, which only forwards")
+        found = _listed("", claims, f"the {results[0].metric} of {references}, which only forwards")
         shared = any(claim.second.placement == "shared" for claim in claims)
-        yield replace(sentence, text=f"{sentence.text} {_capital(WITH_TESTER)}." if shared else sentence.text)
+        yield replace(found, text=f"{found.text} {_capital(WITH_TESTER)}." if shared else found.text)
+        yield from _unlike([claim.second for claim in claims], _of_points(results))
 
 
 def _capital(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from natgauge.analysis import conditions
 from natgauge.analysis.halves import kinds_of_halves
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
@@ -55,7 +56,13 @@ def sentences(record: ComparisonRecord) -> list[Sentence]:
             ratios = f"{ratio(low, math.floor)} to {ratio(high, math.ceil)}"
             of = f"Compared with itself, {record.baseline.label} seems to differ, too ({FRAME_OF[estimate.quantity]}"
             found.append(Sentence(f"{of}: {ratios}, A/A control): a difference counts only beyond that.", "seen"))
-    return [replace(found[0], leads=True), *found[1:]]
+    unlike = conditions_of(record)
+    return [replace(found[0], leads=True), *found[1:], *([Sentence(unlike)] if unlike else [])]
+
+
+def conditions_of(record: ComparisonRecord) -> str:
+    """Return the sentence on the conditions in which the gateways differ; empty where there are none."""
+    return conditions.sentence([conditions.cost_of(gateway) for gateway in (record.baseline, *record.compared)])
 
 
 def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -138,7 +145,8 @@ def comment(record: ComparisonRecord) -> str:
     """Return the comparison as a comment on a change, in Markdown: a headline, the table, and what must be known."""
     verdicts = ", ".join(dict.fromkeys(estimate.verdict for estimate in record.estimates))
     headline = verdicts if record.fail_above is None else answer(record)
-    return f"### natgauge: {headline}\n\n{markdown.render(sheet(record))}"
+    unlike = conditions_of(record)
+    return f"### natgauge: {headline}\n\n{f'{unlike}{chr(10) * 2}' if unlike else ''}{markdown.render(sheet(record))}"
 
 
 def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+from natgauge.analysis import conditions
 from natgauge.analysis.claims import alike, routes, series
 from natgauge.analysis.contrast import better, bounds
-from natgauge.analysis.scalability import CORES, SESSIONS, Axis
+from natgauge.analysis.scalability import CORES, SESSIONS, Axis, varied_with
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.reports import labels
-from natgauge.reports.comparison import interval
+from natgauge.reports.comparison import conditions_of, interval
 from natgauge.reports.comparison import number as ratio_text
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
@@ -178,7 +179,7 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     return FigureGroup(
         f"{results[0].metric} against {_AGAINST[axis]} ({unit_of(results[0])})",
         f"The line goes through the medians. Strokes are the range of the repetitions{band}.{hollow}{ideal}{log}"
-        f"{_limits(results)[1]}",
+        f"{_limits(results)[1]}{_unlike(flat, *names, axis.parameter)}",
         figures,
         _legend([each[0].dut for each in sets], looks),
     )
@@ -277,6 +278,17 @@ def _caches(results: Sequence[Result], drawn: Sequence[float]) -> tuple[ChartLin
     return tuple(ChartLine(count, f"table fills the {level} cache") for level, count in fewest.items())
 
 
+def _unlike(results: Sequence[Result], *shown: str) -> str:
+    """Return a sentence on the conditions in which drawn results differ, but for parameters that charts show."""
+    except_for = frozenset[str]().union(*map(varied_with, shown))
+    return _after(conditions.sentence([conditions.figure_of(result) for result in results], except_for=except_for))
+
+
+def _after(sentence: str) -> str:
+    """Return a sentence with the space between it and the one before; empty where there is none."""
+    return f" {sentence}" if sentence else ""
+
+
 def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     """Bars by rank: a chart for each set of comparable results, the best first."""
     names = _names(results)
@@ -292,7 +304,8 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     letters = max(len(line) for part in parts for name in _names(part).values() for line in _wrapped(name).split("|"))
     scale = (top, letters) if top else None
     figures = tuple(_bars(part, names, labels.differing(results), looks, scale=scale) for part in parts)
-    caption = "Bars are medians, strokes the range of the repetitions; the best comes first." + _limits(results)[1]
+    caption = "Bars are medians, strokes the range of the repetitions; the best comes first."
+    caption += f"{_limits(results)[1]}{_unlike(results)}"
     return FigureGroup(next(iter(_by_title(results))), caption, figures)
 
 
@@ -337,7 +350,7 @@ def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGrou
     for title, own in _by_title(results).items():
         parts, differing = _chunks(own, charts.MOST_ROWS), labels.differing(own)
         figures = tuple(_bars(part, names, differing, looks, every=True) for part in parts)
-        groups.append(FigureGroup(f"Every repetition of {title}", caption, figures))
+        groups.append(FigureGroup(f"Every repetition of {title}", f"{caption}{_unlike(own)}", figures))
     return groups
 
 
@@ -348,7 +361,8 @@ def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
     )
     return FigureGroup(
         "Loss against load",
-        f"The line goes through the medians at each load; strokes are the range of the repetitions.{shared}",
+        f"The line goes through the medians at each load; strokes are the range of the repetitions.{shared}"
+        f"{_unlike(curves)}",
         tuple(_loss(part, looks) for part in _chunks(curves, charts.MOST_LINES)),
         _legend([result.dut for result in curves], looks),
     )
@@ -447,6 +461,7 @@ def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGro
     domain = (min(ends) / room, max(ends) * room)
     log = domain[0] < _LINEAR[0] or domain[1] > _LINEAR[1]
     caption += " The axis is logarithmic." * log
+    caption += _after(conditions_of(record))
     axis = ChartAxis("cost / cost of the baseline", log=log, form=".4~g", domain=domain, marks=tuple(marks))
     figures = (
         _forest(record, part, axis, looks) for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from natgauge.analysis import conditions
+from natgauge.analysis.scalability import varied_with
 from natgauge.records.measurement import Result
 from natgauge.reports import labels, text
 from natgauge.reports.rows import number, unit_of
@@ -43,12 +45,14 @@ class MetricsTable:
         head: parameters of each column, or its device.
         rows: device or parameters, and the results of each column: none, one, or several that no shown parameter
             distinguishes.
+        unlike: sentence on the conditions in which the results differ that no column shows; empty = none.
     """
 
     title: str
     corner: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, tuple[tuple[Entry, ...], ...]], ...]
+    unlike: str = ""
 
 
 def metrics_tables(results: Sequence[Result]) -> list[MetricsTable]:
@@ -73,9 +77,12 @@ def _table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
     points = sorted(heads)
     cells = [tuple(tuple(places.get((dut, point), ())) for point in points) for dut in duts]
     words = tuple(heads[point] for point in points)
+    shown = frozenset[str]().union(*map(varied_with, names))
+    unlike = conditions.sentence([conditions.figure_of(result) for _, result in group], except_for=shown)
     if len(points) <= max(_COLUMNS, len(duts)):
-        return MetricsTable(title, "device", words, tuple(zip(duts, cells, strict=True)))
-    return MetricsTable(title, "conditions", tuple(duts), tuple(zip(words, zip(*cells, strict=True), strict=True)))
+        return MetricsTable(title, "device", words, tuple(zip(duts, cells, strict=True)), unlike)
+    turned = tuple(zip(words, zip(*cells, strict=True), strict=True))
+    return MetricsTable(title, "conditions", tuple(duts), turned, unlike)
 
 
 def _entry(column: int, result: Result) -> Entry:

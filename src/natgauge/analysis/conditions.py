@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one rule on figures that are put into an order, or drawn on one axis: the conditions in which they differ.
+
+Figures may be ranked together where nothing but the gateway differs. All views ask this module, and add its sentence
+to an order of figures with different conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from pydantic import JsonValue
+
+from natgauge.records.comparison import GatewayRecord
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters, describe, differing, shown
+from natgauge.words import TRANSPORT_NAMES
+
+#: Parameters of the machines, which together are the host.
+_HOST: Final = (
+    "cpu", "microcode", "cpus_online", "cpu_quota", "hypervisor", "kernel", "kernel_parameters", "governor", "smt",
+    "mitigations", "clock_source", "device_cpu", "device_kernel", "device_governor", "emulated",
+)  # fmt: skip
+_FAMILIES: Final = ("initiator_family", "responder_family")
+_FRAMES: Final = ("frame_size", "frame_side")
+_CHAIN: Final = "chain"
+#: The metric whose parameters move a cost.
+_COST: Final = "cost"
+#: Parameters of the device that are conditions: the work it does. Rankings allow them to differ, and say so.
+WORK: Final = frozenset({"kind", _CHAIN, "responder_family"})
+#: A longer value is not shown.
+_LONGEST: Final = 40
+#: Of more conditions only their number is shown.
+_MOST: Final = 6
+#: Of more gateways with one value only their number is shown.
+_MOST_NAMES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RankedFigure:
+    """A figure that is to be put into an order.
+
+    Attributes:
+        name: name of the gateway.
+        metric: metric that the figure is of.
+        parameters: all its parameters.
+        devices: number of devices in a row: the hops of a frame.
+    """
+
+    name: str
+    metric: str
+    parameters: Parameters
+    devices: int
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition in which figures differ.
+
+    Attributes:
+        label: name for people.
+        values: value of each figure, in words; empty = too long to be shown.
+        names: names of the gateways, in the order of the values.
+        parameters: parameters that the condition is made of.
+    """
+
+    label: str
+    values: tuple[str, ...]
+    names: tuple[str, ...]
+    parameters: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return, for example, "placement (shared: a; isolated: b and c)"."""
+        own: dict[str, list[str]] = {value: [] for value in self.values}
+        for value, name in zip(self.values, self.names, strict=True):
+            if name not in own[value]:
+                own[value].append(name)
+        texts = [f"{value}: {_listed(names)}" for value, names in own.items()]
+        return f"{self.label} ({'; '.join(texts)})" if all(self.values) else self.label
+
+
+def figure_of(result: Result) -> RankedFigure:
+    """Return the figure of a measurement."""
+    chain = result.parameter(_CHAIN)
+    return RankedFigure(result.dut, result.metric, result.parameters, len(chain) if isinstance(chain, list) else 1)
+
+
+def cost_of(gateway: GatewayRecord) -> RankedFigure:
+    """Return the cost of a gateway of a comparison as a figure."""
+    return RankedFigure(gateway.label, _COST, gateway.parameters, gateway.devices)
+
+
+def unlike_conditions(figures: Sequence[RankedFigure], *, except_for: Collection[str] = ()) -> list[Condition]:
+    """Return the conditions in which figures differ; empty where they may be ranked together.
+
+    Everything that moves a figure is a condition, but for the gateway itself and its settings. The number of devices,
+    the kind and the address families are conditions.
+
+    Args:
+        figures: figures of one metric.
+        except_for: parameters that may differ, such as those of an axis, or those that are shown next to each figure.
+    """
+    if len(figures) < 2:
+        return []
+    read: dict[tuple[str, ...], tuple[str, Callable[[RankedFigure], str]]] = {
+        ("placement",): ("placement", partial(_value, "placement")),
+        (_CHAIN,): ("number of devices", lambda figure: str(figure.devices)),
+        ("kind",): ("kind", partial(_value, "kind")),
+        _FAMILIES: ("pair of address families", _families),
+        ("transport",): ("transport", _transport),
+        _FRAMES: ("frame size", _frames),
+        _HOST: ("host", _host),
+    }
+    named = {name for names in read for name in names}
+    for name in dict.fromkeys(_conditions_of(figures)):
+        if name not in named:
+            read[(name,)] = (describe(name).label, partial(_value, name))
+    found = []
+    for names, (label, value) in read.items():
+        kept = [name for name in names if name not in except_for]
+        if kept and _differ(figures, kept):
+            texts = tuple(map(value, figures))
+            shown_values = texts if max(map(len, texts)) <= _LONGEST and len(set(texts)) > 1 else ("",) * len(texts)
+            found.append(Condition(label, shown_values, tuple(figure.name for figure in figures), tuple(kept)))
+    return found
+
+
+def sentence(figures: Sequence[RankedFigure], *, except_for: Collection[str] = ()) -> str:
+    """Return the sentence that belongs to an order of figures with different conditions; empty where they have none.
+
+    Args:
+        figures: figures of one metric that are sorted, or drawn on one axis.
+        except_for: parameters that may differ, as for `unlike_conditions`.
+    """
+    conditions = unlike_conditions(figures, except_for=except_for)
+    if not conditions:
+        return ""
+    more = f", and {len(conditions) - _MOST} more" if len(conditions) > _MOST else ""
+    named = f"{', '.join(map(str, conditions[:_MOST]))}{more}"
+    return f"Under different conditions: {named}; so the order of these figures is not that of the gateways alone."
+
+
+def _conditions_of(figures: Sequence[RankedFigure]) -> Iterator[str]:
+    """Yield the parameters that are conditions: those that move a figure, and those of the device's work."""
+    for figure in figures:
+        for group, name, _ in figure.parameters.items():
+            if name in WORK or (group != "device" and describe(name).moves_figure_of(figure.metric)):
+                yield name
+
+
+def _differ(figures: Sequence[RankedFigure], names: Sequence[str]) -> bool:
+    """Whether figures differ in one of these parameters; repetitions with several values are like nothing."""
+    if names == [_CHAIN]:
+        return len({figure.devices for figure in figures}) > 1
+    first, *others = figures
+    return any(
+        figure.parameters.get(name) != first.parameters.get(name) or bool(differing(first.parameters.get(name)))
+        for figure in others
+        for name in names
+        if name in WORK or describe(name).moves_figure_of(first.metric)
+    )
+
+
+def _value(name: str, figure: RankedFigure) -> str:
+    value, unit = figure.parameters.get(name), describe(name).unit
+    if not unit or not isinstance(value, int | float):
+        return _shown(value)
+    return f"{100 * value:.10g} %" if unit == "share" else f"{_shown(value)} {unit}"
+
+
+def _shown(value: JsonValue) -> str:
+    several = differing(value)
+    return " and ".join(map(shown, several)) if several else "not stated" if value is None else shown(value)
+
+
+def _families(figure: RankedFigure) -> str:
+    own = [_shown(figure.parameters.get(name)).replace("ip", "IP") for name in _FAMILIES]
+    return " to ".join(own) if own[0] != own[1] else own[0]
+
+
+def _transport(figure: RankedFigure) -> str:
+    own = figure.parameters.get("transport")
+    return next((name for one, name in TRANSPORT_NAMES.items() if one == own), _shown(own))
+
+
+def _frames(figure: RankedFigure) -> str:
+    size, side = (figure.parameters.get(name) for name in _FRAMES)
+    return _shown(size) if side is None else f"{_shown(size)} octets at the {str(side).capitalize()}"
+
+
+def _host(figure: RankedFigure) -> str:
+    """The processor and the kernel, which are enough to tell most hosts apart."""
+    return ", ".join(shown(value) for name in ("cpu", "kernel") if (value := figure.parameters.get(name)) is not None)
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > _MOST_NAMES:
+        return f"{len(names)} gateways"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

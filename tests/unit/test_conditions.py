@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of different conditions: no order without a sentence, in text, on the page and in comparisons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.made_comparisons import compared, estimate, gateway
+from tests.unit.made_results import made
+
+from natgauge.analysis.conditions import WORK, figure_of, unlike_conditions
+from natgauge.records.comparison import ComparisonRecord
+from natgauge.records.measurement import Result
+from natgauge.reports import comparison
+from natgauge.reports.answers import answers
+from natgauge.reports.find_results import Stored, StoredComparison, StoredResults
+from natgauge.reports.html.figures import looks_of, question_figures
+from natgauge.reports.html.metrics_table import metrics_tables
+from natgauge.reports.html.page import page
+
+#: Each condition alone: what the second gateway has, and the words for both.
+CONDITIONS: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "placement": ({"placement": "isolated"}, "placement (shared: a; isolated: b)"),
+    "frame size": ({"frame_size": 1518}, "frame size (64 octets at the Initiator: a; 1518 octets at the Initiator: b)"),
+    "side of the frame size": (
+        {"frame_side": "responder"},
+        "frame size (64 octets at the Initiator: a; 64 octets at the Responder: b)",
+    ),
+    "hops": ({"chain": ["ce", "pe"]}, "number of devices (1: a; 2: b)"),
+    "kind": ({"kind": "nat66"}, "kind (nat44: a; nat66: b)"),
+    "family of the Initiator": ({"initiator_family": "ipv6"}, "pair of address families (IPv4: a; IPv6 to IPv4: b)"),
+    "family of the Responder": ({"responder_family": "ipv6"}, "pair of address families (IPv4: a; IPv4 to IPv6: b)"),
+    "transport": ({"transport": "tcp"}, "transport (UDP: a; TCP: b)"),
+    "host": ({"cpu": "Other CPU"}, "host (CPU, 6.18: a; Other CPU, 6.18: b)"),
+    "kernel": ({"kernel": "6.12"}, "host (CPU, 6.18: a; CPU, 6.12: b)"),
+    "machine of the device": ({"device_cpu": "Other CPU"}, "host"),
+    "kind of lab": ({"lab_kind": "vm"}, "lab (netns: a; vm: b)"),
+    "connections": ({"connections": 50_000}, "connections (1000: a; 50000: b)"),
+    "tolerance": ({"loss_tolerance": 0.01}, "loss tolerance (not stated: a; 1 %: b)"),
+    "version of the tester": ({"natgauge": "2"}, "natgauge version (1: a; 2: b)"),
+}
+COMMON: Mapping[str, Any] = {
+    "initiator_family": "ipv4",
+    "responder_family": "ipv4",
+    "transport": "udp",
+    "cpu": "CPU",
+    "device_cpu": "CPU",
+}
+
+
+def result(dut: str, rate: float, parameters: Mapping[str, Any]) -> Result:
+    values = [rate, 1.01 * rate, 0.99 * rate]
+    return made(values, median=rate, parameters={**COMMON, "dut": dut, **parameters})
+
+
+def pair(own: Mapping[str, Any]) -> list[Result]:
+    return [result("a", 2e5, {}), result("b", 1e5, own)]
+
+
+def record_of(own: Mapping[str, Any]) -> ComparisonRecord:
+    devices = len(own.get("chain", [1]))
+    gateways = (
+        gateway("a", "baseline", COMMON),
+        gateway("b", "compared", {**COMMON, **own}, devices=devices),
+        gateway("a (A/A control)", "control", COMMON),
+    )
+    return compared([estimate("b")], baseline="a", gateways=gateways)
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_each_condition_alone_is_found_and_named_with_its_values(name: str) -> None:
+    own, words = CONDITIONS[name]
+    (found,) = unlike_conditions([figure_of(result) for result in pair(own)])
+    assert str(found).startswith(words)
+
+
+def test_figures_that_differ_in_the_gateway_alone_are_ranked_together() -> None:
+    own = {"version": ["b 2"], "recipe_digest": "other", "udp_timeout": 300, "table_size": 7, "seeds": [3]}
+    assert not unlike_conditions([figure_of(result) for result in pair(own)])
+
+
+def test_repetitions_under_several_conditions_are_like_nothing() -> None:
+    several = {"kernel": {"several": ["6.12", "6.18"]}}
+    both = [figure_of(result(dut, 1e5, several)) for dut in ("a", "b")]
+    assert [condition.label for condition in unlike_conditions(both)] == ["host"]
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_no_text_puts_figures_of_different_conditions_into_an_order_without_saying_so(name: str) -> None:
+    own, words = CONDITIONS[name]
+    texts = [sentence.text for sentence in answers(pair(own))]
+    ranked = [text for text in texts if " most frames" in text or text.startswith("Cannot tell")]
+    # Only the work that a gateway does may differ within a ranking.
+    assert bool(ranked) == (not own.keys() - WORK)
+    assert any(words in text for text in texts) == bool(ranked)
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_of_many_results_the_least_and_the_greatest_are_named_with_the_conditions_that_differ(name: str) -> None:
+    own, words = CONDITIONS[name]
+    # None of them is compared with another one.
+    results = [result(f"g{at}", 1e5 + at, {**(own if at else {}), "source_port_count": at}) for at in range(5)]
+    first, unlike, *_ = (sentence.text for sentence in answers(results))
+    assert first.startswith("throughput: 5 results, from ")
+    assert words.partition(" (")[0] in unlike
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_the_page_draws_no_bars_of_different_conditions_without_saying_so(name: str) -> None:
+    own, words = CONDITIONS[name]
+    results = pair(own)
+    (group,) = question_figures(results, [[], []], looks_of(results, []))
+    assert words in group.caption
+    (table,) = metrics_tables(results)
+    assert words in table.unlike
+    alike = pair({})
+    (group,) = question_figures(alike, [[], []], looks_of(alike, []))
+    assert "conditions" not in group.caption
+    assert not metrics_tables(alike)[0].unlike
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_comparison_names_each_condition_in_text_and_comment(name: str) -> None:
+    own, words = CONDITIONS[name]
+    record = record_of(own)
+    assert words in comparison.text(record)
+    assert words in comparison.comment(record)
+    assert "Under different conditions" not in comparison.text(record_of({})) + comparison.comment(record_of({}))
+
+
+def test_the_whole_page_has_the_sentence_for_results_and_comparisons(tmp_path: Path) -> None:
+    own, words = CONDITIONS["placement"]
+    stored = tuple(Stored(tmp_path, result) for result in pair(own))
+    html = page(StoredResults(stored, (), (StoredComparison(tmp_path, record_of(own)),)))
+    # In the caption of the bars, the table of results, the answers, the forest, and above all repetitions.
+    assert len(re.findall(re.escape(words), html)) >= 5
+
+
+def test_lines_over_an_axis_name_conditions_that_neither_the_axis_nor_a_chart_shows() -> None:
+    def over(dut: str, **own: Any) -> list[Result]:
+        return [result(dut, 1e5 * cores, {"device_cores": cores, **own}) for cores in (1, 2)]
+
+    results = [*over("a", placement="isolated"), *over("b", placement="isolated", frame_size=512)]
+    (group,) = question_figures(results, [[]] * 4, looks_of(results, []))
+    assert "frame size (64 octets at the Initiator: a; 512 octets at the Initiator: b)" in group.caption
+    assert "cores (" not in group.caption
+    alike = [*over("a", placement="isolated"), *over("b", placement="isolated")]
+    (group,) = question_figures(alike, [[]] * 4, looks_of(alike, []))
+    assert "conditions" not in group.caption
