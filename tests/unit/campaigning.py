@@ -137,7 +137,7 @@ class Simulated:
             place={"command": command(question)},
             device={"dut": str(self.cell.dut)},
         )
-        return Prepared(Recorded(self, recorder), parameters, {"gateway": str(self.cell.dut)}, self.own_part)
+        return Prepared(Recorded(self, recorder), parameters, {"gateway": str(self.cell.dut)}, self.own_part, planned)
 
     def own_part(self, passed: TrialPlan | None, known: Collection[str]) -> Mapping[str, float]:
         """What the test says, without what is known."""

@@ -107,6 +107,10 @@ class FarDevice:
         found: dict[str, Any] = marshal.loads((self.folder / "bin" / "state").read_bytes())  # noqa: S302 - our own
         return found
 
+    def frame_processes(self) -> tuple[str, ...]:
+        """None that natgauge could see."""
+        return ()
+
     def change(self, **parts: Mapping[str, Any]) -> None:
         """Change parts of what it is like, e.g. the number of states."""
         state = self.state

@@ -77,6 +77,10 @@ class FakeDevice:
     answers: dict[str, CommandResult | Exception] = field(default_factory=dict)
     asked: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
 
+    def frame_processes(self) -> tuple[str, ...]:
+        """The kernel works alone."""
+        return ()
+
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
     ) -> CommandResult:

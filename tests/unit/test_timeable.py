@@ -13,7 +13,7 @@ from natgauge.words import Placement
 
 
 def reasons(recipe: str, placement: Placement = "shared", cpus: tuple[int, ...] = (0,)) -> list[str]:
-    return reasons_not_timed("x", load(recipe), placement, cpus)
+    return reasons_not_timed("x", placement, cpus, own_processes=load(recipe).own_processes)
 
 
 @pytest.mark.parametrize("recipe", ["nftables-nat44", "jool-nat64"])

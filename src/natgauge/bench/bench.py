@@ -103,6 +103,7 @@ class Bench:
         traffic: traffic of every trial.
         seed: seed of all pseudorandom choices.
         device: the started devices; None before the `with` block, and for external devices.
+        processes: processes that were found to handle the device's frames, whatever its recipe says.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the cell and the observer by keyword
@@ -114,6 +115,7 @@ class Bench:
         play: Player = Gateway,
         holder: int | None = None,
         rates: HighestRates | None = None,
+        processes: tuple[str, ...] = (),
     ) -> None:
         """Plan the bench; nothing is started.
 
@@ -125,12 +127,15 @@ class Bench:
             holder: index of the device that holds the connections, where the lab has several; None = as the recipe
                 says.
             rates: the tester's own highest; None = measured once per host and setting, then stored.
+            processes: processes that an earlier bench of this cell found.
 
         Raises:
             UsageError: the first thing that is wrong.
         """
         self.cell = cell
         self.recipe: Recipe = load(cell.dut).carrying(cell.traffic.transport)
+        self.processes = processes
+        self._is_own_lab = lab is None
         self.lab: Lab = self._planned_lab() if lab is None else lab
         addresses = address_plan(self.lab.ground, self.recipe)
         addresses = replace(addresses, port_sets=chosen_sets(self.recipe, cell.device))
@@ -164,6 +169,7 @@ class Bench:
         hosts = hosts_of(traffic, (self.recipe.initiator_family, self.recipe.responder_family))
         kind = kinds.get(self.cell.lab.lab)
         need = need_of(self.recipe, hosts=hosts, background=self.cell.background)
+        need = replace(need, own_processes=self.own_processes)
         if (chosen := self.cell.lab.nat64_prefix) is not None:
             prefix = parse_prefix(chosen)
             if need.nat64_prefix not in (None, prefix):
@@ -172,6 +178,11 @@ class Bench:
             need = replace(need, nat64_prefix=prefix)
         return kind.plan(self.cell.lab.lab_name, self.cell.kind_options or kind.options(), need)
 
+    @property
+    def own_processes(self) -> bool:
+        """Whether the device works in processes of its own: as its recipe says, or as found on the machine."""
+        return self.recipe.own_processes or bool(self.processes)
+
     # Before anything is touched
 
     @property
@@ -179,7 +190,7 @@ class Bench:
         """Abilities of a measurer on this bench, as far as lab and recipe decide them."""
         abilities = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else external.abilities(self.lab.external))
         abilities |= {Ability.OWN_DELAYS} if self.lab.virtual else set()
-        abilities |= set() if self._reasons_not_timed() else {Ability.COSTS}
+        abilities |= set() if self.reasons_not_timed() else {Ability.COSTS}
         abilities |= set() if self.lab.server is None else {Ability.REAL_SERVER}
         return abilities | ({Ability.BACKGROUND} if self.lab.ground.background is not None else set())
 
@@ -252,17 +263,21 @@ class Bench:
             choices,
             connections=self.traffic.connections,
             placement=self.lab.placement,
-            own_processes=self.recipe.own_processes,
+            own_processes=self.own_processes,
             order=self.traffic.order,
             four_tuples=self.traffic.space,
         )
-        if Ability.COSTS in settings.needs() and (reasons := self._reasons_not_timed()):
-            raise UsageError(f"{procedure.metric}: {reasons[0]}")
+        self._refuse_untimed(procedure.metric, settings)
         procedure.refuse_unable(self.abilities, settings)
         for name, value in settings.parameters().items():
             if name.endswith("_rate") and isinstance(value, float):
                 check_rate(name.replace("_", " "), value)
         return settings.as_run()
+
+    def _refuse_untimed(self, metric: str, settings: TrialSettings) -> None:
+        """Refuse costs of a device whose frames cannot be timed."""
+        if Ability.COSTS in settings.needs() and (reasons := self.reasons_not_timed()):
+            raise UsageError(f"{metric}: {reasons[0]}")
 
     def grace_of(self, settings: TrialSettings) -> float:
         """Wait for the last frames of each phase, in seconds."""
@@ -346,6 +361,8 @@ class Bench:
         self._refuse_large(planned)
         rates = self._tester_rates(planned.settings)
         device = self._fit(_with_slowest(planned.demand, planned.settings.phase1_frames, rates.phase1))
+        if self._finds_processes():
+            return self.ready(self._moved(planned), recorder, prove=prove)
         knobs: Mapping[str, int] = self._known_limits if device is None else device.knobs
         lingering = self._lingering(planned.settings, knobs.get("table_size"))
         ground, addresses = self.lab.ground, self.address_plan
@@ -389,13 +406,49 @@ class Bench:
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
 
+    def _finds_processes(self) -> bool:
+        """Look for processes that handle the device's frames; True = there are some of which nobody knew."""
+        if self.device is None or self.lab.placement == "external":
+            return False
+        known = self.own_processes
+        found = [name for device in self.lab.devices for name in device.frame_processes()]
+        self.processes = tuple(dict.fromkeys(found)) or self.processes
+        return bool(found) and not known
+
+    def _moved(self, planned: Planned) -> Planned:
+        """Return the procedure for a device that was found to work in processes, in a lab that suits these.
+
+        Where natgauge chose the placement, it makes the lab again, with the placement of such devices.
+        """
+        names = " and ".join(self.processes)
+        if self._is_own_lab and not self.lab.is_reused and self._has_free_placement:
+            self._observer.stage(f"{self.recipe.name} works in a process ({names}): making its lab again for that")
+            self.__exit__(None, None, None)
+            self.lab = self._planned_lab()
+            self.__enter__()
+        settings = replace(planned.settings, placement=self.lab.placement, own_processes=True).as_run()
+        self._refuse_untimed(planned.procedure.metric, settings)
+        return replace(planned, settings=settings)
+
+    @property
+    def _has_free_placement(self) -> bool:
+        """Whether the lab's kind has placements, and the user chose none."""
+        options = self.cell.kind_options or kinds.get(self.cell.lab.lab).options()
+        return getattr(options, "placement", "") is None
+
     def _refuse_large(self, planned: Planned) -> None:
         """Refuse connections that no memory holds, before anything takes time."""
         recipe, device = self.recipe, None
         if self.lab.devices:
             recipe = self.recipe.of_devices(len(self.lab.devices))[self._holder]
             device = self.lab.devices[self._holder]
-        refuse_large(recipe, device, planned.demand, stores=planned.settings.has_phase1)
+        refuse_large(
+            recipe,
+            device,
+            planned.demand,
+            stores=planned.settings.has_phase1,
+            own_processes=self.own_processes,
+        )
 
     def _lingering(self, settings: TrialSettings, table_size: int | None) -> int | None:
         """Return the seconds for which the device keeps closed connections, and report the table that they need.
@@ -419,8 +472,10 @@ class Bench:
         named = self.cell.traffic.destination_ports is not None
         return external.measurer(self.lab, self.recipe, named_ports=named, **arguments)
 
-    def _reasons_not_timed(self) -> list[str]:
-        return reasons_not_timed(self.recipe.name, self.recipe, self.lab.placement, self.lab.sender_cpus)
+    def reasons_not_timed(self) -> list[str]:
+        """Return the reasons why the device's frames cannot be timed in slices; empty = they can."""
+        placement, processes = self.lab.placement, self.own_processes
+        return reasons_not_timed(self.recipe.name, placement, self.lab.sender_cpus, own_processes=processes)
 
     @property
     def timed_frames(self) -> tuple[TimedFrames, ...]:
@@ -431,7 +486,7 @@ class Bench:
 
     def _rounds_of_slices(self) -> SliceRounds | None:
         """Rounds that time the device's frames, made once for all procedures; None = they cannot be timed here."""
-        if self._reasons_not_timed():
+        if self.reasons_not_timed():
             return None
         if self._slice_rounds is None:
             cpu = self.lab.sender_cpus[0]

@@ -15,8 +15,14 @@ from natgauge.labs.contract import Device
 _OCTETS_PER_CONNECTION: Final = 8
 
 
-def refuse_large(
-    recipe: Recipe, device: Device | None, demand: DeviceDemand, *, stores: bool, groups: ControlGroups | None = None
+def refuse_large(  # noqa: PLR0913 - what is demanded, and of whom, by keyword
+    recipe: Recipe,
+    device: Device | None,
+    demand: DeviceDemand,
+    *,
+    stores: bool,
+    own_processes: bool,
+    groups: ControlGroups | None = None,
 ) -> None:
     """Refuse a demand that the device's machine, or the memory limit of natgauge's own control group, cannot hold.
 
@@ -27,6 +33,7 @@ def refuse_large(
         device: that device; None = an external one.
         demand: demand on the device.
         stores: whether the tester stores each connection.
+        own_processes: whether the device works in processes of its own.
         groups: this process's control groups.
 
     Raises:
@@ -37,7 +44,7 @@ def refuse_large(
         refuse_short_memory(recipe, demand, needed, device.machine.free_octets())
     left = (groups or ControlGroups()).memory_left()
     charged = demand.connections * _OCTETS_PER_CONNECTION if stores else 0
-    if device is not None and device.machine.has_tester_files and recipe.own_processes:
+    if device is not None and device.machine.has_tester_files and own_processes:
         charged += needed
     if left is not None and charged > left:
         raise HostError(

@@ -140,7 +140,9 @@ class Renewed(Measurer):
             NatgaugeError: the measurement failed.
         """
         observe = self._live.observer.event
-        return self._planned.procedure.measure(self, self._planned.settings, observe, begins=self.begin)
+        # The first bench may have found that the device works in processes, which changes the settings.
+        planned = self.ready.planned
+        return planned.procedure.measure(self, planned.settings, observe, begins=self.begin)
 
     def conduct(self, repetitions: int) -> Mapping[str, Any]:
         """Return parameters of the first `repetitions` repetitions; one that the time limit cut off has no value."""

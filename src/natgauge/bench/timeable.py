@@ -5,28 +5,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from natgauge.duts.recipe import Recipe
 from natgauge.words import Placement
 
 
-def reasons_not_timed(name: str, recipe: Recipe, placement: Placement, sender_cpus: Sequence[int] = ()) -> list[str]:
+def reasons_not_timed(
+    name: str, placement: Placement, sender_cpus: Sequence[int] = (), *, own_processes: bool
+) -> list[str]:
     """Return the reasons why the frames of a device cannot be timed; empty = they can.
 
     Args:
         name: name of the device in messages.
-        recipe: recipe of the device.
         placement: placement of the lab.
         sender_cpus: the tester's sending cores; empty = not chosen yet.
+        own_processes: whether the device works in processes of its own.
     """
     reasons = []
-    if recipe.own_processes:
+    if own_processes:
         # In every placement: no remedy for another reason helps.
         reasons.append(
             "works in processes of its own, not in the sender's context, so its frames cannot be timed; its rate can "
             "be measured: connection-rate, throughput"
         )
     if placement != "shared":
-        remedy = "; use --placement shared" if placement == "isolated" and not recipe.own_processes else ""
+        remedy = "; use --placement shared" if placement == "isolated" and not own_processes else ""
         reasons.append(
             f"placement {placement}: the device does not work in the sender's context there, so its frames cannot be "
             f"timed{remedy}"

@@ -35,12 +35,14 @@ class Prepared:
         parameters: every parameter that affects its figure.
         device: version and settings of the device; None = natgauge does not start the device.
         own_part: measures the time that the tester's receivers take of the device's cores, and a real server alone.
+        planned: the procedure, with what was found of the started device.
     """
 
     measurer: Measurer
     parameters: Parameters
     device: Mapping[str, Any] | None
     own_part: OwnPart
+    planned: Planned
 
 
 class CampaignBench(Protocol):
@@ -90,7 +92,7 @@ class LabBench:
         ready = self._bench.ready(planned, recorder)
         device = None if self._bench.device is None else self._bench.device.as_dict()
         parameters = parameters_of(self._bench, ready, self._facts())
-        return Prepared(ready.measurer, parameters, device, partial(self._own_part, ready))
+        return Prepared(ready.measurer, parameters, device, partial(self._own_part, ready), ready.planned)
 
     def _own_part(self, ready: Ready, passed: TrialPlan | None, known: Collection[str]) -> Mapping[str, float]:
         own_part: dict[str, float | None] = {}

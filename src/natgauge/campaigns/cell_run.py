@@ -138,7 +138,7 @@ class CellRun:
             running = RepetitionRun(
                 append_line=self.append_line,
                 where=where,
-                planned=planned,
+                planned=ready.planned,
                 ready=ready,
                 recorder=recorder,
                 observer=self.observer,

@@ -370,7 +370,7 @@ class ByRates:
         settings = dict(self._search_settings)
         if quantity != "new":
             return bench.plan("throughput", {**settings, "directions": quantity})
-        if waits(bench.lab.placement, bench.recipe.own_processes):
+        if waits(bench.lab.placement, bench.own_processes):
             # As short as in a trial of the throughput, because the time for N connections is not known beforehand.
             settings["frame_timeout_seconds"] = LEAST_WAIT_SECONDS
         return bench.plan("connection-rate", settings)

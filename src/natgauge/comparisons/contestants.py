@@ -118,6 +118,8 @@ class Contestants:
                 chained = bool(gateway.bench.recipe.chain)
                 with named(gateway.label, gateway.bench.recipe.name):
                     gateway.ready = gateway.bench.ready(replace(planned, demand=demand), Unread(), prove=chained)
+                if gateway.bench.processes:
+                    raise UsageError(f"{gateway.bench.reasons_not_timed()[0]}; add --by rates")
             self._made = made.pop_all()
         return self
 

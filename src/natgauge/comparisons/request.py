@@ -339,7 +339,10 @@ def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[
     order = gateway.question.cell.traffic.order
     # Procedure `cost` refuses it, too.
     ordered = [] if order == "permutation" else [f"order: slices open connections in permutation, not {order}"]
-    return reasons_not_timed(gateway.label, gateway.recipe, own) + [f"{gateway.label}: {reason}" for reason in ordered]
+    processes = gateway.recipe.own_processes
+    return reasons_not_timed(gateway.label, own, own_processes=processes) + [
+        f"{gateway.label}: {reason}" for reason in ordered
+    ]
 
 
 def _refuse_unlike(first: ComparedGateway, other: ComparedGateway, *, unlike: bool) -> None:

@@ -223,9 +223,14 @@ class Recipe(RecipeTable):
 
     @property
     def own_processes(self) -> bool:
-        """Whether the gateway works in processes of its own, which a knob pins, and not in the kernel alone."""
-        knobs = [played.knobs.cores for played in self.of_devices(1)]
-        return any(cores is not None and cores.scope == "device" for cores in knobs)
+        """Whether the gateway works in processes of its own, as far as its recipe says so.
+
+        It has a process, or a knob that pins one. Others are found on the machine (`labs/common/frame_processes.py`).
+        """
+        return any(
+            bool(played.process) or (played.knobs.cores is not None and played.knobs.cores.scope == "device")
+            for played in self.of_devices(1)
+        )
 
     @property
     def nat64_prefix(self) -> str | None:

@@ -121,6 +121,15 @@ class Device(Protocol):
             BrokenError: it did not end within `timeout` seconds (it is killed then).
         """
 
+    def frame_processes(self) -> tuple[str, ...]:
+        """Return the names of the processes that handle its frames now; empty where none does, or nobody can see it.
+
+        They work on the device's cores from now on, where this machine gives it some.
+
+        Raises:
+            BrokenError: the device is gone.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
@@ -292,7 +301,8 @@ class LabNeeds:
     Attributes:
         families: address families on the Initiator's and on the Responder's side.
         devices: names of the devices, from the Initiator to the Responder.
-        own_processes: whether a device works in processes of its own, which need cores of their own.
+        own_processes: whether a device works in processes of its own, by its recipe or as found on the machine; they
+            need cores of their own.
         hosts: addresses the tester uses on both sides together, >= 1.
         background: whether the device routes native IPv6, too.
         nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052), 96 bits long; None = the lab's.

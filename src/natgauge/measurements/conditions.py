@@ -58,6 +58,7 @@ class Conditions:
         recipe: recipe of the device.
         traffic: four tuples and frames.
         frame_octets: frame size with FCS on each side.
+        own_processes: whether the device works in processes of its own, by its recipe or as found.
         segment_octets: size with FCS of a TCP segment without data on each side; None = frames are no TCP segments.
         lab_kind: kind of the lab.
         lab: name of the lab.
@@ -92,6 +93,7 @@ class Conditions:
     device: DeviceSettings | None
     port_sets: PortSets | None = None
     segment_octets: Mapping[Side, int] | None = None
+    own_processes: bool = False
 
 
 def chain_of(lab: Lab) -> dict[str, Any]:
@@ -105,7 +107,9 @@ def record(conditions: Conditions) -> Parameters:
         settings=plain(conditions.settings.parameters()),
         traffic=plain(_traffic(conditions)),
         place=plain(_place(conditions)),
-        device=plain(_device(conditions.recipe, conditions.device, conditions.port_sets)),
+        device=plain(
+            _device(conditions.recipe, conditions.device, conditions.port_sets, processes=conditions.own_processes)
+        ),
     )
 
 
@@ -148,7 +152,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
                 **moving_facts(facts),
             }
         ),
-        device=plain(_device(bench.recipe, device, addresses.port_sets)),
+        device=plain(_device(bench.recipe, device, addresses.port_sets, processes=bench.own_processes)),
     )
 
 
@@ -269,7 +273,7 @@ def _rates(rates: HighestRates) -> dict[str, Any]:
     return {"tester_highest_phase1_rate": None, "tester_highest_phase2_rate": None, **known}
 
 
-def _device(recipe: Recipe, device: DeviceSettings | None, sets: PortSets | None) -> dict[str, Any]:
+def _device(recipe: Recipe, device: DeviceSettings | None, sets: PortSets | None, *, processes: bool) -> dict[str, Any]:
     known = {} if device is None else {**device.knobs, "version": device.version}
     if device is not None and device.emptying is not None:
         known["emptying"] = device.emptying
@@ -279,7 +283,7 @@ def _device(recipe: Recipe, device: DeviceSettings | None, sets: PortSets | None
         "responder_family": recipe.responder_family,
         # The name may belong to another recipe later.
         "recipe_digest": digest(recipe)[:_DIGEST_DIGITS],
-        **({"own_processes": True} if recipe.own_processes else {}),
+        **({"own_processes": True} if processes else {}),
         **({} if sets is None else {"psid_length": sets.psid_length, "psid_offset": sets.psid_offset}),
         **known,
     }

@@ -110,7 +110,7 @@ def answer(
             # Where the next lab could not be made, the last one has gone, and neither of these is known.
             family = bench.address_plan.outside.family
             parameters = with_receiver(parameters, receiver_seconds(last) if labs.has_lab else None)
-            parameters = with_server(parameters, rate_alone(last, planned, family) if labs.has_lab else None)
+            parameters = with_server(parameters, rate_alone(last, labs.ready.planned, family) if labs.has_lab else None)
         return keep(result, parameters, store)
 
 
@@ -118,7 +118,7 @@ def _following(question: Question, first: Bench, observer: Observer | None) -> N
     """Return a function that plans the bench of a further repetition: the same cell with another seed."""
 
     def plan(number: int) -> Bench:
-        return Bench(in_repetition(question.cell, first.seed, number), observer)
+        return Bench(in_repetition(question.cell, first.seed, number), observer, processes=first.processes)
 
     return plan
 
@@ -163,6 +163,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             machine=facts,
             device=ready.device,
             port_sets=addresses.port_sets,
+            own_processes=bench.own_processes,
         )
     )
 

@@ -40,13 +40,17 @@ class OwnWork:
 def own_work(metric: str, rate: float, parameters: Parameters) -> OwnWork | None:
     """Return the tester's own work in a rate; None where it is done elsewhere, or is not known.
 
+    A process of the device waits while the tester works, so the times of both do not add up.
+
     Args:
         metric: metric of the rate.
         rate: all directions together, per second.
         parameters: of the result.
     """
     alone = parameters.get(_ALONE.get(metric, ""))
-    if parameters.get("placement") != "shared" or not isinstance(alone, int | float) or rate <= 0 or alone <= 0:
+    if parameters.get("placement") != "shared" or parameters.get("own_processes"):
+        return None
+    if not isinstance(alone, int | float) or rate <= 0 or alone <= 0:
         return None
     cores = parameters.get("sender_cores")
     number = cores if isinstance(cores, int) and cores > 0 else 1

@@ -13,6 +13,7 @@ from pathlib import Path
 from natgauge.errors import BrokenError
 from natgauge.host import programs
 from natgauge.host.this_machine import ThisMachine
+from natgauge.labs.common.frame_processes import frame_processes, keep_on
 from natgauge.labs.common.namespaces import inside, within
 from natgauge.labs.common.processes import all_processes
 from natgauge.labs.common.shell import run_shell, title
@@ -73,6 +74,18 @@ class NamespaceDevice:
         if result is None:
             raise BrokenError(f"{what} did not end within {timeout:g} s and was killed")
         return result
+
+    def frame_processes(self) -> tuple[str, ...]:
+        """Return the names of the processes that handle frames of the namespace, and keep them on the device's cores.
+
+        Raises:
+            BrokenError: the namespace is gone.
+        """
+        found = frame_processes(self.netns)
+        cpus = [int(cpu) for cpu in self.environment.get("NG_CPUS", "").split(",") if cpu]
+        for pid in found if cpus else ():
+            keep_on(pid, cpus)
+        return tuple(sorted(set(found.values())))
 
     def _rank(self, new: set[int]) -> None:
         """Let what a snippet left running count as `nice` says.

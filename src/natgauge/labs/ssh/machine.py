@@ -175,3 +175,7 @@ class RemoteDevice:
         except HostError as error:
             # For the driver of a gateway, the device does not answer.
             raise BrokenError(f"device {self.name}: {error}") from error
+
+    def frame_processes(self) -> tuple[str, ...]:
+        """Return nothing: no core of this machine works for the device, so nothing depends on it."""
+        return ()
