@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes of the NAT in user space: the process is declared, or `start` leaves a daemon behind. No knob names its cores."""
+"""Recipes of the NAT in user space: its process is declared, or `start` leaves a daemon behind; no knob pins it."""
 
 from __future__ import annotations
 
