@@ -101,13 +101,19 @@ def read_text(path: Path, kind: FileKind) -> str:
     return _decoded(read_octets(path, kind).removeprefix(_MARK), str(path), kind)
 
 
-def read_lines(path: Path, kind: FileKind) -> Iterator[str]:
+def read_lines(path: Path, kind: FileKind, *, whole: bool = False) -> Iterator[str]:
     """Yield the whole lines of a file, without their line feeds; what follows the last line feed is left out.
 
     Lines that are added while it is read are left out, too. No more than one line is in memory.
 
+    Args:
+        path: the file.
+        kind: kind of file.
+        whole: whether octets after the last line feed are refused, for a file that nobody writes any more.
+
     Raises:
-        UsageError: it cannot be read, see `read_octets`, a line is longer than its kind's may be, or is no UTF-8.
+        UsageError: it cannot be read, see `read_octets`, a line is longer than its kind's may be, or is no UTF-8; or
+            see `whole`.
     """
     with open_file(path, kind) as file:
         left = os.fstat(file.fileno()).st_size
@@ -124,6 +130,8 @@ def read_lines(path: Path, kind: FileKind) -> Iterator[str]:
                     raise _unreadable(
                         path, kind, f"line {number} has more than {kind.line_octets // _MIB} MiB, the most of a line"
                     )
+                if whole:
+                    raise _unreadable(path, kind, f"line {number} is cut off: it has no line feed")
                 return
             yield _decoded(line[:-1].removeprefix(_MARK if number == 1 else b""), f"{path}:{number}", kind)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,10 @@ from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 
 TESTER = {"tester_highest_phase1_rate": 6e6, "tester_highest_phase2_rate": 4e6}
+#: When trials began: no two at the same moment.
+_MOMENTS = itertools.count(1)
+#: Why trials that did not pass ended so.
+_REASONS = {"FAIL": "phase 1: 7 of 100 frames lost", "INVALID": "a sender stood still", "COLLAPSED": "it is gone"}
 DOUBT = [{"word": "disturbed trials", "text": "1 of 4 trials were disturbed <b>&"}]
 
 
@@ -74,7 +79,8 @@ def trial(verdict: str = "PASS", *, delays: Sequence[tuple[int, int, int]] = (),
     if delays:
         stream["delay"] = {"frames": sum(one[2] for one in delays), "negative": 0, "buckets": delays}
     return {
-        "began": 1.0, "seconds": 0.5, "verdict": verdict, "reason": "", "disturbed": False, "failed_phase": None,
+        "began": float(next(_MOMENTS)), "seconds": 0.5, "verdict": verdict, "reason": _REASONS.get(verdict, ""),
+        "disturbed": False, "failed_phase": 1 if verdict == "FAIL" else None,
         "device_count_before": 0, "device_count_after": 100,
         "plan": {"connections": 100, "phase1_rate": 1e5, "phase2": {"initiator_rate": 5e4, "responder_rate": 5e4}},
         "request": {"version": 1}, "result": {"phase1": stream, "phase2": {"initiator": stream, "responder": stream}},

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -14,10 +16,12 @@ import pytest
 from tests.labs.storms.stored import STORED, figures_of
 from tests.labs.storms.storm import Tally
 from tests.unit.made_corpus import corpus
+from tests.unit.made_results import made
 from tests.unit.mutants import replaced
 
 from natgauge.cli import run
 from natgauge.errors import NatgaugeError
+from natgauge.records.store import Store
 from natgauge.reports.find_results import find
 
 
@@ -75,6 +79,16 @@ def changed(folder: Path, name: str, change: Callable[[Any], None]) -> str:
         ("audit", "audit.json", lambda it: it["requirements"][0]["evidence"]["frames"].append("x"), "frames is 2, but"),
         ("audit", "audit.json", lambda it: it["timeouts"].update({"UDP, one frame out": [40.0, 31.4]}), "survived is"),
         ("audit", "audit.json", lambda it: it["requirements"][0]["evidence"].update(file="/etc/x"), "is no file below"),
+        ("audit", "audit.json", lambda it: it["requirements"].append(it["requirements"][0]), "same one is requirement"),
+        ("timed", "summary.json", lambda it: it.update(unit="ms"), "unit is ms, but the metric latency has us"),
+        ("timed", "summary.json", lambda it: it.update(metric="speed"), "metric 'speed' is unknown"),
+        ("timed", "trials.jsonl", lambda it: it[1].update(verdict="PASS"), "the reason says that it did not pass"),
+        ("timed", "trials.jsonl", lambda it: it[0].update(verdict="FAIL"), "verdict is FAIL, but the reason is none"),
+        ("timed", "trials.jsonl", lambda it: it[0].update(trial=2), "the number of the trial is 2, but its line is 1"),
+        ("timed", "trials.jsonl", lambda it: it.extend(it[:]), "the number of the trial is 1, but its line is 3"),
+        ("timed", "trials.jsonl", lambda it: it.append({**it[0], "trial": 3}), "all else of it is that of trial 1"),
+        ("timed", "trials.jsonl", lambda it: it[0].update(verdict="FAIL", reason="x"), "number of PASS trials is 1"),
+        ("timed", "trials.jsonl", lambda it: it.clear(), "the number of trials is 1, but"),
         ("slices", "rounds.jsonl", lambda it: it.pop(), "the number of rounds is 4"),
         ("slices", "rounds.jsonl", lambda it: it[0]["result"]["blocks"][0].update(ns=[1]), "a block is not of its 5"),
     ],
@@ -86,6 +100,73 @@ def test_a_contradiction_is_refused_with_file_field_and_both_values(
     assert words in said
     assert str(folders[folder]) in said
     assert said.endswith(("measure again", "measure again."))
+
+
+def test_a_passed_trial_that_lost_frames_is_refused(folders: dict[str, Path]) -> None:
+    def one_less(trials: Any) -> None:
+        trials[0]["result"]["phase1"]["received_frames"] -= 1
+
+    assert "phase 1 received 99 frames, of at least 100" in changed(folders["timed"], "trials.jsonl", one_less)
+
+
+@pytest.mark.parametrize("junk", [b"", b"x", b'{"schema":"natgauge-trial-2"}'])
+def test_trials_that_are_empty_or_cut_off_are_not_read_as_none(junk: bytes, folders: dict[str, Path]) -> None:
+    path = folders["timed"] / "trials.jsonl"
+    before = path.read_bytes()
+    path.write_bytes(junk)
+    try:
+        with pytest.raises(NatgaugeError, match=r"number of trials is 1, but .* has 0|line 1 is cut off"):
+            find([folders["timed"]])
+    finally:
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("connections", -3, "parameter connections: -3"),
+        ("frame_size", -64, "parameter frame size: -64 is below 0"),
+        ("placement", "elsewhere", "parameter placement: 'elsewhere' is unknown"),
+    ],
+)
+def test_a_parameter_that_no_input_accepts_is_refused_though_the_plan_has_it_too(
+    name: str, value: object, words: str, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(folders["timed"], tmp_path / "edited")
+    for file in ("summary.json", "plan.json"):
+        path = tmp_path / "edited" / file
+        document = json.loads(path.read_bytes())
+        groups = [document] if file == "plan.json" else list(document["parameters"].values())
+        for group in groups:
+            group.update({name: value} if name in group else {})
+        path.write_text(json.dumps(document))
+    with pytest.raises(NatgaugeError, match=re.escape(words)):
+        find([tmp_path / "edited"])
+
+
+@pytest.mark.parametrize(
+    ("metrics", "unit", "parameters", "figures"),
+    [
+        (("latency", "pdv"), "us", {}, {"typical_latency_us": 12.0}),
+        (("pdv", "ipdv"), "us", {}, {"pdv_us": 12.0}),
+        (("ipdv", "latency"), "us", {}, {"ipdv_spread_us": 12.0}),
+        (("validated-connection-rate", "connection-rate"), "connections/s", {"alpha": 0.5}, {}),
+        (("connection-rate", "expiry"), "connections/s", {"confirm": True}, {}),
+        (("stability", "frame-loss"), "%", {"hours": 1.0}, {}),
+        (("reset", "system-recovery"), "ms", {"before_seconds": 1.0}, {}),
+    ],
+)
+def test_a_metric_that_is_changed_in_all_files_has_settings_and_figures_of_another(
+    metrics: tuple[str, str], unit: str, parameters: dict[str, Any], figures: dict[str, float], tmp_path: Path
+) -> None:
+    for name, refused in zip(metrics, (False, True), strict=True):
+        result = made([12.0], metric=name, unit=unit, parameters=parameters, figures=figures)
+        Store(tmp_path).write_summary(result.document())
+        if not refused:
+            assert find([tmp_path])
+            continue
+        with pytest.raises(NatgaugeError, match=f"metric is {name}, but"):
+            find([tmp_path])
 
 
 def test_values_that_are_changed_together_contradict_the_rounds(folders: dict[str, Path]) -> None:

@@ -18,6 +18,7 @@ from tests.unit.campaigning import Benches, Simulated, campaign
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
+from natgauge import procedures
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.observer import Observer
@@ -277,12 +278,12 @@ def made_of(one: Table, metric: str, dut: str, column: int, figures: dict[str | 
     sides = 2 if parameters["directions"] == "both" else 1
     first = next(iter(figures.values()))
     own = [each / sides for each in figures["frames_per_second_total"]] if metric == "throughput" else figures.get(None)
-    units = {"latency": "us", "pdv": "us", "table-capacity": "connections"}
+    unit = procedures.get(metric).unit
     return made(
         own or first,
         median=sorted(own or first)[len(first) // 2],
         metric=metric,
-        unit=units.get(metric, "x/s"),
+        unit=unit,
         error=10.0,
         figures={figure: each for figure, each in figures.items() if figure is not None},
         parameters=parameters,
@@ -317,7 +318,13 @@ def rates(*connections: int, dut: str = "jool-nat64", metric: str = "connection-
     """Results of a series over connections."""
     parameters = changed.pop("parameters", {})
     return [
-        made([2e5], metric=metric, unit="x/s", parameters={"dut": dut, "connections": each, **parameters}, **changed)
+        made(
+            [2e5],
+            metric=metric,
+            unit=procedures.get(metric).unit,
+            parameters={"dut": dut, "connections": each, **parameters},
+            **changed,
+        )
         for each in connections
     ]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.unit.made_campaign import trial
 from tests.unit.made_comparisons import BASELINE, CONTROL, compared, compared_by_rates, estimate
 from tests.unit.made_results import made
 
@@ -187,7 +188,7 @@ def test_the_page_of_a_comparison_has_sentences_table_figure_and_parameters() ->
 def test_a_page_has_measurements_and_comparisons(tmp_path: Path) -> None:
     keep(tmp_path / "a", NOTED)
     keep_result(tmp_path / "b")
-    (tmp_path / "b" / "trials.jsonl").write_text("")
+    Store(tmp_path / "b").add_trial(trial())
     path = tmp_path / "page.html"
     assert run(["report", "--html", str(path), str(tmp_path)]) == 0
     titles = re.findall(r"<h2>([^<]+)</h2>", path.read_text())

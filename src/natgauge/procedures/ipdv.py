@@ -7,6 +7,7 @@ A pair of which one frame was lost has no difference (RFC 5481 section 4.1); the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Delays, TrialPlan
@@ -51,14 +52,17 @@ def read(delays: Delays) -> dict[str, float]:
     }
 
 
+#: The figure that is the value itself.
+_HEADLINE: Final = "ipdv_spread_us"
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    value_figure=_HEADLINE,
     better="lower",
     summary="inter-packet delay variation at the throughput",
     does="varies the delay from frame to frame by {value}",
     best="varies delays from frame to frame least",
     source="RFC 8219 section 7.3.2, RFC 5481 section 4.1",
     settings=IpdvSettings,
-    start=delays_read_by(Timing(METRIC, "ipdv_spread_us", read, EXTREMES)),
+    start=delays_read_by(Timing(METRIC, _HEADLINE, read, EXTREMES)),
 )

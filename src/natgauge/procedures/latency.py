@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Final, Literal
 
 from natgauge.inputs.checks import in_range, whole
 from natgauge.inputs.input import described
@@ -93,16 +93,19 @@ def read(delays: Delays) -> dict[str, float]:
     }
 
 
+#: The figure that is the value itself.
+_HEADLINE: Final = "typical_latency_us"
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    value_figure=_HEADLINE,
     better="lower",
     summary="typical and worst case latency, at the throughput and below it",
     does="delays a frame by {value} (median)",
     best="delays frames least",
     source="RFC 8219 section 7.2",
     settings=LatencySettings,
-    start=delays_read_by(Timing(METRIC, "typical_latency_us", read, PERCENTILES, OTHERS)),
+    start=delays_read_by(Timing(METRIC, _HEADLINE, read, PERCENTILES, OTHERS)),
     profiles={
         "quick": {"loads": "100%,50%"},
         # RFC 8219 section 7.2: 500 tags of a stream of 120 s, at the throughput.

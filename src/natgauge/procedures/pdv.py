@@ -8,6 +8,7 @@ Every frame of phase 2 is timed. Lost frames have no delay and are left out; the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from natgauge.measurer import Delays
 from natgauge.procedures.kit.measure.delay_metrics import UNIT, DelaySettings, Timing, delays_read_by
@@ -31,9 +32,12 @@ def read(delays: Delays) -> dict[str, float]:
     }
 
 
+#: The figure that is the value itself.
+_HEADLINE: Final = "pdv_us"
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    value_figure=_HEADLINE,
     better="lower",
     summary="packet delay variation at the throughput",
     does="varies the delay of frames by {value}",
@@ -41,5 +45,5 @@ PROCEDURE = Procedure(
     source="RFC 8219 section 7.3.1, RFC 5481 section 4.2",
     settings=PdvSettings,
     # The percentile decides for both: of a variation much smaller than the delays a bucket is more than 1 %.
-    start=delays_read_by(Timing(METRIC, "pdv_us", read, ("delay_99_9_us",), ("pdv_us",))),
+    start=delays_read_by(Timing(METRIC, _HEADLINE, read, ("delay_99_9_us",), ("pdv_us",))),
 )

@@ -10,7 +10,7 @@ from typing import Final
 from natgauge import foreign
 from natgauge.errors import UsageError
 from natgauge.records.audit import AuditedRequirement, AuditRecord
-from natgauge.records.consistency import ContradictionError
+from natgauge.records.contradiction import ContradictionError
 from natgauge.records.store import AUDIT, EVIDENCE
 
 #: Kind of a block with a packet, and the least octets of a block (draft-ietf-opsawg-pcapng section 3.1).
@@ -30,7 +30,13 @@ def refuse_contradictions(record: AuditRecord, folder: Path) -> None:
             raise ContradictionError(
                 where, f"{name}: the longest idle time that a mapping survived", survived, "one expired after", expired
             )
-    for requirement in record.requirements:
+    places: dict[tuple[str, str], int] = {}
+    for number, requirement in enumerate(record.requirements, start=1):
+        earlier = places.setdefault((requirement.key, requirement.transport), number)
+        if earlier != number:
+            name = f"requirement {number}"
+            said = f"{requirement.key} ({requirement.transport})"
+            raise ContradictionError(where, name, said, "the same one is requirement", earlier)
         _check_frames(requirement, folder, where)
 
 

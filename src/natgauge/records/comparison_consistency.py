@@ -14,7 +14,7 @@ from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, both_slices
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
-from natgauge.records.consistency import ContradictionError, expect
+from natgauge.records.contradiction import ContradictionError, expect
 from natgauge.records.record import first_fault
 from natgauge.records.store import (
     COMPARISON,
@@ -84,7 +84,10 @@ def refuse_contradictions(record: ComparisonRecord, folder: Path) -> None:
     rounds, plan = folder / ROUNDS, folder / PLAN
     if record.by != "slices" or not is_there(rounds) or not is_there(plan):
         return
-    read = [_checked(line, f"{rounds}:{at}") for at, line in enumerate(read_lines(rounds, ROUND_SCHEMA), start=1)]
+    read = [
+        _checked(line, f"{rounds}:{at}")
+        for at, line in enumerate(read_lines(rounds, ROUND_SCHEMA, whole=True), start=1)
+    ]
     expect("the number of rounds", record.rounds, len(read), f"{rounds} has", where)
     _check_slices(record, read, where)
     places = _places(record, read_document(plan, PLAN_SCHEMA))

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from natgauge import foreign
 from natgauge.causes.cause import most_frequent
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.result.results import TRIED, interval_of, summarize
+from natgauge.records.contradiction import ContradictionError, agree, compare, expect, is_number, same
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
+from natgauge.records.parameter_consistency import check_metric, check_values
 from natgauge.records.parameters import SEVERAL
 from natgauge.records.record import first_fault
 from natgauge.records.shares import widened_interval
@@ -34,12 +35,10 @@ from natgauge.records.store import (
     PLAN,
     PLAN_SCHEMA,
     SUMMARY,
-    TRIAL_SCHEMA,
-    TRIALS,
     read_document,
     read_lines,
 )
-from natgauge.records.trial import checked, periods
+from natgauge.records.trial_consistency import check_counts
 from natgauge.records.unit_frames import is_of_frames, most_units
 from natgauge.statistics.interval import ConfidenceInterval
 
@@ -49,18 +48,6 @@ _STATISTICS: Final = ("median", "p1", "p99", "minimum", "maximum", "mean", "stan
 _OF_ALL: Final = ("schema", "metric", "unit", "repetition", "samples", "disturbed")
 #: Groups whose parameters are known when the plan is written; settings may change with the first trials.
 _PLANNED: Final = ("traffic", "place", "device")
-#: Versions of Python and of libm may round the last digit differently.
-_ROUNDING: Final = 1e-9
-
-
-class ContradictionError(UsageError):
-    """A results folder says two things about one fact."""
-
-    def __init__(self, where: Path, field: str, said: object, other: str, value: object) -> None:
-        super().__init__(
-            f"results: {where}: {field} is {_shown(said)}, but {other} {_shown(value)}: the folder was edited or "
-            "damaged; leave it out, or measure again"
-        )
 
 
 def refuse_contradictions(result: Result, folder: Path) -> None:
@@ -70,13 +57,15 @@ def refuse_contradictions(result: Result, folder: Path) -> None:
         UsageError: the folder contradicts itself, with both values; or a file is damaged.
     """
     summary = folder / SUMMARY
+    check_metric(result, summary)
+    check_values(result.parameters, result.metric, summary)
     lines = _repetitions(result, folder)
     _check_statistics(result, summary)
     _check_sums(result, summary)
     _check_figures(result, summary, [line.get("samples") for line in lines])
     _check_disturbed(result, summary, [line.get("disturbed") for line in lines])
     _check_plan(result, folder)
-    _check_trials(result, folder)
+    check_counts(result.trials, result.metric, folder)
 
 
 def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
@@ -84,7 +73,7 @@ def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
     path, summary = folder / MEASUREMENTS, folder / SUMMARY
     if not foreign.is_there(path):
         return []
-    lines = list(read_lines(path, MEASUREMENT_SCHEMA))
+    lines = list(read_lines(path, MEASUREMENT_SCHEMA, whole=True))
     if len(lines) != len(result.repetitions):
         raise ContradictionError(
             summary, "the number of repetitions", len(result.repetitions), f"{path} has", len(lines)
@@ -100,20 +89,8 @@ def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
             raise UsageError(
                 f"results: {path}:{number}: {first_fault(error)}; it is damaged or of another version, measure again"
             ) from None
-        _compare(repetition.model_dump(), stored.model_dump(), summary, f"repetition {number}", f"{path}:{number} says")
+        compare(repetition.model_dump(), stored.model_dump(), summary, f"repetition {number}", f"{path}:{number} says")
     return lines
-
-
-def _compare(said: Any, other: Any, where: Path, field: str, source: str) -> None:
-    """Refuse two values that differ, with the innermost field in which they do."""
-    if isinstance(said, Mapping) and isinstance(other, Mapping) and said.keys() == other.keys():
-        for name, value in said.items():
-            _compare(value, other[name], where, f"{field}: {str(name).replace('_', ' ')}", source)
-    elif isinstance(said, list | tuple) and isinstance(other, list | tuple) and len(said) == len(other):
-        for number, (value, of_other) in enumerate(zip(said, other, strict=True), start=1):
-            _compare(value, of_other, where, f"{field} {number}", source)
-    elif not _same(said, other):
-        raise ContradictionError(where, field, said, source, other)
 
 
 def _check_statistics(result: Result, where: Path) -> None:
@@ -125,24 +102,15 @@ def _check_statistics(result: Result, where: Path) -> None:
     now = widened_interval(interval_of(result.values, uppers), result.doubts)
     # Before 2026-11-25 the interval was that of the values alone.
     known = [None if one is None else _ends(one) for one in (now, actual.interval)]
-    if not any(_agree(interval, one, where) for one in known):
-        _compare(interval, known[0], where, "the median's interval", "its repetitions give")
-
-
-def _agree(said: Any, other: Any, where: Path) -> bool:
-    """Whether two values differ in nothing."""
-    try:
-        _compare(said, other, where, "", "")
-    except ContradictionError:
-        return False
-    return True
+    if not any(agree(interval, one, where) for one in known):
+        compare(interval, known[0], where, "the median's interval", "its repetitions give")
 
 
 def _check_sums(result: Result, where: Path) -> None:
     """Check what the summary derives from single repetitions: errors, causes, counts of trials."""
     for number, repetition in enumerate(result.repetitions, start=1):
         error = None if repetition.upper is None else repetition.upper - repetition.value
-        if not _same(repetition.error, error):
+        if not same(repetition.error, error):
             field = f"repetition {number}: error"
             raise ContradictionError(where, field, repetition.error, "its bounds are apart by", error)
     errors = [repetition.error for repetition in result.repetitions]
@@ -200,7 +168,7 @@ def _sampled(name: str, result: Result, samples: Sequence[Any]) -> list[float] |
         if name not in repetition.figures:
             continue
         own = sample.get(name, [repetition.figures[name]]) if isinstance(sample, dict) else None
-        if not isinstance(own, list) or not all(_is_number(value) for value in own):
+        if not isinstance(own, list) or not all(is_number(value) for value in own):
             return None
         values += own
     return values or None
@@ -214,7 +182,7 @@ def _check_figure(name: str, figure: FigureSummary, values: Sequence[float] | No
         expected = getattr(actual, statistic)
         if statistic == "median" and name in TRIED:
             expected = statistics.median_low(values)
-        if not _same(getattr(figure, statistic), expected):
+        if not same(getattr(figure, statistic), expected):
             field = f"{statistic.replace('_', ' ')} of {name}"
             raise ContradictionError(where, field, getattr(figure, statistic), "its values give", expected)
     if figure.count != len(values):
@@ -258,67 +226,12 @@ def _check_plan(result: Result, folder: Path) -> None:
         raise ContradictionError(folder / SUMMARY, "metric", result.metric, f"{PLAN} says", plan["metric"])
     for group, name, value in result.parameters.items():
         if group in _PLANNED and name in plan and not (isinstance(value, dict) and SEVERAL in value):
-            _compare(value, plan[name], folder / SUMMARY, f"parameter {name}", f"{PLAN} says")
-
-
-def _check_trials(result: Result, folder: Path) -> None:
-    """Check that there are as many trials as the repetitions count; measurements that come first have some, too."""
-    path, counted = folder / TRIALS, sum(result.trials.values())
-    lines = sum(1 for _ in foreign.read_lines(path, foreign.LINES)) if foreign.is_there(path) else 0
-    # An empty file is as a missing one.
-    if not lines or counted <= lines:
-        return
-    stored = sum(
-        periods(checked(trial, f"{path}:{line}")) for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA), start=1)
-    )
-    if counted > stored:
-        raise ContradictionError(folder / SUMMARY, "the number of trials", counted, f"{path} has", stored)
+            compare(value, plan[name], folder / SUMMARY, f"parameter {name}", f"{PLAN} says")
 
 
 def _expect(result: Result, name: str, expected: object, where: Path) -> None:
     expect(name.replace("_", " "), getattr(result, name), expected, "its repetitions give", where)
 
 
-def expect(field: str, said: object, expected: object, source: str, where: Path) -> None:
-    """Refuse a value of a record that is not the one that follows from its source.
-
-    Args:
-        field: name of the value, for people.
-        said: value in the record.
-        expected: value that follows.
-        source: where it follows from, before the value.
-        where: file of the record.
-
-    Raises:
-        ContradictionError: they differ by more than rounding.
-    """
-    if not _same(said, expected):
-        raise ContradictionError(where, field, said, source, expected)
-
-
 def _ends(interval: ConfidenceInterval) -> list[float]:
     return [interval.lower, interval.upper, interval.coverage]
-
-
-def _same(said: JsonValue | object, other: object) -> bool:
-    if (isinstance(said, float) and _is_number(other)) or (isinstance(other, float) and _is_number(said)):
-        return _is_near(said, other)
-    return type(said) is type(other) and said == other if isinstance(said, bool) else said == other
-
-
-def _is_near(one: Any, other: Any) -> bool:
-    """Whether two numbers are equal but for rounding; a whole number that no float holds is near to none."""
-    try:
-        return math.isclose(float(one), float(other), rel_tol=_ROUNDING, abs_tol=1e-300)
-    except OverflowError:
-        return False
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:,.12g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -301,13 +301,18 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
 
 
-def read_lines(path: Path, schema: str) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path, schema: str, *, whole: bool = False) -> Iterator[dict[str, Any]]:
     """Read one of the folder's `.jsonl` files; a last line cut off by a crash is left out.
 
+    Args:
+        path: the file.
+        schema: name of the schema of each line.
+        whole: whether a last line that is cut off is refused: a measurement that has ended has none.
+
     Raises:
-        UsageError: the file is missing, a line is not JSON, or of another schema.
+        UsageError: the file is missing, a line is not JSON, or of another schema; or see `whole`.
     """
-    for number, line in enumerate(foreign.read_lines(path, foreign.LINES), start=1):
+    for number, line in enumerate(foreign.read_lines(path, foreign.LINES, whole=whole), start=1):
         yield _read_object(line, schema, f"{path}:{number}")
 
 

@@ -63,6 +63,7 @@ class Procedure(Generic[SettingsT]):
         does: what a device does that has a value, as the predicate of a sentence; "{value}" is the value with its unit,
             "{number}" the value alone. Empty = reports print metric and value.
         criterion: what a passing trial had to do, which follows the value in a sentence.
+        value_figure: name of the figure that is the value itself; empty = no figure is.
         best: what the device with the best of several values does, as the predicate of a sentence.
     """
 
@@ -77,6 +78,7 @@ class Procedure(Generic[SettingsT]):
     does: str = ""
     criterion: Criterion = field(default_factory=Criterion)
     best: str = ""
+    value_figure: str = ""
     traffic: Mapping[str, object] = field(default_factory=dict)
 
     def inputs(self) -> tuple[Input, ...]:

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two values of one fact that differ: the comparison of values, and the error that names both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import JsonValue
+
+from natgauge.errors import UsageError
+
+#: Versions of Python and of libm may round the last digit differently.
+_ROUNDING: Final = 1e-9
+
+
+class ContradictionError(UsageError):
+    """A results folder says two things about one fact."""
+
+    def __init__(self, where: Path, field: str, said: object, other: str, value: object) -> None:
+        super().__init__(
+            f"results: {where}: {field} is {_shown(said)}, but {other} {_shown(value)}: the folder was edited or "
+            "damaged; leave it out, or measure again"
+        )
+
+
+def expect(field: str, said: object, expected: object, source: str, where: Path) -> None:
+    """Refuse a value of a record that is not the one that follows from its source.
+
+    Args:
+        field: name of the value, for people.
+        said: value in the record.
+        expected: value that follows.
+        source: where it follows from, before the value.
+        where: file of the record.
+
+    Raises:
+        ContradictionError: they differ by more than rounding.
+    """
+    if not same(said, expected):
+        raise ContradictionError(where, field, said, source, expected)
+
+
+def compare(said: Any, other: Any, where: Path, field: str, source: str) -> None:
+    """Refuse two values that differ, with the innermost field in which they do.
+
+    Args:
+        said: value in the record.
+        other: the other value.
+        where: file of the record.
+        field: name of the value, for people.
+        source: where the other value is found, before it.
+
+    Raises:
+        ContradictionError: they differ by more than rounding.
+    """
+    if isinstance(said, Mapping) and isinstance(other, Mapping) and said.keys() == other.keys():
+        for name, value in said.items():
+            compare(value, other[name], where, f"{field}: {str(name).replace('_', ' ')}", source)
+    elif isinstance(said, list | tuple) and isinstance(other, list | tuple) and len(said) == len(other):
+        for number, (value, of_other) in enumerate(zip(said, other, strict=True), start=1):
+            compare(value, of_other, where, f"{field} {number}", source)
+    elif not same(said, other):
+        raise ContradictionError(where, field, said, source, other)
+
+
+def agree(said: Any, other: Any, where: Path) -> bool:
+    """Whether two values differ in nothing, as `compare` does it."""
+    try:
+        compare(said, other, where, "", "")
+    except ContradictionError:
+        return False
+    return True
+
+
+def same(said: JsonValue | object, other: object) -> bool:
+    """Whether two values are equal, numbers but for rounding."""
+    if (isinstance(said, float) and is_number(other)) or (isinstance(other, float) and is_number(said)):
+        return _is_near(said, other)
+    return type(said) is type(other) and said == other if isinstance(said, bool) else said == other
+
+
+def _is_near(one: Any, other: Any) -> bool:
+    """Whether two numbers are equal but for rounding; a whole number that no float holds is near to none."""
+    try:
+        return math.isclose(float(one), float(other), rel_tol=_ROUNDING, abs_tol=1e-300)
+    except OverflowError:
+        return False
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.12g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

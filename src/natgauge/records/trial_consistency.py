@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the trials of a results folder agree with themselves and with its record.
+
+Three facts limit what a record can count. A folder may have more trials than the record: those of a measurement that
+came first, and of repetitions that were left out. A procedure may take a trial for INVALID that passed or failed by
+itself, such as one whose timed frames met a stall. And a procedure that measures loss tolerates a loss in phase 1 that
+every rate has, so that it may take such a failed trial for passed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from natgauge import foreign
+from natgauge.measurer import Verdict
+from natgauge.records.contradiction import ContradictionError, expect
+from natgauge.records.store import SUMMARY, TRIAL_SCHEMA, TRIALS, read_lines
+from natgauge.records.trial import checked, periods
+
+#: Metrics whose procedure tolerates a loss in phase 1 that every rate has.
+_MEASURES_LOSS: Final = frozenset({"frame-loss", "stability"})
+#: Float arithmetic of a share of frames, as the verdict computes it.
+_LEAST_FRAME: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What counts of a stored trial."""
+
+    verdict: Verdict
+    failed_phase: int | None
+    periods: int
+
+
+def check_counts(counted: Mapping[Verdict, int], metric: str, folder: Path) -> None:
+    """Check a measurement's trials, and the numbers of them by verdict; a missing file contradicts nothing.
+
+    Args:
+        counted: number of trials by verdict in the record.
+        metric: metric of the record.
+        folder: results folder.
+
+    Raises:
+        UsageError: the trials contradict themselves or the record, with both values; or a line is damaged.
+    """
+    path, where, total = folder / TRIALS, folder / SUMMARY, sum(counted.values())
+    if not foreign.is_there(path):
+        return
+    seen = check_trials(path)
+    stored = max(len(seen), sum(each.periods for each in seen))
+    if total > stored:
+        raise ContradictionError(where, "the number of trials", total, f"{path} has", stored)
+    if len(seen) < total:
+        # An earlier natgauge stored all periods of a trial as one.
+        return
+    found = Counter(each.verdict for each in seen)
+    tolerated = sum(
+        each.verdict is Verdict.FAIL and each.failed_phase == 1 for each in seen if metric in _MEASURES_LOSS
+    )
+    most = {
+        Verdict.PASS: found[Verdict.PASS] + tolerated,
+        Verdict.FAIL: found[Verdict.FAIL],
+        Verdict.COLLAPSED: found[Verdict.COLLAPSED],
+    }
+    for verdict, number in most.items():
+        if counted.get(verdict, 0) > number:
+            field = f"the number of {verdict} trials"
+            raise ContradictionError(where, field, counted.get(verdict, 0), f"{path} has", number)
+    if len(seen) == total and counted.get(Verdict.INVALID, 0) < found[Verdict.INVALID]:
+        field = "the number of INVALID trials"
+        raise ContradictionError(where, field, counted.get(Verdict.INVALID, 0), f"{path} has", found[Verdict.INVALID])
+
+
+def check_trials(path: Path, gateways: Sequence[str] = ()) -> list[_Seen]:
+    """Check that trials are numbered from 1, that none is there twice, and that each follows from its own counts.
+
+    Args:
+        path: file of the trials.
+        gateways: labels of gateways, of which each trial names one; empty = trials name none.
+
+    Raises:
+        UsageError: a trial contradicts itself or the others, with both values; or a line is damaged.
+    """
+    numbers: dict[bytes, int] = {}
+    seen: list[_Seen] = []
+    for line, raw in enumerate(read_lines(path, TRIAL_SCHEMA, whole=True), start=1):
+        at = f"{path}:{line}"
+        trial = checked(raw, at)
+        expect("the number of the trial", trial["trial"], line, "its line is", Path(at))
+        _refuse_twice(trial, line, numbers, at)
+        _check_verdict(trial, Path(at))
+        if gateways and trial.get("gateway") not in gateways:
+            raise ContradictionError(Path(at), "gateway", trial.get("gateway"), "the record has", ", ".join(gateways))
+        seen.append(_Seen(Verdict(trial["verdict"]), trial.get("failed_phase"), periods(trial)))
+    return seen
+
+
+def _refuse_twice(trial: Mapping[str, Any], line: int, numbers: dict[bytes, int], at: str) -> None:
+    """Refuse a trial that is another one again: no two begin at the same moment with equal results."""
+    if trial.get("began") is None:
+        return
+    own = json.dumps({name: value for name, value in trial.items() if name != "trial"}, sort_keys=True)
+    digest = hashlib.blake2b(own.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    earlier = numbers.setdefault(digest, line)
+    if earlier != line:
+        raise ContradictionError(Path(at), "the trial", line, "all else of it is that of trial", earlier)
+
+
+def _check_verdict(trial: Mapping[str, Any], where: Path) -> None:
+    """Check a verdict by what it follows from; what was not stored contradicts nothing."""
+    verdict, reason = Verdict(trial["verdict"]), trial.get("reason")
+    if reason is None:
+        return
+    if verdict is Verdict.PASS:
+        if reason:
+            raise ContradictionError(where, "verdict", verdict, "the reason says that it did not pass:", reason)
+        for name, received, least in _too_few(trial):
+            raise ContradictionError(
+                where, "verdict", verdict, f"{name} received {received:,} frames, of at least", least
+            )
+    elif not reason:
+        raise ContradictionError(where, "verdict", verdict, "the reason is", "none")
+    if verdict in {Verdict.PASS, Verdict.INVALID} and trial.get("failed_phase") is not None:
+        raise ContradictionError(where, "verdict", verdict, "the phase that failed is", trial["failed_phase"])
+
+
+def _too_few(trial: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
+    """Yield each stream of a trial that lost more than its plan tolerates: its name, its frames, and the fewest."""
+    result, plan = trial.get("result") or {}, trial.get("plan") or {}
+    tolerance = plan.get("loss_tolerance") or 0.0
+    streams = {"phase 1": result.get("phase1"), **(result.get("phase2") or {})}
+    for name, stream in streams.items():
+        if not isinstance(stream, Mapping) or stream.get("offered_frames") is None:
+            continue
+        offered, received = stream["offered_frames"], stream["received_frames"]
+        if isinstance(tolerance, int | float) and received < (1 - tolerance) * offered - _LEAST_FRAME:
+            yield name, received, offered
