@@ -9,6 +9,7 @@ from typing import Any
 from tests.unit.made_results import grouped
 
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role, SearchLimit, SliceCounts
+from natgauge.records.ratio_verdicts import is_decided
 from natgauge.words import Quantity
 
 BASELINE = "nftables-nat44"
@@ -75,8 +76,8 @@ def compared(
             for one in quantities
         ],
         "forwarding_nanoseconds": dict.fromkeys(quantities, 400.0),
-        "decided": True,
-        "above": None,
+        "decided": all(is_decided(one, changed.get("resolve", 0.01), changed.get("fail_above")) for one in ours),
+        "above": None if changed.get("fail_above") is None else any(one.above for one in ours),
         "resolve": 0.01,
         "fail_above": None,
         "seconds": 4.7,

@@ -15,8 +15,9 @@ from tests.unit.made_comparisons import compared, compared_by_rates
 from tests.unit.made_results import made
 
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
-from natgauge.comparisons.estimates import estimates_of, finite
+from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, finite, is_decided
 from natgauge.comparisons.request import ComparisonGoal
+from natgauge.comparisons.searched import RateBounds, Searched, ratio_of
 from natgauge.errors import BrokenError
 from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, both_slices
 from natgauge.procedures.kit.result.results import Measurement, make_result
@@ -30,6 +31,7 @@ from natgauge.words import QUANTITIES
 FRAMES = 128
 #: Baseline, gateway, A/A control, plain forwarding, cable: ns of a slice.
 _NANOSECONDS = (155_000, 172_000, 155_000, 120_000, 42_000)
+_GOAL = ComparisonGoal(0.95, 0.01, None)
 _KIND = {"family": "ipv4", "octets": 64, "connections": 4000, "transport": "udp"}
 
 
@@ -114,7 +116,7 @@ def by_slices(folder: Path) -> Path:
         contestants = [{"name": name} for name in (*(place.label for place in places), "plain", "cable")]
         request = {"cpu": 1, "contestants": contestants, "slices": {"frames": FRAMES}}
         store.add_round({"request": request, "result": {"blocks": blocks}, "void": {}})
-    estimates = estimates_of(ratios, ComparisonGoal(0.95, 0.01, None), alpha_spent(2, 1 - 0.95, last=True))
+    estimates = estimates_of(ratios, _GOAL, alpha_spent(2, 1 - 0.95, last=True))
     costs = tuple(
         BaselineCost(
             quantity=quantity,
@@ -129,6 +131,7 @@ def by_slices(folder: Path) -> Path:
         "control": [one.model_dump(mode="json") for one in estimates[len(QUANTITIES) :]],
         "baseline_costs": [one.model_dump(mode="json") for one in costs],
         "forwarding_nanoseconds": {quantity: ratios.forwarding(quantity) for quantity in QUANTITIES},
+        "decided": all(is_decided(one, _GOAL) for one in estimates[: len(QUANTITIES)]),
         "rounds": 4,
         "slices": SliceCounts(core=1, frames=FRAMES, **counts).model_dump(mode="json"),
     }
@@ -143,11 +146,44 @@ def _block(quantity: str, chance: random.Random) -> dict[str, Any]:
 
 
 def by_rates(folder: Path) -> Path:
-    """A comparison by rates."""
+    """A comparison by rates whose ratios are those of its searches."""
     folder.mkdir()
-    store = Store(folder)
-    store.write_plan({"gateways": ["nftables-nat44", "nat"]})
-    store.write_comparison(compared_by_rates().document())
+    store, chance = Store(folder), random.Random(7)  # noqa: S311 - made up
+    made_up = compared_by_rates()
+    labels = [gateway.label for gateway in made_up.gateways]
+    searches = {label: Searched(label, "new") for label in labels}
+    store.write_plan({"gateways": {label: {"recipe": label} for label in labels}, "control": labels[-1]})
+    for _ in range(8):
+        for label, rate in zip(labels, (100_000, 80_000, 100_000), strict=True):
+            found = rate * chance.uniform(0.98, 1.02)
+            searches[label].rounds.append(RateBounds(found * 0.99, found, found * 1.02))
+        last = {label: searched.rounds[-1] for label, searched in searches.items()}
+        rates = {label: {"new": [bounds.lower, bounds.upper]} for label, bounds in last.items() if bounds}
+        passed = {label: {"new": bounds.passed} for label, bounds in last.items() if bounds}
+        store.add_round({"rates": rates, "passed": passed})
+    baseline, other, control = searches.values()
+    goal, alpha = ComparisonGoal(0.95, 0.05, None), alpha_spent(1, 1 - 0.95)
+    bias = ratio_of(baseline, control, alpha)
+    estimates = [
+        estimate_of(Subject(one.label, "new", one.nanoseconds, None, 8), ratio_of(baseline, one, alpha), against, goal)
+        for one, against in ((other, bias), (control, None))
+    ]
+    cost = BaselineCost(
+        quantity="new", nanoseconds=baseline.nanoseconds, ratio_to_forwarding=None, tester_nanoseconds=None
+    )
+    document = made_up.document() | {
+        "estimates": [estimates[0].model_dump(mode="json")],
+        "control": [estimates[1].model_dump(mode="json")],
+        "baseline_costs": [cost.model_dump(mode="json")],
+        "decided": is_decided(estimates[0], goal),
+        "resolve": goal.resolve,
+        "rounds": 8,
+    }
+    for gateway in document["gateways"]:
+        gateway["rates"] = {"new": searches[gateway["label"]].rate}
+    store.write_comparison(ComparisonRecord.from_document(document).document())
+    for label in labels:
+        store.add_trial({**trial(), "gateway": label})
     return folder
 
 

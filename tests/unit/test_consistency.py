@@ -23,6 +23,7 @@ from natgauge.cli import run
 from natgauge.errors import NatgaugeError
 from natgauge.records.store import Store
 from natgauge.reports.find_results import find
+from natgauge.statistics.interval import relative_half_width
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,19 @@ def changed(folder: Path, name: str, change: Callable[[Any], None]) -> str:
         ("timed", "trials.jsonl", lambda it: it.append({**it[0], "trial": 3}), "all else of it is that of trial 1"),
         ("timed", "trials.jsonl", lambda it: it[0].update(verdict="FAIL", reason="x"), "number of PASS trials is 1"),
         ("timed", "trials.jsonl", lambda it: it.clear(), "the number of trials is 1, but"),
+        ("slices", "comparison.json", lambda it: it["estimates"][0].update(verdict="costs less"), "is costs less"),
+        ("slices", "comparison.json", lambda it: it.update(decided=not it["decided"]), "its verdicts give"),
+        ("slices", "comparison.json", lambda it: it.update(above=True), "above is True, but its verdicts give None"),
+        ("rates", "comparison.json", lambda it: it["estimates"][0].update(ratio=1.2501), "nat, new: half the width"),
+        ("rates", "comparison.json", lambda it: it["estimates"][0].update(verdict="no difference"), "nat, new: ver"),
+        ("rates", "comparison.json", lambda it: it["estimates"][0].update(blocks=7), "blocks is 7, but its"),
+        ("rates", "comparison.json", lambda it: it["estimates"][0].update(nanoseconds=1.0), "its rounds give"),
+        ("rates", "comparison.json", lambda it: it["gateways"][1]["rates"].update(new=1e6), "new: rate is 1,000,000"),
+        ("rates", "comparison.json", lambda it: it["baseline_costs"][0].update(nanoseconds=1.0), "its rounds give"),
+        ("rates", "comparison.json", lambda it: it.update(rounds=1), "the number of rounds is 1, but"),
+        ("rates", "rounds.jsonl", lambda it: it[0]["rates"].pop("nat"), "the gateways is"),
+        ("rates", "rounds.jsonl", lambda it: it.clear(), "the number of rounds is 8, but"),
+        ("rates", "trials.jsonl", lambda it: it[1].update(gateway="x"), "gateway is x, but the record has"),
         ("slices", "rounds.jsonl", lambda it: it.pop(), "the number of rounds is 4"),
         ("slices", "rounds.jsonl", lambda it: it[0]["result"]["blocks"][0].update(ns=[1]), "a block is not of its 5"),
     ],
@@ -100,6 +114,38 @@ def test_a_contradiction_is_refused_with_file_field_and_both_values(
     assert words in said
     assert str(folders[folder]) in said
     assert said.endswith(("measure again", "measure again."))
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["as now", "without the rates that passed"])
+def test_a_ratio_by_rates_that_is_changed_with_its_interval_contradicts_the_rounds(
+    old: bool,  # noqa: FBT001 - by name
+    folders: dict[str, Path],
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(folders["rates"], tmp_path / "edited")
+    rounds = tmp_path / "edited" / "rounds.jsonl"
+    if old:
+        lines = [json.loads(line) for line in rounds.read_text().splitlines()]
+        rounds.write_text("".join(json.dumps({**line, "passed": {}}) + "\n" for line in lines))
+        assert find([tmp_path / "edited"])
+    path = tmp_path / "edited" / "comparison.json"
+    document = json.loads(path.read_bytes())
+    estimate = document["estimates"][0]
+    for name in ("ratio", "low", "high"):
+        estimate[name] *= 4
+    estimate["half_width"] = relative_half_width(estimate["ratio"], estimate["low"], estimate["high"])
+    path.write_text(json.dumps(document))
+    with pytest.raises(NatgaugeError, match="nat, new: the interval of the ratio is"):
+        find([tmp_path / "edited"])
+
+
+def test_a_ratio_by_rates_inside_of_its_interval_is_that_of_the_rates_that_passed(folders: dict[str, Path]) -> None:
+    def a_little_more(record: Any) -> None:
+        estimate = record["estimates"][0]
+        estimate["ratio"] *= 1.001
+        estimate["half_width"] = relative_half_width(estimate["ratio"], estimate["low"], estimate["high"])
+
+    assert "nat, new: ratio is" in changed(folders["rates"], "comparison.json", a_little_more)
 
 
 def test_a_passed_trial_that_lost_frames_is_refused(folders: dict[str, Path]) -> None:

@@ -187,6 +187,7 @@ class ByRates:
         # A random order balances the effect of a gateway's position in a round.
         order = random.Random(self._seed + number)  # noqa: S311 - no secret
         bounds_of: dict[str, dict[str, object]] = {rated.label: {} for rated in self._all}
+        passed: dict[str, dict[str, float]] = {rated.label: {} for rated in self._all}
         for quantity in self._quantities:
             for rated in order.sample(self._all, len(self._all)):
                 with self._up(rated, quantity, number):
@@ -198,9 +199,10 @@ class ByRates:
                         bounds.lower,
                         None if math.isinf(bounds.upper) else bounds.upper,
                     ]
+                    passed[rated.label][quantity] = bounds.passed
             if quantity == "new":
                 self._refuse_too_few()
-        store.add_round({"rates": bounds_of})
+        store.add_round({"rates": bounds_of, "passed": passed})
 
     def _refuse_too_few(self) -> None:
         """Refuse too few connections, as soon as the first rates are known."""

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.paired.ratios import PairedRatios, RoundPlace
+from natgauge.records import ratio_verdicts
 from natgauge.records.comparison import CostVerdict, RatioEstimate, SearchLimit
+from natgauge.records.ratio_verdicts import verdict_of
 from natgauge.statistics.interval import MedianEstimate
 from natgauge.words import FRAME_OF, Quantity
 
@@ -83,9 +85,7 @@ def estimate_of(
 
 def is_decided(estimate: RatioEstimate, goal: ComparisonGoal) -> bool:
     """Whether the question about a gateway and quantity is answered."""
-    if goal.fail_above is not None:
-        return estimate.above is not None
-    return estimate.verdict != "undecided" and estimate.half_width is not None and estimate.half_width <= goal.resolve
+    return ratio_verdicts.is_decided(estimate, goal.resolve, goal.fail_above)
 
 
 def _open(subject: Subject, estimate: MedianEstimate, margin: float) -> tuple[CostVerdict, str]:
@@ -122,36 +122,34 @@ def judge(
     if estimate is None:
         return "undecided", f"{what}: {label}: too few rounds or blocks"
     margin = margin_of(bias)
-    if estimate.lower > margin:
+    verdict = verdict_of(estimate.lower, estimate.upper, estimate.half_width, margin, goal.resolve)
+    if verdict == "costs more":
         more = f"{_percent(estimate.value - 1)} more ({_percent(estimate.lower - 1)} to {_percent(estimate.upper - 1)})"
-        return "costs more", f"{what}: {label} costs {more}"
-    if estimate.upper < 1 / margin:
+        return verdict, f"{what}: {label} costs {more}"
+    if verdict == "costs less":
         less = f"{_percent(1 - estimate.value)} less ({_percent(1 - estimate.upper)} to {_percent(1 - estimate.lower)})"
-        return "costs less", f"{what}: {label} costs {less}"
+        return verdict, f"{what}: {label} costs {less}"
     if margin > 1 and (margin > 1 + goal.resolve or 1 not in estimate.interval):
         itself = "may differ by any factor" if math.isinf(margin) else f"differs by up to {_percent(margin - 1)}"
-        return "undecided", (
+        return verdict, (
             f"{what}: {label}: {_signed(estimate.lower - 1)} to {_signed(estimate.upper - 1)}, but the A/A control "
             f"{itself}, too"
         )
     largest = max(estimate.upper - 1, 1 - estimate.lower, margin - 1)
-    if estimate.half_width <= goal.resolve:
-        return "no difference", f"{what}: {label}: no difference larger than {_percent(largest)} seen"
-    return "undecided", f"{what}: {label}: between {_signed(estimate.lower - 1)} and {_signed(estimate.upper - 1)}"
+    if verdict == "no difference":
+        return verdict, f"{what}: {label}: no difference larger than {_percent(largest)} seen"
+    return verdict, f"{what}: {label}: between {_signed(estimate.lower - 1)} and {_signed(estimate.upper - 1)}"
 
 
 def margin_of(bias: MedianEstimate | None) -> float:
     """Return the factor by which the A/A control may differ from the baseline; 1 if its interval contains 1."""
-    if bias is None or 1 in bias.interval:
-        return 1.0
-    return max(bias.upper, 1 / bias.lower if bias.lower > 0 else math.inf)
+    return 1.0 if bias is None else ratio_verdicts.margin_of(bias.lower, bias.upper)
 
 
 def _above(estimate: MedianEstimate | None, margin: float, goal: ComparisonGoal) -> bool | None:
     if estimate is None or goal.fail_above is None:
         return None
-    limit = 1 + goal.fail_above
-    return True if estimate.lower > limit * margin else False if estimate.upper * margin <= limit else None
+    return ratio_verdicts.above(estimate.lower, estimate.upper, margin, goal.fail_above)
 
 
 def finite(value: float | None) -> float | None:

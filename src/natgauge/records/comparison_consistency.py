@@ -15,6 +15,9 @@ from natgauge.foreign import is_there
 from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, both_slices
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.contradiction import ContradictionError, expect
+from natgauge.records.parameter_consistency import check_values
+from natgauge.records.rates_consistency import check_rates
+from natgauge.records.ratio_verdicts import check_verdicts
 from natgauge.records.record import first_fault
 from natgauge.records.store import (
     COMPARISON,
@@ -22,9 +25,11 @@ from natgauge.records.store import (
     PLAN_SCHEMA,
     ROUND_SCHEMA,
     ROUNDS,
+    TRIALS,
     read_document,
     read_lines,
 )
+from natgauge.records.trial_consistency import check_trials
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.interval import relative_half_width
 from natgauge.words import Quantity
@@ -81,6 +86,13 @@ def refuse_contradictions(record: ComparisonRecord, folder: Path) -> None:
     where = folder / COMPARISON
     for estimate in (*record.estimates, *record.control):
         _check_width(estimate, where)
+    check_verdicts(record, where)
+    for gateway in record.gateways:
+        check_values(gateway.parameters, None, where)
+    if is_there(folder / TRIALS):
+        check_trials(folder / TRIALS, [gateway.label for gateway in record.gateways])
+    if record.by == "rates":
+        check_rates(record, folder)
     rounds, plan = folder / ROUNDS, folder / PLAN
     if record.by != "slices" or not is_there(rounds) or not is_there(plan):
         return
