@@ -3,31 +3,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from tests.unit.simulated import Gateway
+from tests.unit.simulated_kinds import Policed
 
 from natgauge import procedures
+from natgauge.errors import NatgaugeError
 from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 from natgauge.trial_evidence import TrialEvidence
-
-
-@dataclass(slots=True)
-class Policed(Gateway):
-    """A gateway behind a policer: `lasting` connections/s, and `burst` of them at once."""
-
-    lasting: float = 20_000.0
-    burst: int = 5_000
-
-    def _trial(self, plan: TrialPlan) -> TrialEvidence:
-        evidence = Gateway._trial(self, plan)
-        counts = evidence.phase1
-        passed = min(counts.received, int(self.burst + self.lasting * counts.offered / plan.phase1_rate))
-        return replace(evidence, phase1=replace(counts, received=passed), stored=passed, table_count_after=passed)
 
 
 def measure(gateway: Gateway, connections: int = 10_000, metric: str = "connection-rate") -> MeasurementResult:
@@ -86,3 +74,22 @@ def test_a_device_without_a_bucket_has_no_such_doubt(seed: int, queue: int) -> N
         Hesitating(establishes=100_000, seed=seed),
     ):
         assert "bucket" not in {note.word for note in measure(gateway, 50_000).notes}
+
+
+def test_the_size_of_a_bucket_is_seen_far_above_the_answer() -> None:
+    """A trial 1.2 times as fast as the answer showed 6,165 connections of a bucket of 5,000, of which 15,116/s last."""
+    for seed in range(8):
+        result = measure(Policed(establishes=1e6, noise=0.01, seed=seed))
+        (note,) = (note for note in result.notes if note.word == "bucket")
+        assert note.value == pytest.approx(1.0, rel=0.1)
+
+
+def test_a_search_that_no_time_was_left_for_names_the_cause_that_was_seen() -> None:
+    """The error advised more time where every trial had found no outside port free."""
+    lost = Gateway(establishes=1e6, table_size=2_000)
+    settings = procedures.get("connection-rate").make_settings(
+        {"repeat": 1, "most_seconds": 2.0}, connections=10_000, placement="isolated", order="permutation",
+        four_tuples=10_000,
+    )  # fmt: skip
+    with pytest.raises(NatgaugeError, match="cause: the device's connection tracking table, which was full"):
+        procedures.get("connection-rate").measure(lost, settings, clock=lost.clock)

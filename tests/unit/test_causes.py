@@ -19,8 +19,11 @@ from natgauge import causes
 from natgauge.causes.cause import Cause, TableState, cause_of, most_frequent, of_search, of_share, refined
 from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, facts_of, hops_of
 from natgauge.causes.kinds import Kind, kinds
-from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.measurer import Counts, TrialOutcome, TrialPlan, Verdict
+from natgauge.notes import Note
 from natgauge.procedures import connection_rate, table_capacity
+from natgauge.procedures.kit.result.causes import with_cause
+from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 from natgauge.reports.bottleneck import bottleneck
@@ -144,6 +147,22 @@ def test_rules_that_a_lower_rate_passes_limit_the_rate() -> None:
     assert refined(rule, of_search([rule], passed=True)).kind == "rate limit"
     assert refined(rule, Cause("table")) == rule, "a measurement changes no counter's word"
     assert most_frequent([Cause("not known"), Cause("not known"), rule]) == rule
+
+
+@pytest.mark.parametrize(("rare", "kind"), [(False, "rate limit"), (True, "rule")])
+def test_a_rule_that_drops_a_frame_now_and_then_limits_no_rate(rare: bool, kind: str) -> None:  # noqa: FBT001
+    """A NAT that drops every 20,000th frame was told to have a rule that limits the rate."""
+    rule = Cause("rule", "seen", hop="rules")
+    counts = Counts(1000, 1000, 999)
+    outcomes = {
+        100.0: TrialOutcome(Verdict.PASS, "", phase1=Counts(1000, 1000, 1000)),
+        200.0: TrialOutcome(Verdict.FAIL, "", phase1=counts, cause=rule, limited_by="device"),
+    }
+    attempts = tuple(Attempt(load, short=False, outcome=outcome) for load, outcome in outcomes.items())
+    notes = (Note("rare loss", "x"),) if rare else ()
+    measurement = with_cause(Measurement(100.0, 200.0, "device", {}, attempts=attempts, notes=notes))
+    assert measurement.cause is not None
+    assert measurement.cause.kind == kind
 
 
 class _Ports(Gateway):

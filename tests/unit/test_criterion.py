@@ -144,3 +144,23 @@ def test_results_of_two_transports_are_told_apart_by_their_transport() -> None:
     texts = " ".join(each.text for each in answers(pair))
     assert "UDP frames" in texts
     assert "TCP frames" in texts
+
+
+def test_every_metric_says_what_its_value_is() -> None:
+    """The first line of `enumeration-orders` was "x: enumeration-orders 95.2%"."""
+    assert [one.metric for one in procedures.procedures().values() if not one.does] == []
+
+
+def test_frames_stand_next_to_the_value_and_clauses_behind_them() -> None:
+    result = found(
+        "validated-connection-rate", lossy(0.0), {"frame_size": 1518, "transport": "tcp"}, loss_tolerance=0.01
+    )
+    says = "connections/s by TCP in 1,518-octet frames, each of which then forwards a reply, where a passing trial may"
+    assert says in verdict(result).splitlines()[0]
+
+
+def test_periods_of_repetitions_that_differ_are_a_range() -> None:
+    result = made(
+        [0.0] * 2, metric="stability", unit="%", figures={"judged_periods": [2.0, 11.0], "periods": [11.0, 11.0]}
+    )
+    assert "2 to 11 of 11 periods judged" in one(result).text

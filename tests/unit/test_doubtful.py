@@ -107,3 +107,29 @@ def test_a_lone_frame_that_made_the_upper_bound_is_tried_again_where_bounds_are_
     result = measured("connection-rate", lost, repeat=4, confirm=False, error="5%")
     grave = {doubt.word for doubt in result.doubts if doubt.grade == "answer"}
     assert result.median > 0.94 * 300_000 or grave
+
+
+@pytest.mark.parametrize(
+    ("doubts", "limit", "says"),
+    [
+        ([doubt("queues", 0.2, "answer"), doubt("tester on device cores", 0.04)], "device", "at most 125"),
+        ([doubt("rare loss"), doubt("queues", 0.04)], "device", "at least 96.2 connections/s:"),
+        ([doubt("tester limited"), doubt("queues", 0.25, "answer")], "tester", "at least 80 connections/s:"),
+        ([doubt("time used up"), doubt("queues", 0.25, "answer")], "time", "between 80 and 120 connections/s:"),
+        ([doubt("time used up"), doubt("rare loss")], "time", "at least 100 connections/s:"),
+        ([doubt("time used up"), doubt("drift")], "time", "between 100 and 120 connections/s (doubtful):"),
+        ([doubt("undecided")], "time", "between 100 and 120 connections/s:"),
+    ],
+)  # fmt: skip
+def test_bounds_of_a_first_line_contain_what_doubts_do_to_them(
+    doubts: list[dict[str, Any]], limit: str, says: str
+) -> None:
+    """Values of searches are lower bounds: "at most" with one was below the true rate."""
+    result = rate([100.0] * 4, "a", *doubts, limited_by=limit)
+    bounds = [one.model_copy(update={"upper": 120.0}) for one in result.repetitions]
+    assert f"a opens {says}" in verdict(result.model_copy(update={"repetitions": bounds}), brief=True).splitlines()[0]
+
+
+def test_a_metric_without_a_sentence_of_its_own_is_doubtful_too() -> None:
+    result = made([5.0] * 3, metric="unheard-of", unit="%", doubts=[doubt("undecided")])
+    assert verdict(result).startswith("x: unheard-of 5% (doubtful):")

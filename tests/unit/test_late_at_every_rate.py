@@ -3,39 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from tests.unit.simulated import Gateway
+from tests.unit.simulated_kinds import Delaying
 
 from natgauge import procedures
-from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.trial_evidence import TrialEvidence
-
-DELAY_SECONDS = 0.024
-
-
-class Delaying(Gateway):
-    """A gateway behind a line that delays each frame by 24 ms; `part`: share of the frames that take that line."""
-
-    __slots__ = ("part",)
-
-    part: float
-
-    def _trial(self, plan: TrialPlan) -> TrialEvidence:
-        evidence = Gateway._trial(self, plan)
-        limit = plan.frame_timeout_seconds
-        if limit is None or limit >= DELAY_SECONDS:
-            return evidence
-        part = getattr(self, "part", 1.0)
-
-        def late(counts: Counts) -> Counts:
-            number = round(part * counts.received)
-            return replace(counts, received=counts.received - number, late=counts.late + number)
-
-        phase2 = {direction: late(counts) for direction, counts in evidence.phase2.items()}
-        return replace(evidence, phase1=late(evidence.phase1), phase2=phase2)
 
 
 def measure(metric: str, gateway: Gateway, **asked: object) -> MeasurementResult:

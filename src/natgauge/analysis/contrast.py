@@ -111,16 +111,26 @@ def bounds(result: Result) -> tuple[float, float]:
     The distance between the last two loads of a search is its error, not a limit. A limit of the tester, host or server
     makes the median a lower bound. A search that ran out of time has two bounds, or only the lower one.
     """
+    limits = {result.limited_by, *(repetition.limited_by for repetition in result.repetitions)}
+    if not limits & _NO_DEVICE:
+        return result.median, result.median
     spans = [_limited(repetition, result) for repetition in result.repetitions]
     lower = min(result.median, statistics.median(span.lower for span in spans))
     upper = max(result.median, statistics.median(span.upper for span in spans))
     return lower, upper
 
 
+def bracket(result: Result) -> float:
+    """Return the upper end of the median: the median of the lowest values that the searches found too high.
+
+    Times and costs, and values that no search found, are their own upper end.
+    """
+    uppers = [repetition.value if repetition.upper is None else repetition.upper for repetition in result.repetitions]
+    return max(result.median, statistics.median(uppers))
+
+
 def _limited(repetition: Repetition, result: Result) -> _Span:
     limit = result.limited_by if result.limited_by in _NO_DEVICE else repetition.limited_by
-    if limit not in _NO_DEVICE:
-        return _Span(repetition.value, repetition.value)
     return _span(repetition.model_copy(update={"limited_by": limit}), result)
 
 

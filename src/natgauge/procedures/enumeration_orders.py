@@ -135,6 +135,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     summary="connections created and connection rate, for each enumeration order of phase 1",
+    does="creates connections with {value} of the frames whose four tuples are drawn with replacement",
     source="RFC 9693 section 4.4",
     settings=EnumerationOrdersSettings,
     start=_EnumerationOrders,

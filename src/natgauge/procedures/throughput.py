@@ -9,7 +9,7 @@ every frame of every direction came back. Binary search finds the highest r. In 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from natgauge.errors import UsageError
@@ -22,7 +22,7 @@ from natgauge.procedures.kit.procedure import Criterion, Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import mlr_search, queues
+from natgauge.procedures.kit.search import mlr_search, queues, rare_loss
 from natgauge.procedures.kit.search.expected import expected_rate
 from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, near, own_grid, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
@@ -115,7 +115,9 @@ class _Throughput(HeldRate[ThroughputSettings]):
         try:
             return mlr_search.search(_mlr_plan(self.settings, self.span(), known, self.runner.draw), self.trial)
         except TimeUpError as error:
-            return cut_off(self.judged, UNIT, error)
+            found = cut_off(self.judged, UNIT, error)
+            few = rare_loss.untried(self.judged, found.upper, self.settings.error.share or 0.0, UNIT)
+            return replace(found, notes=(*found.notes, *few))
 
 
 def _mlr_plan(settings: ThroughputSettings, span: Span, known: float | None, draw: float) -> mlr_search.MlrPlan:

@@ -29,7 +29,7 @@ from natgauge.analysis.claims import (
     routes,
     weakest,
 )
-from natgauge.analysis.contrast import better, bounds, least_repetitions
+from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
 from natgauge.procedures.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.procedures.stability import JUDGED
@@ -49,11 +49,13 @@ CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
 MOST_NAMES: Final = 4
 #: Parameters that distinguish points, in words.
 _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "frame size"}
+#: In what a device does: a relative clause about the value.
+_CLAUSE: Final = "{value}, "
 #: Further figures that belong to the answer of a metric.
 _MORE: Final = {
     IN_ALL: f"{{}} {UNIT_IN_ALL}",
     "worst_case_latency_us": "1 frame of 1,000 takes longer than {} us",
-    JUDGED: "{} of {periods} periods judged",
+    JUDGED: "{judged} of {periods} periods judged",
     WITHOUT_LOSS: "{loss} up to {} {unit}",
     WITHIN_TOLERANCE: "{loss} up to {} {unit}",
 }
@@ -127,25 +129,38 @@ def one(result: Result, point: str = "") -> Sentence:
     """
     count = len(result.repetitions)
     spread = f"{number(result.minimum)} to {number(result.maximum)} in {count} repetitions"
-    named = [(text, result.figures[name].median) for name, text in _MORE.items() if name in result.figures]
-    periods = result.figures.get("periods")
+    named = [(text, result.figures[name]) for name, text in _MORE.items() if name in result.figures]
     words = {
         "unit": unit_of_frames(result),
         "loss": criterion.most_lost(result),
-        "periods": "" if periods is None else number(periods.median),
+        "periods": _periods(result, "periods"),
+        "judged": _periods(result, JUDGED),
     }
-    more = "".join(f"; {text.format(number(value), **words)}" for text, value in named)
+    more = "".join(f"; {text.format(number(figure.median), **words)}" for text, figure in named)
     does = f"{_does(result, sized=not point)}{f' {point}' if point else ''}"
     return Sentence(f"{does}: {'in a single repetition' if count == 1 else spread}{more}.")
+
+
+def _periods(result: Result, name: str) -> str:
+    """A number of periods; of repetitions that differ, the least and the greatest."""
+    figure = result.figures.get(name)
+    if figure is None:
+        return ""
+    return " to ".join(dict.fromkeys(number(end) for end in (figure.minimum, figure.maximum)))
 
 
 def _does(result: Result, *, sized: bool) -> str:
     """What the device does that has this value."""
     found = procedures.procedures().get(result.metric)
+    mark = doubtful.mark(result)
     if found is None or not found.does:
-        return f"{result.dut}: {result.metric} {_value(result)}"
+        return f"{result.dut}: {result.metric} {_value(result)}{mark}"
+    if _CLAUSE in found.does:
+        # Frames belong to the value, and not to what is said of it.
+        value = f"{_value(result)}{criterion.frames_clause(result, sized=sized)}"
+        return f"{result.dut} {found.does.format(value=value)}{criterion.condition(result)}{mark}"
     does = found.does.format(value=_value(result), number=_number(result))
-    return f"{result.dut} {does}{criterion.clause(result, sized=sized)}{doubtful.mark(result)}"
+    return f"{result.dut} {does}{criterion.clause(result, sized=sized)}{mark}"
 
 
 def _value(result: Result) -> str:
@@ -154,13 +169,14 @@ def _value(result: Result) -> str:
 
 
 def _number(result: Result) -> str:
-    """The median, or the bounds that are left where something other than the device limited."""
-    lower, upper = bounds(result)
-    if lower == upper:
-        return f"{doubtful.bound(result)}{number(result.median)}"
-    if math.isinf(upper):
-        return f"at least {number(result.median)}"
-    return f"at most {number(result.median)}" if lower <= 0 else f"between {number(lower)} and {number(upper)}"
+    """The median, or the bounds that are left where something other than the device limited, or a doubt is grave."""
+    stated = doubtful.stated(result)
+    if stated.is_median:
+        return number(result.median)
+    if math.isinf(stated.upper):
+        return f"at least {number(stated.lower)}"
+    upper = number(stated.upper)
+    return f"at most {upper}" if stated.lower <= 0 else f"between {number(stated.lower)} and {upper}"
 
 
 def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Iterator[Sentence]:

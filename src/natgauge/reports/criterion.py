@@ -27,8 +27,15 @@ def clause(result: Result, *, sized: bool = True) -> str:
         result: the result.
         sized: whether sizes are named where they are not the least ones, or where no frame has the chosen size.
     """
+    frames, criterion = frames_clause(result, sized=sized), condition(result)
+    # A relative clause ends a sentence; what is said behind it would belong to it.
+    return f"{frames}{criterion}" if criterion.startswith(",") else f"{criterion}{frames}"
+
+
+def frames_clause(result: Result, *, sized: bool = True) -> str:
+    """Return the part of `clause` on transport and sizes of the frames; arguments as there."""
     by = transport(result)
-    return f"{_criterion(result)}{f' by {by}' if by else ''}{_sizes(result) if sized else ''}"
+    return f"{f' by {by}' if by else ''}{_sizes(result) if sized else ''}"
 
 
 def _sizes(result: Result) -> str:
@@ -43,7 +50,8 @@ def _sizes(result: Result) -> str:
     return "" if size in usual or result.parameter("query") else f" in {size:,.0f}-octet frames"
 
 
-def _criterion(result: Result) -> str:
+def condition(result: Result) -> str:
+    """Return the part of `clause` on what a passing trial had to do."""
     found = procedures.procedures().get(result.metric)
     criterion = Criterion() if found is None else found.criterion
     lost, goal = tolerance(result), goals(result)

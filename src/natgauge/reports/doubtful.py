@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Final
 
-from natgauge.analysis.contrast import better, bounds
+from natgauge.analysis.contrast import better, bounds, bracket
 from natgauge.notes import NoteWord
 from natgauge.records.measurement import Result
+from natgauge.records.shares import TOO_HIGH, widened
 
 #: Doubts of a rate that leave one of its ends certain.
 _AT_LEAST: Final[frozenset[NoteWord]] = frozenset(
@@ -18,6 +22,8 @@ _AT_LEAST: Final[frozenset[NoteWord]] = frozenset(
     }
 )  # fmt: skip
 _AT_MOST: Final[frozenset[NoteWord]] = frozenset({"queues", "short trials", "bucket", "flow control"})
+#: Doubts that two bounds say by themselves.
+_OF_BOUNDS: Final[frozenset[NoteWord]] = frozenset({"undecided"})
 #: Doubts that say that the rate of the device was not what limited, and what did.
 _BOTTLENECKS: Final[Mapping[NoteWord, str]] = {
     "link limited": "the link, not the device",
@@ -27,22 +33,60 @@ _BOTTLENECKS: Final[Mapping[NoteWord, str]] = {
 }
 
 
-def bound(result: Result) -> str:
-    """Return "at least " or "at most " where grave doubts leave one end of a rate certain; otherwise nothing."""
-    grave = _grave(result)
-    if not grave or not result.unit.endswith("/s") or better(result.metric) != "higher" or not result.median:
-        return ""
-    if grave <= _AT_LEAST:
-        return "at least "
-    return "at most " if grave <= _AT_MOST else ""
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the first line of a result says of the device's true value.
+
+    Attributes:
+        lower: it is no less than this.
+        upper: nor more than this; both ends are the median where the line gives the median itself.
+        doubtful: whether the line says that neither is sure.
+    """
+
+    lower: float
+    upper: float
+    doubtful: bool
+
+    @property
+    def is_median(self) -> bool:
+        """Whether the line gives the median."""
+        return self.lower == self.upper
+
+
+def stated(result: Result) -> Stated:
+    """Return what the first line says: the median, or the bounds that another limit or grave doubts leave.
+
+    The value of a search is its lower bound, so a bound from above is the search's upper one. Both contain the shares
+    by which doubts of any grade may have made the rate too high or too low.
+    """
+    grave, limits = _grave(result), bounds(result)
+    lower, upper = widened(result.median, bracket(result), result.doubts) if _is_rate(result) else limits
+    if limits[0] != limits[1]:
+        return _limited(result, grave, limits)
+    if _is_rate(result) and grave and grave <= _AT_LEAST:
+        return Stated(lower, math.inf, doubtful=False)
+    if _is_rate(result) and grave and grave <= _AT_MOST:
+        return Stated(0.0, upper, doubtful=False)
+    # A figure of an emulated machine has a stamp of its own.
+    return Stated(result.median, result.median, doubtful=bool(grave) and not result.functional)
+
+
+def _limited(result: Result, grave: AbstractSet[NoteWord], limits: tuple[float, float]) -> Stated:
+    """What is left between two bounds, of which doubts may move each."""
+    lower, upper = widened(*limits, result.doubts) if _is_rate(result) else limits
+    known = {doubt.word for doubt in result.doubts if doubt.word in TOO_HIGH and doubt.value is not None}
+    upper = math.inf if grave & _AT_LEAST and better(result.metric) == "higher" else upper
+    rest = grave - _AT_LEAST - known - _OF_BOUNDS
+    return Stated(lower, upper, doubtful=bool(rest) and not result.functional)
+
+
+def _is_rate(result: Result) -> bool:
+    return result.unit.endswith("/s") and better(result.metric) == "higher" and bool(result.median)
 
 
 def mark(result: Result) -> str:
     """Return the end of a sentence with a value that grave doubts leave uncertain in both directions."""
-    lower, upper = bounds(result)
-    # A figure of an emulated machine has a stamp of its own, and a value between two bounds says what is known.
-    stamped = result.functional or lower != upper
-    return " (doubtful)" if _grave(result) and not bound(result) and not stamped else ""
+    return " (doubtful)" if stated(result).doubtful else ""
 
 
 def bottleneck(result: Result) -> str | None:

@@ -24,7 +24,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "host limited": "Measure on a quieter machine, or keep other work off its cores (natgauge doctor).",
     "server limited": "Use a faster server, or measure with the tester as the far side.",
     "queues": "Use more connections, or longer trials.",
-    "bucket": "Use more connections: trials of more than a second show what lasts.",
+    "bucket": "Use more connections: the more there are, the closer the rate is to what lasts.",
     "short trials": "Use more connections, or longer trials.",
     "tester on device cores": "Compare by natgauge compare or cost, which leave the tester's work out.",
     "link limited": "Use a faster link, or larger frames if their rate is the question.",

@@ -105,6 +105,15 @@ def left_out(what: str, why: object) -> Note:
 LOSS_OPTION: Final = "--loss-tolerance"
 
 
+def _cause(attempts: Sequence[Attempt]) -> str:
+    """Cause that natgauge saw in every failed trial, in words; empty where it saw none, or several."""
+    failed = [attempt.outcome.cause for attempt in attempts if attempt.outcome.verdict is Verdict.FAIL]
+    seen = {cause.kind for cause in failed if cause is not None and cause.certainty == "seen"}
+    if len(seen) != 1 or None in failed or any(cause.certainty != "seen" for cause in failed if cause is not None):
+        return ""
+    return next(cause.words for cause in reversed(failed) if cause is not None)
+
+
 def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], error: TimeUpError) -> TimeUpError:
     """Return the error for a search without a passing load: a value of 0 would be a false result.
 
@@ -117,6 +126,8 @@ def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], 
     advice = ""
     if few_lost(attempts):
         advice = f"; no overload loses so few frames: find the cause of the rare loss, or tolerate it ({LOSS_OPTION})"
+    elif cause := _cause(attempts):
+        advice = f"; cause: {cause}"
     return TimeUpError(f"{failed}: {error}{advice}")
 
 

@@ -21,14 +21,17 @@ def with_cause(measurement: Measurement) -> Measurement:
     """Return the repetition with its cause, and with the limit that follows from it, where the device limited it."""
     if measurement.limited_by not in _OF_DEVICE:
         return replace(measurement, cause=None)
-    cause = measurement.cause or _deciding(measurement.attempts, measurement.limited_by)
+    # A rule that drops a frame now and then lets slow trials pass, too: they are short of frames, not of rate.
+    rare = any(note.word == "rare loss" for note in measurement.notes)
+    cause = measurement.cause or _deciding(measurement.attempts, measurement.limited_by, rare=rare)
     return measurement if cause is None else replace(measurement, cause=cause, limited_by=cause.limited_by)
 
 
-def _deciding(attempts: Sequence[Attempt], limited_by: str) -> Cause | None:
+def _deciding(attempts: Sequence[Attempt], limited_by: str, *, rare: bool) -> Cause | None:
     """Return the cause of the lowest loads that the device failed; None = no failed trial has one.
 
-    Where the limit of the repetition is known, only trials with that limit decide.
+    Where the limit of the repetition is known, only trials with that limit decide. Where the loss is rare, no rate is
+    the reason.
     """
     failed = [each for each in attempts if each.outcome.verdict is Verdict.FAIL and each.outcome.cause is not None]
     if limited_by != "device":
@@ -39,7 +42,7 @@ def _deciding(attempts: Sequence[Attempt], limited_by: str) -> Cause | None:
     if not causes:
         return None
     frames = max(each.outcome.phase1.intended for each in deciding)
-    passed = any(
+    passed = not rare and any(
         each.outcome.verdict is Verdict.PASS and each.load < lowest and each.outcome.phase1.intended >= frames
         for each in attempts
     )

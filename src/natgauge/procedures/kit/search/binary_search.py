@@ -34,11 +34,10 @@ from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import GoneError
-from natgauge.procedures.kit.search import buckets
+from natgauge.procedures.kit.search import buckets, rare_loss
 from natgauge.procedures.kit.search.bracket import Bracket, Load, Status
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.search.permanent_loss import BELOW, LEAST_BAD, SPAN, Faults, PermanentLoss
-from natgauge.procedures.kit.search.rare_loss import rare_loss_note
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
 
 #: A result nearer to the tester's own highest rate than this share of it is the result of the tester.
@@ -151,6 +150,7 @@ class _Search:
         self._permanent: PermanentLoss | None = None
         self._tried_above = False
         self._undecided = False
+        self._above: rare_loss.Shown | None = None
         self._floor = plan.floor
         self._bracket = None if plan.expected is None else Bracket(plan.expected, plan.error)
 
@@ -160,6 +160,7 @@ class _Search:
             self._converge()
             while self._moved_by_confirming():
                 self._converge()
+            self._look_for_rare_loss()
             self._look_for_a_bucket()
         except _Stop as stop:
             self._notes.append(stop.note)
@@ -187,11 +188,29 @@ class _Search:
         else:
             self._notes.append(left_out("trying the final bounds again", error))
 
+    def _look_for_rare_loss(self) -> None:
+        """Note that loss which has nothing to do with the rate made the upper bound, if a faster trial shows it."""
+        lower, upper = self._lower(full=True), self._failed()
+        if lower is None or upper is None or self._plan.whole:
+            return
+        error = self._plan.error.width(upper.rate) / upper.rate
+        faster = rare_loss.suspected(self._attempts, upper.rate, error)
+        if faster is not None and faster <= self._plan.top:
+            tried = until_decided(lambda: self._run(faster, short=False), self._patience)
+            self._above = rare_loss.shown(tried.outcome, faster, upper.rate, self._plan.unit)
+
     def _look_for_a_bucket(self) -> None:
         """Note that the device takes some connections at once, if a trial of fewer connections shows it."""
         lower = self._lower(full=True)
-        bucket = None if lower is None or self._plan.whole else buckets.suspected(self._attempts, lower.rate)
-        if bucket is None or self._fewer_trial is None or bucket.trial[0] > self._plan.top:
+        # A loss that has another reason than the rate made the answer too low, and so hides what an overload loses.
+        rare = self._above is not None and self._above.notes
+        if lower is None or self._plan.whole or self._fewer_trial is None or rare:
+            return
+        far = buckets.clearer(self._attempts, lower.rate)
+        if far is not None and lower.rate * buckets.ABOVE < self._plan.top:
+            until_decided(lambda: self._run(min(far, self._plan.top), short=False), self._patience)
+        bucket = buckets.suspected(self._attempts, lower.rate)
+        if bucket is None or bucket.trial[0] > self._plan.top:
             return
         outcome = self._fewer(*bucket.trial)
         if outcome is not None and outcome.verdict is Verdict.PASS:
@@ -409,7 +428,7 @@ class _Search:
         self._notes.append(Note("device", text))
         collapses = sum(attempt.outcome.verdict is Verdict.COLLAPSED for attempt in self._attempts)
         if collapses >= MOST_COLLAPSES:
-            load = self._loads[rate]
+            load = self._loads.setdefault(rate, Load(rate))
             load.fails += 1
             raise self._ended(f"because the device collapsed {collapses} times")
 
@@ -464,11 +483,15 @@ class _Search:
     def _result(self) -> Measurement:
         lower, upper = self._lower(full=True), self._failed() if self._undecided else self._upper()
         value = 0.0 if lower is None or self._permanent is not None else lower.rate
+        rate = None if upper is None else upper.rate
+        # A load that passed as well is no bound, where it failed for a frame or two.
+        bound = self._above.upper if self._above is not None and upper is not None and upper.passes else rate
         if self._permanent is None and not self._plan.whole:
-            self._notes += rare_loss_note(self._attempts, None if upper is None else upper.rate, self._plan.unit)
+            seen = rare_loss.rare_loss_note(self._attempts, rate, self._plan.unit)
+            self._notes += seen or (self._unseen(rate) if self._above is None else self._above.notes)
         return Measurement(
             value=value,
-            upper=None if upper is None else upper.rate,
+            upper=bound,
             limited_by=self._limit(value, upper),
             trials=verdict_counts(self._attempts),
             attempts=tuple(self._attempts),
@@ -476,6 +499,12 @@ class _Search:
             notes=tuple(self._notes),
             cause=None if self._permanent is None else self._permanent.cause,
         )
+
+    def _unseen(self, upper: float | None) -> list[Note]:
+        """A note on few lost frames that no faster trial explained, though the tester could send one."""
+        if not upper or upper * rare_loss.ABOVE > self._plan.top:
+            return []
+        return rare_loss.untried(self._attempts, upper, self._plan.error.width(upper) / upper, self._plan.unit)
 
     def _limit(self, value: float, upper: Load | None) -> str:
         """Return what limits the upper bound; add a note where the limit is not only the device."""

@@ -18,10 +18,11 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
 
-#: Longer trials take more than a bucket of any common policer holds.
-LONGEST_SECONDS: Final = 1.0
 #: Failed trials from this multiple of the answer on are looked at: close above it next to nothing is lost anyway.
 ABOVE: Final = 1.05
+#: From this multiple on, they show the size of a bucket well; where there are none, a trial at the other one does.
+CLEAR: Final = 1.5
+FAR: Final = 2.0
 #: Smallest and largest share of the connections that a bucket may hold; beyond it a loss is rare, not the bucket's.
 LEAST_SHARE: Final = 0.1
 MOST_SHARE: Final = 0.9
@@ -62,6 +63,40 @@ class Bucket:
         return Note("bucket", text, value=self.rate / lasting - 1)
 
 
+def clearer(attempts: Iterable[Attempt], rate: float) -> float | None:
+    """Return the rate of a trial of all connections whose losses show the size of a bucket; None where none is needed.
+
+    Close above the answer the losses are few, and the error of the search is part of them.
+
+    Args:
+        attempts: trials of a search for a rate of phase 1.
+        rate: the highest rate that passed, > 0.
+    """
+    fastest = max(_failed(attempts, rate), key=lambda attempt: attempt.load, default=None)
+    if fastest is None or fastest.load >= CLEAR * rate or _share(fastest, rate) < LEAST_SHARE:
+        return None
+    return FAR * rate
+
+
+def _share(failed: Attempt, rate: float) -> float:
+    """The share of the connections that a bucket holds, by the losses at a rate above the answer."""
+    counts = failed.outcome.phase1
+    return 1 - counts.lost / counts.offered / (1 - rate / failed.load)
+
+
+def _failed(attempts: Iterable[Attempt], rate: float) -> list[Attempt]:
+    """Trials above a rate of which phase 1 lost frames that the device limited."""
+    return [
+        attempt
+        for attempt in attempts
+        if attempt.outcome.verdict is Verdict.FAIL
+        and attempt.outcome.limited_by == "device"
+        and attempt.load > rate
+        and deciding_counts(attempt.outcome) == [attempt.outcome.phase1]
+        and attempt.outcome.phase1.lost
+    ]
+
+
 def suspected(attempts: Iterable[Attempt], rate: float) -> Bucket | None:
     """Return the bucket that the losses of the fastest failed trial suggest; None where they suggest none.
 
@@ -69,20 +104,9 @@ def suspected(attempts: Iterable[Attempt], rate: float) -> Bucket | None:
         attempts: trials of a search for a rate of phase 1.
         rate: the highest rate that passed, > 0.
     """
-    failed = [
-        attempt
-        for attempt in attempts
-        if attempt.outcome.verdict is Verdict.FAIL
-        and attempt.outcome.limited_by == "device"
-        and attempt.load >= ABOVE * rate
-        and deciding_counts(attempt.outcome) == [attempt.outcome.phase1]
-        and attempt.outcome.phase1.lost
-    ]
+    failed = [attempt for attempt in _failed(attempts, rate) if attempt.load >= ABOVE * rate]
     if not failed:
         return None
     fastest = max(failed, key=lambda attempt: attempt.load)
-    counts = fastest.outcome.phase1
-    if counts.offered / rate >= LONGEST_SECONDS:
-        return None
-    share = 1 - counts.lost / counts.offered / (1 - rate / fastest.load)
-    return Bucket(rate, counts.offered, share) if LEAST_SHARE <= share <= MOST_SHARE else None
+    share = _share(fastest, rate)
+    return Bucket(rate, fastest.outcome.phase1.offered, share) if LEAST_SHARE <= share <= MOST_SHARE else None

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -33,9 +33,9 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import GoneError
+from natgauge.procedures.kit.search import rare_loss
 from natgauge.procedures.kit.search.binary_search import TESTER_SHARE
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
-from natgauge.procedures.kit.search.rare_loss import LOSS_TOLERANCE, rare_loss_note
 
 if TYPE_CHECKING:
     from MLRsearch import GoalResult, MeasurementResult, SearchGoal
@@ -51,6 +51,8 @@ DOUBLING: Final = 2.0
 LEAST_SECONDS: Final = 0.25
 #: A load of which less than this share passes is above the device's limit by much.
 MUCH_LOST: Final = 0.9
+#: Options that let trials with some loss pass: goals take the place of a tolerance.
+_REMEDY: Final = f"--search binary with {rare_loss.LOSS_TOLERANCE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +214,8 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
         limited_by = "tester"
         text = f"the result is {value / plan.top:.0%} of the tester's own highest rate, {plan.top:.0f} frames/s"
         notes.append(Note("tester", text))
-    notes += rare_loss_note(measurer.attempts, upper, "frames/s", f"--search binary with {LOSS_TOLERANCE}")
+    above = measurer.looked_above(upper) if upper is not None and limited_by == "device" else ()
+    notes += rare_loss.rare_loss_note(measurer.attempts, upper, "frames/s", _REMEDY) or above
     notes.append(Note("method", f"MLRsearch for {criteria(plan.preset, plan.trial_seconds)}"))
     return Measurement(
         value=value,
@@ -281,6 +284,13 @@ class _Measurer:
         """Return the cause of the bad trials at this load, which bound a goal."""
         causes = [counted for load, counted in self.causes.items() if math.isclose(load, upper)]
         return causes[0].most_common(1)[0][0] if causes else "device"
+
+    def looked_above(self, upper: float) -> Sequence[Note]:
+        """Return a note where a trial a little above a bound shows that lost frames made the bound, not overload."""
+        faster = rare_loss.suspected(self.attempts, upper, self.plan.width)
+        if faster is None or faster > self.plan.top:
+            return ()
+        return rare_loss.shown(self._valid(faster, self.plan.trial_seconds), faster, upper, "frames/s", _REMEDY).notes
 
     def _believed(self, rate: float, seconds: float) -> TrialOutcome:
         """A trial that counts; where one bad trial is the end of a load, the majority of up to three."""

@@ -4,14 +4,20 @@
 An overloaded device forwards a constant number of frames/s, so of a rate x % above its limit it loses x %. Where the
 failed trials above the answer lost next to nothing of that, no overload was what they failed for: the loss has another
 reason than the rate, and how far down the search went is a matter of chance.
+
+Such a loss can also make the upper bound by itself, twice in a row, with no failed trial close above it. Where the
+trials at the upper bound lost fewer frames than any but an unlikely overload does, one more trial a little above it
+shows the reason: an overloaded device loses a share there that nobody overlooks.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
-from natgauge.measurer import Counts, Verdict
+from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
@@ -22,6 +28,10 @@ LOSS_TOLERANCE: Final = "a --loss-tolerance"
 ABOVE: Final = 1.005
 #: A trial that lost no more than this share of what an overload would have lost was not overloaded.
 MOST_SHARE: Final = 0.1
+#: Trials at the upper bound that lost no more than this share of what the error of the search allows an overload to
+#: lose there, or no more than a frame or two: one overload in a hundred does so by chance.
+LEAST_SHARE: Final = 0.01
+FEW: Final = 2
 #: In `shared` placement an overload slows the sending down, by more than this.
 SLOWED: Final = 1.001
 
@@ -45,6 +55,8 @@ def rare_loss_note(
         if attempt.outcome.verdict is Verdict.FAIL
         and attempt.outcome.limited_by == "device"
         and attempt.load >= ABOVE * upper
+        # Queues before the device take up most of what a short trial loses.
+        and not attempt.short
     ]
     rare = [attempt for attempt in failed if _is_rare(deciding_counts(attempt.outcome), 1 - upper / attempt.load)]
     if not rare or 2 * len(rare) < len(failed):
@@ -64,8 +76,87 @@ def rare_loss_note(
     return [Note("rare loss", text)]
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one more trial shows of the loss at an upper bound.
+
+    Attributes:
+        upper: lowest rate that an overloaded device failed, as far as is known.
+        notes: a note where the loss has another reason.
+    """
+
+    upper: float
+    notes: tuple[Note, ...] = ()
+
+
+def suspected(attempts: Iterable[Attempt], upper: float, error: float) -> float | None:
+    """Return the rate of a trial that shows why the trials at the upper bound failed; None where overload is plain.
+
+    Args:
+        attempts: trials of the search.
+        upper: lowest rate that the device failed, > 0.
+        error: error of the search at that rate, as a share.
+    """
+    failed = [
+        attempt.outcome
+        for attempt in attempts
+        if math.isclose(attempt.load, upper) and attempt.outcome.verdict is Verdict.FAIL
+    ]
+    if failed and all(outcome.limited_by == "device" and _is_few(outcome, error) for outcome in failed):
+        return ABOVE * upper
+    return None
+
+
+def untried(attempts: Iterable[Attempt], upper: float | None, error: float, unit: str) -> list[Note]:
+    """Return a note where a search ended before a trial could show the reason of the loss at its upper bound.
+
+    Args:
+        attempts: trials of the search.
+        upper: lowest rate that the device failed; None = none.
+        error: error of the search at that rate, as a share.
+        unit: unit of a rate.
+    """
+    if not upper or suspected(attempts, upper, error) is None:
+        return []
+    text = (
+        f"every trial that failed at {upper:,.0f} {unit} lost only a few frames, and the search ended before a faster "
+        "one could show whether the rate is the reason; the answer may be far too low"
+    )
+    return [Note("rare loss", text)]
+
+
+def shown(outcome: TrialOutcome, load: float, upper: float, unit: str, remedy: str = LOSS_TOLERANCE) -> Shown:
+    """Return what a trial above the upper bound shows of the loss at that bound.
+
+    Args:
+        outcome: of the trial at the rate that `suspected` returned.
+        load: that rate.
+        upper: lowest rate that the device failed.
+        unit: unit of a rate.
+        remedy: options that let trials with some loss pass.
+    """
+    streams, passed = deciding_counts(outcome), outcome.verdict is Verdict.PASS
+    failed = outcome.verdict is Verdict.FAIL and outcome.limited_by == "device"
+    if not passed and not (failed and _is_rare(streams, 1 - upper / load)):
+        return Shown(upper=load if failed else upper)
+    then = "passed" if passed else f"lost no more than {sum(counts.lost for counts in streams):,}"
+    text = (
+        f"every trial that failed at {upper:,.0f} {unit} lost only a few frames, and one at {load:,.0f} {unit} {then}: "
+        f"the loss has another reason than the rate, and the answer may be far too low; {remedy} above that share lets "
+        "such trials pass"
+    )
+    return Shown(upper, (Note("rare loss", text),))
+
+
+def _is_few(outcome: TrialOutcome, error: float) -> bool:
+    """Whether a trial lost fewer frames than any but an unlikely overload by the error of the search."""
+    streams = deciding_counts(outcome)
+    few = max(FEW, LEAST_SHARE * error * sum(counts.offered for counts in streams))
+    return 0 < sum(counts.lost for counts in streams) <= few
+
+
 def _is_rare(streams: list[Counts], overload: float) -> bool:
-    """Whether next to nothing was lost of what an overload loses (share of the frames)."""
+    """Whether next to nothing was lost of what an overload loses (share of the frames), and nothing waited."""
     lost, offered = sum(counts.lost for counts in streams), sum(counts.offered for counts in streams)
-    slowed = any(counts.busy_seconds > SLOWED * counts.nominal_seconds for counts in streams)
+    slowed = any(counts.late or counts.busy_seconds > SLOWED * counts.nominal_seconds for counts in streams)
     return 0 < lost <= MOST_SHARE * overload * offered and not slowed

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulated gateways with one peculiarity each, for tests of searches and for `benchmarks.random_gateways`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tests.unit.simulated import Gateway
+
+from natgauge.measurer import Counts, TrialPlan
+from natgauge.trial_evidence import TrialEvidence
+
+#: Above every time limit that a search sets for a frame by itself.
+DELAY_SECONDS = 0.024
+
+
+@dataclass(slots=True)
+class Policed(Gateway):
+    """A gateway behind a policer: `lasting` connections/s, and `burst` of them at once."""
+
+    lasting: float = 20_000.0
+    burst: int = 5_000
+
+    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+        evidence = Gateway._trial(self, plan)
+        counts = evidence.phase1
+        passed = min(counts.received, int(self.burst + self.lasting * counts.offered / plan.phase1_rate))
+        return replace(evidence, phase1=replace(counts, received=passed), stored=passed, table_count_after=passed)
+
+
+@dataclass(slots=True)
+class Delaying(Gateway):
+    """A gateway behind a line that delays each frame by 24 ms; `part`: share of the frames that take that line."""
+
+    part: float = 1.0
+
+    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+        evidence = Gateway._trial(self, plan)
+        limit = plan.frame_timeout_seconds
+        if limit is None or limit >= DELAY_SECONDS:
+            return evidence
+
+        def late(counts: Counts) -> Counts:
+            number = round(self.part * counts.received)
+            return replace(counts, received=counts.received - number, late=counts.late + number)
+
+        phase2 = {direction: late(counts) for direction, counts in evidence.phase2.items()}
+        return replace(evidence, phase1=late(evidence.phase1), phase2=phase2)
