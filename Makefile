@@ -27,7 +27,7 @@ UPGRADE ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo wheel try-wheel try-install try-clean test soak test-guest record-runs test-unit check format schemas \
+.PHONY: help setup build demo examples wheel try-wheel try-install try-clean test soak test-guest record-runs test-unit check format schemas \
         lock site bench clean
 
 help: ## list what this Makefile can do
@@ -43,6 +43,9 @@ demo: setup ## measure nftables NAT44 in namespaces: connection rate, then throu
 wheel: setup ## build the wheel that installs without compilers, into dist/
 	rm -f dist/natgauge-*.whl
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+
+examples: setup ## write the text and picture of the demo's example again; NAMES="demo laptop sessions" measures these first (root)
+	$(BIN)/python -m tools.example_reports $(NAMES)
 
 try-wheel: wheel $(STAMPS)/release-packages ## try the wheel in a clean Debian 12 root, up to the demo's result (root; about 4 minutes)
 	tools/try-wheel dist/natgauge-*.whl

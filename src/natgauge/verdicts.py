@@ -343,8 +343,10 @@ def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
 def _excused(evidence: TrialEvidence, stream: _Stream) -> int:
     """Return the number of lost frames that disturbances of the tester or the host explain.
 
-    Stalls explain no loss in `shared` placement, where nothing queues, and no loss while the device restarts. Stolen
-    time has a resolution of 10 ms and no position in time; it counts only where the lost frames' times are not known.
+    In `shared` placement nothing queues, so a stall explains only frames that were due in it: what the tester sends to
+    catch up comes faster than the rate, and a device that limits rates drops it. Stalls explain no loss while the
+    device restarts. Stolen time has a resolution of 10 ms and no position in time; it counts only where the lost
+    frames' times are not known.
     """
     return min(stream.counts.lost, int(_explained_loss(evidence, stream)))
 
@@ -354,10 +356,12 @@ def _explained_loss(evidence: TrialEvidence, stream: _Stream) -> float:
     if evidence.link_losses and not evidence.restarted:
         # When the link was down is not known, nor how many frames it took.
         return counts.lost
-    if evidence.placement == "shared" or (evidence.restarted and stream.phase == 2):
+    if evidence.restarted and stream.phase == 2:
         return drops
     if counts.lost_in_stalls is not None:
         return drops + counts.lost_in_stalls
+    if evidence.placement == "shared":
+        return drops
     rate = counts.offered / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
     stalled = sum(cpu.lost_seconds for cpu in evidence.cpus if cpu.disturbed)
     return drops + EXPLAINED_BY_STALL * rate * stalled

@@ -23,9 +23,11 @@ import pytest
 from markdown_it import MarkdownIt
 from tests.absent import absent
 from tests.unit.browser import CHROMIUM, Browser
+from tools import example_reports
 
 from natgauge.duts.recipe import available
 from natgauge.published import load
+from natgauge.reports.answers import answers
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/**/*.md")})
@@ -180,6 +182,15 @@ def test_the_picture_of_the_demo_shows_its_text_and_the_figures_that_its_descrip
     figures = re.findall(r"\d[\d,]+", described)
     assert figures
     assert set(figures) <= set(re.findall(r"\d[\d,]+", text))
+
+
+def test_the_example_of_the_demo_is_in_todays_words() -> None:
+    """After a change of words: `make examples`. The figures stay those of the stored results."""
+    found, page = example_reports.stored(), (example_reports.EXAMPLES / "demo.html").read_text()
+    assert (example_reports.EXAMPLES / "demo.txt").read_text() == example_reports.demo_text(found)
+    assert example_reports.described(found) in (ROOT / "README.md").read_text()
+    said = " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+    assert [one.text for result in found.values() for one in answers([result]) if one.text not in said] == []
 
 
 @pytest.fixture

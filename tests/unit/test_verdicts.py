@@ -265,6 +265,19 @@ ROWS = [
     Row(
         "lost in stalls, `shared`",
         both_phases(lossy(9, lost_in_stalls=9), placement="shared", cpus=(stall(),)),
+        Verdict.INVALID,
+        "host",
+    ),
+    Row(
+        "lost outside of stalls, `shared`",
+        both_phases(lossy(9, lost_in_stalls=8), placement="shared", cpus=(stall(),)),
+        Verdict.FAIL,
+        "device",
+        2,
+    ),
+    Row(
+        "lost at times that are not known, `shared`",
+        both_phases(lossy(9, lost_in_stalls=None), placement="shared", cpus=(stall(),)),
         Verdict.FAIL,
         "device",
         2,

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import cloup
 
 from natgauge.cli.say import say
+
+if TYPE_CHECKING:
+    from natgauge.records.measurement import Result
 
 _DUT: Final = "nftables-nat44"
 _CONNECTIONS: Final = 100_000
@@ -28,12 +32,10 @@ _INVALID_REPEATS: Final = 4
 @click.option("-v", "--verbose", is_flag=True, help="Print every trial, and all notes and doubts in full.")
 def command(results: Path, verbose: bool) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
-    from natgauge.cli.measure import show
     from natgauge.cli.progress import ProgressDisplay
+    from natgauge.cli.say import wrapped
     from natgauge.measurements.measure import Answer, measure
     from natgauge.records.measurement import Result
-    from natgauge.reports.sheet import sheet
-    from natgauge.reports.text import render
     from natgauge.tables import columns
 
     common: dict[str, Any] = {
@@ -51,10 +53,24 @@ def command(results: Path, verbose: bool) -> None:
     rate = measured("connection-rate")
     known = {"connection_rate": rate.result.summary.median} if rate.result.summary.median else {}
     answers = [rate, measured("throughput", trial_seconds=_TRIAL_SECONDS, **known)]
-    say()
-    for each in answers:
-        show(each, verbose=verbose)
+    found = {str(each.folder): Result.from_document(each.document) for each in answers}
+    for part in shown(found, verbose=verbose, width=columns()):
         say()
+        say(wrapped(part))
+
+
+def shown(found: Mapping[str, Result], *, verbose: bool = False, width: int | None = None) -> Iterator[str]:
+    """Yield what the demo prints: each result, then the table of all.
+
+    Args:
+        found: the results by the folder of their evidence.
+        verbose: whether to print all notes and doubts in full.
+        width: most characters of a line of a table; None = any.
+    """
+    from natgauge.reports.sheet import sheet
+    from natgauge.reports.text import render, verdict
+
+    for folder, result in found.items():
+        yield f"{verdict(result, brief=not verbose, width=width)}\n  Evidence: {folder}"
     # Each result has its doubts already.
-    shown = replace(sheet([Result.from_document(each.document) for each in answers]), doubts=())
-    say(render(shown, columns()))
+    yield render(replace(sheet(list(found.values())), doubts=()), width)
