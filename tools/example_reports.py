@@ -17,12 +17,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tools.terminal_picture import picture
+
 from natgauge.cli.demo import shown
 from natgauge.errors import NatgaugeError
 from natgauge.records.measurement import Result
 from natgauge.records.store import SUMMARY
 from natgauge.reports.rows import number
-from tools.terminal_picture import picture
 
 ROOT: Final = Path(__file__).parents[1]
 EXAMPLES: Final = ROOT / "docs" / "example-reports"
