@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
@@ -32,6 +33,8 @@ _ECHO: Final = {4: (8, 0), 6: (128, 129)}
 #: ICMP types of errors, which quote a packet.
 _ERRORS: Final = {4: frozenset({3, 4, 5, 11, 12}), 6: frozenset({1, 2, 3, 4})}
 
+#: Source and destination port, or of an echo message behind its checksum, the identifier.
+_PORTS: Final = struct.Struct("!HHH")
 _LEAST_HEADER4: Final = 20
 _MORE_FRAGMENTS: Final = 0x2000
 _DO_NOT_FRAGMENT: Final = 0x4000
@@ -114,11 +117,14 @@ class Packet:
         return None if ports is None else Endpoint(self.destination, ports[1])
 
     def _ports(self) -> tuple[int, int] | None:
-        segment = self.segment
-        if segment is None or isinstance(segment, ErrorMessage):
+        # As of `segment`, which takes longer to make than each look at a packet needs.
+        if self.offset or len(self.payload) < 8:
             return None
-        first, second, third = struct.unpack_from("!HHH", self.payload)
-        return (third, third) if isinstance(segment, EchoMessage) else (first, second)
+        first, second, third = _PORTS.unpack_from(self.payload)
+        if self.protocol in (UDP, TCP):
+            return first, second
+        version = self.source.version
+        return (third, third) if self.protocol == ICMP[version] and self.payload[0] in _ECHO[version] else None
 
     def octets(self) -> bytes:
         """Return the packet as it is sent."""
@@ -164,14 +170,20 @@ def _read4(octets: bytes) -> Packet:
     head = (first & 15) * 4
     if not _LEAST_HEADER4 <= head <= min(length, len(octets)):
         raise ValueError("malformed header")
-    ends = ip_address(octets[12:16]), ip_address(octets[16:20])
+    ends = _address(octets[12:16]), _address(octets[16:20])
     bits = bool(field & _DO_NOT_FRAGMENT), bool(field & _MORE_FRAGMENTS), (field & 0x1FFF) * 8
     return Packet(*ends, protocol, octets[head:length], ttl, identification, *bits, options=octets[20:head])
 
 
+@lru_cache(maxsize=1024)
+def _address(packed: bytes) -> Address:
+    """The address of these octets; the packets of an audit have few addresses between them."""
+    return ip_address(packed)
+
+
 def _read6(octets: bytes) -> Packet:
     _, length, following, ttl = struct.unpack_from("!IHBB", octets)
-    packet = Packet(ip_address(octets[8:24]), ip_address(octets[24:40]), following, octets[40 : 40 + length], ttl)
+    packet = Packet(_address(octets[8:24]), _address(octets[24:40]), following, octets[40 : 40 + length], ttl)
     while packet.protocol in _SKIPPED:
         following, size = struct.unpack_from("!BB", packet.payload)
         packet = replace(packet, protocol=following, payload=packet.payload[8 * (size + 1) :])
@@ -277,19 +289,25 @@ def is_right(packet: Packet) -> bool:
 
 def upper_checksum(source: Address, destination: Address, protocol: int, octets: bytes) -> int:
     """Return the checksum of an upper-layer segment with its pseudo header; 0 for octets that contain their own."""
-    pseudo = b""
+    total = _sum(octets)
     if protocol != ICMP[4]:
-        pseudo = source.packed + destination.packed + struct.pack("!II", len(octets), protocol)
-    return checksum(pseudo + octets)
+        total += int(source) + int(destination) + len(octets) + protocol
+    return _complement(total)
 
 
 def checksum(octets: bytes) -> int:
     """Return the Internet checksum (RFC 1071); 0 for octets that contain their own."""
-    octets += b"\0" * (len(octets) % 2)
-    total: int = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    return _complement(_sum(octets))
+
+
+def _sum(octets: bytes) -> int:
+    """Return a number with the same remainder of 0xFFFF as the sum of the 16-bit words: that of 0x10000 is 1."""
+    return int.from_bytes(octets, "big") << 8 * (len(octets) % 2)
+
+
+def _complement(total: int) -> int:
+    """Return the complement of a sum; that of words that are not all zero is never zero (RFC 1071 section 2)."""
+    return 0xFFFF - ((total - 1) % 0xFFFF + 1) if total else 0xFFFF
 
 
 def embedded(prefix: IPv6Address, address: Address) -> Address:
