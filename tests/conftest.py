@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,20 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # The width of the terminal that starts the tests decides no test.
     os.environ["COLUMNS"] = "100"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without looking for garbage: all that is made meanwhile stays until the end of the run.
+
+    Neither then nor later does a look for cycles visit these objects, which took half of the time of the collection.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -146,7 +146,7 @@ class _Running:
             self.process = subprocess.Popen(
                 [*part.command, *(arguments or part.paths)],
                 cwd=ROOT,
-                env=os.environ | {FIGURES: self._figures.name},
+                env=_environment() | {FIGURES: self._figures.name},
                 stdin=subprocess.DEVNULL if aside else None,
                 stdout=self._output if aside else None if part.by_pytest else subprocess.PIPE,
                 stderr=subprocess.STDOUT if aside else None,
@@ -181,6 +181,14 @@ class _Running:
             if self._output is not None:
                 self._output.seek(0)
                 print(f"\n== {self.part.name}", self._output.read(), sep="\n", end="", flush=True)
+
+
+def _environment() -> dict[str, str]:
+    """The variables of a part: those of this process, with Python free to store what it compiles.
+
+    Tests start Python and natgauge more than a thousand times, and each start would compile all modules again.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _let_others_go_first(pid: int) -> None:

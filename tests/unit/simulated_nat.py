@@ -651,7 +651,7 @@ def _with_source(packet: Packet, source: Endpoint, *, alg: bool = False) -> Pack
     if not isinstance(segment, Query):
         return replace(packet, source=source.address)
     if isinstance(segment, UdpSegment):
-        segment = replace(segment, checksum=None)
+        segment = UdpSegment(segment.data)
     if alg and not isinstance(segment, EchoMessage):
         before, after = str(packet.source).encode(), str(source.address).encode()
         segment = replace(segment, data=segment.data.replace(before, after))
@@ -663,7 +663,7 @@ def _with_destination(packet: Packet, target: Endpoint) -> Packet:
     if not isinstance(segment, Query):
         return replace(packet, destination=target.address)
     if isinstance(segment, UdpSegment):
-        segment = replace(segment, checksum=None)
+        segment = UdpSegment(segment.data)
     return _between(packet, packet.sender, target, segment)
 
 

@@ -215,6 +215,15 @@ while {changes} and not open("/proc/self/autogroup").read().endswith(" nice 19\\
     assert os.sched_getscheduler(0) == before
 
 
+def test_each_start_of_python_by_a_test_finds_what_an_earlier_one_compiled(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    script = f"{writing(passed=1)}; import sys; print('stores nothing:', sys.dont_write_bytecode)"
+    Runner().run((part("calm", script),), ())
+    assert "stores nothing: False" in capfd.readouterr().out
+
+
 def test_a_part_aside_that_fails_fails_the_run(capfd: pytest.CaptureFixture[str]) -> None:
     script = f"{writing(passed=1, failed=1, failures=['test_x'])}; raise SystemExit('what failed')"
     found = Runner().run([part("unit", script, aside=True), part("parallel", writing(passed=1))], [])
