@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import marshal
 import shutil
 import subprocess
@@ -190,6 +189,6 @@ def far_device(folder: Path, system: str, shell: str = "dash", **environment: st
         "em1": {"mac": "02:00:00:00:00:02", "addresses": ["10.0.0.1/16", "2001:2::1/64"]},
         "em2": {"mac": "02:00:00:00:00:03", "addresses": ["198.19.0.1/16"]},
     }
-    (commands / "links.json").write_text(json.dumps(links))
+    (commands / "links").write_bytes(marshal.dumps(links))
     seen = {"NG_WORK": str(folder / "work"), "NG_INSIDE": "em1", "NG_OUTSIDE": "em2", **environment}
     return FarDevice(folder, FarMachine(system), seen, shell)

@@ -7,21 +7,18 @@ its number and all that it was told. It dies as the real one does when it is tol
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
-import re
-import resource
-import signal
 import sys
 import time
-from pathlib import Path
 
-# Each command is a process, and importing `typing` is a tenth of what it takes.
+# Each command is a process. Importing `json`, `re` and `pathlib` takes twice as long as the start of Python.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Any, NoReturn
 
-HERE = Path(sys.argv[0]).parent
+HERE, _, NAME = sys.argv[0].rpartition("/")
 #: From its start to the first answer; the real one takes 2.4 to 3.5 s.
 READY_SECONDS = 0.4
 _RINGS = r"cksum-gso-disable rx-size 2048 tx-size 2048( num-rx-queues \d+ num-tx-queues \d+)?"
@@ -43,15 +40,29 @@ def die(what: str, status: int = 1) -> NoReturn:
     sys.exit(status)
 
 
-def keep(file: Path, state: dict[str, Any]) -> None:
+def text_of(file: str) -> str:
+    with open(file) as opened:  # noqa: PTH123 - no pathlib, see above
+        return opened.read()
+
+
+def kept(file: Path | str) -> dict[str, Any]:
+    """What `keep` wrote."""
+    with open(file, "rb") as opened:  # noqa: PTH123 - no pathlib, see above
+        found: dict[str, Any] = marshal.load(opened)  # noqa: S302 - our own
+        return found
+
+
+def keep(file: Path | str, state: dict[str, Any]) -> None:
     """Write it down at once or not at all, for the process reads it all the time."""
-    other = file.with_suffix(".new")
-    other.write_text(json.dumps(state))
-    other.rename(file)
+    with open(f"{file}.new", "wb") as opened:  # noqa: PTH123 - no pathlib, see above
+        marshal.dump(state, opened)
+    os.replace(f"{file}.new", file)  # noqa: PTH105 - no pathlib, see above
 
 
 def placed(text: str) -> dict[str, Any]:
     """The main thread's core, the workers' cores if they are named, and the number of workers; as vlib/threads.c."""
+    import re  # noqa: PLC0415 - the process alone needs it
+
     words = dict(re.findall(r"(main-core|workers|corelist-workers) (\S+)", text))
     cores = [int(core) for core in words.get("corelist-workers", "").split(",") if core]
     if int(words["main-core"]) in cores or (cores and "workers" in words):
@@ -80,9 +91,14 @@ def name_threads(workers: int) -> None:
 
 def vpp(arguments: list[str]) -> NoReturn:
     """Run until it is asked to end."""
+    # The process alone needs them, not its tools.
+    import re  # noqa: PLC0415
+    import resource  # noqa: PLC0415
+    import signal  # noqa: PLC0415
+
     if len(arguments) != 2 or arguments[0] != "-c":
         die("vpp: unknown input")
-    text = Path(arguments[1]).read_text()
+    text = text_of(arguments[1])
     told = dict(re.findall(r"^\s+(cli-listen|exec|socket-name|main-heap-size|prefix) (\S+)$", text, re.MULTILINE))
     threads = placed(text)
     if len(told) != 5 or "nodaemon" not in text or "plugin default { disable }" not in text:
@@ -101,15 +117,16 @@ def vpp(arguments: list[str]) -> NoReturn:
         **threads,
     }
     name_threads(threads["workers"])
-    for line in Path(told["exec"]).read_text().splitlines():
+    for line in text_of(told["exec"]).splitlines():
         said = obey(state, line)
         if said:
             say(f"exec: {said}")
-    keep(Path(told["cli-listen"]), state)
-    Path(told["socket-name"]).write_text(told["cli-listen"])
+    keep(told["cli-listen"], state)
+    with open(told["socket-name"], "w") as socket:  # noqa: PTH123 - no pathlib, see above
+        socket.write(told["cli-listen"])
     while True:
         time.sleep(0.05)
-        state = json.loads(Path(told["cli-listen"]).read_text())
+        state = kept(told["cli-listen"])
         if state["limit"] > (state["heap"] - 120) * 2600:
             # What the real one writes (v26.10-rc0: vppinfra/unix-misc.c, vlib/unix/main.c).
             sys.stderr.write("Out-of-memory, calling os_panic().\nos_panic() called, aborting.\n")
@@ -118,13 +135,22 @@ def vpp(arguments: list[str]) -> NoReturn:
             sys.stderr.flush()
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             if os.environ.get("FAR_CORE"):
-                Path("core.vpp").write_text("a core dump")
+                with open("core.vpp", "w") as core:  # noqa: PTH123 - no pathlib, see above
+                    core.write("a core dump")
             os.abort()
+
+
+def _is_plain(line: str) -> bool:
+    if not line.startswith(("create ", "set interface state ", "set interface ip ")):
+        return False
+    import re  # noqa: PLC0415 - few commands need it
+
+    return any(re.fullmatch(one, line) for one in _PLAIN)
 
 
 def obey(state: dict[str, Any], line: str) -> str:  # noqa: C901, PLR0911, PLR0912 - a case for each
     """One command of its command line; what it says."""
-    if any(re.fullmatch(one, line) for one in _PLAIN):
+    if _is_plain(line):
         state.setdefault("interfaces", []).append(line)
         return ""
     match line.split():
@@ -169,7 +195,7 @@ def obey(state: dict[str, Any], line: str) -> str:  # noqa: C901, PLR0911, PLR09
         case ["set", "interface", "mtu", "packet", mtu, interface] if interface.startswith("host-"):
             state["mtu"] = int(mtu)
         case ["exec", file]:
-            return "\n".join(filter(None, (obey(state, one) for one in Path(file).read_text().splitlines())))
+            return "\n".join(filter(None, (obey(state, one) for one in text_of(file).splitlines())))
         case ["show", "version"]:
             return "vpp v26.10-rc0~374-gb575ec2 built by root on here at 2026-11-01T00:00:00\n"
         case ["show", "errors"]:
@@ -182,12 +208,12 @@ def obey(state: dict[str, Any], line: str) -> str:  # noqa: C901, PLR0911, PLR09
     return ""
 
 
-def _alive(file: Path, program: str) -> dict[str, Any]:
+def _alive(file: str, program: str) -> dict[str, Any]:
     """What the process was told; there is none to answer when it is gone, though its socket is still there."""
     try:
-        state: dict[str, Any] = json.loads(file.read_text())
+        state = kept(file)
         os.kill(state["pid"], 0)
-    except (OSError, ValueError):
+    except (OSError, EOFError, ValueError):
         die(f"{program}: connect: Connection refused")
     return state
 
@@ -196,7 +222,7 @@ def vppctl(arguments: list[str]) -> None:
     """One command."""
     if arguments[0] != "-s":
         die("usage: vppctl -s SOCKET COMMAND")
-    file = Path(arguments[1])
+    file = arguments[1]
     state = _alive(file, "vppctl")
     said = obey(state, " ".join(arguments[2:]))
     if said:
@@ -208,7 +234,7 @@ def vpp_get_stats(arguments: list[str]) -> None:
     """The number of sessions, as one thread's counter."""
     match arguments:
         case ["socket-name", file, "dump", "/nat44-ed/total-sessions" | "/nat64/total-sessions" as name]:
-            state = _alive(Path(Path(file).read_text()), "vpp_get_stats")
+            state = _alive(text_of(file), "vpp_get_stats")
             if state["nat"] in name:
                 # A counter of each thread; the main thread has none of the sessions if there are workers.
                 workers = state["workers"]
@@ -223,17 +249,16 @@ def vpp_get_stats(arguments: list[str]) -> None:
 def taskset(arguments: list[str]) -> None:
     """Write down the core of a thread, which must be there."""
     match arguments:
-        case ["-p", "-c", core, thread] if Path(f"/proc/{thread}/comm").exists():
-            with (HERE / "pinned").open("a") as file:
-                file.write(f"{Path(f'/proc/{thread}/comm').read_text().strip()} {core}\n")
+        case ["-p", "-c", core, thread] if os.path.exists(f"/proc/{thread}/comm"):  # noqa: PTH110 - no pathlib
+            with open(f"{HERE}/pinned", "a") as file:  # noqa: PTH123 - no pathlib, see above
+                file.write(f"{text_of(f'/proc/{thread}/comm').strip()} {core}\n")
         case _:
             die(f"taskset: {arguments}: nobody taught me that")
 
 
 def ip(arguments: list[str]) -> None:
     """Of two interfaces what is asked of them."""
-    file = HERE / "links.json"
-    links = json.loads(file.read_text())
+    links = kept(f"{HERE}/links")
     match arguments:
         case ["-o", "link", "show", "dev", name]:
             ether = f"link/ether {links[name]['mac']} brd ff:ff:ff:ff:ff:ff"
@@ -251,10 +276,10 @@ def ip(arguments: list[str]) -> None:
             links[name] |= {"mac": mac, "promisc": promisc}
         case _:
             die(f"ip: {arguments}: nobody taught me that")
-    file.write_text(json.dumps(links))
+    keep(f"{HERE}/links", links)
 
 
 def main() -> None:
-    name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
-    if name != "ethtool":
-        {"vpp": vpp, "vppctl": vppctl, "vpp_get_stats": vpp_get_stats, "ip": ip, "taskset": taskset}[name](arguments)
+    if NAME != "ethtool":
+        tools = {"vpp": vpp, "vppctl": vppctl, "vpp_get_stats": vpp_get_stats, "ip": ip, "taskset": taskset}
+        tools[NAME](sys.argv[1:])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -75,14 +74,12 @@ def mine(tmp_path: Path) -> Callable[[str], Recipe]:
 
 
 def links(device: FarDevice) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((device.folder / "bin" / "links.json").read_text())
-    return found
+    return far_vpp.kept(device.folder / "bin" / "links")
 
 
 def vpp(device: FarDevice) -> dict[str, Any]:
     """What VPP was told."""
-    found: dict[str, Any] = json.loads((device.work / "cli.sock").read_text())
-    return found
+    return far_vpp.kept(device.work / "cli.sock")
 
 
 def connect(device: FarDevice, count: int) -> None:
