@@ -1,15 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unit tests end no process but those that they started, whatever they make natgauge believe of the others."""
+"""What all unit tests share.
+
+They end no process but those that they started, whatever they make natgauge believe of the others. None ends with a
+power failure, so none waits until the disk has all that was written.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from natgauge.labs.common.protected import parent_of
+
+
+@pytest.fixture(autouse=True, scope="session")
+def the_disk_is_not_waited_for() -> Iterator[None]:
+    """Each line of a journal waits for the disk, and so did the labs of the tests at the same time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

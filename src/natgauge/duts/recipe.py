@@ -26,7 +26,7 @@ from natgauge.duts.recipe_model import (
     System,
     Verbs,
 )
-from natgauge.duts.toml_layers import BUILT_IN, files_of, frozen, layered, merge, pieces_of
+from natgauge.duts.toml_layers import BUILT_IN, file_of, files_of, frozen, layered, merge, pieces_of
 from natgauge.errors import UsageError, did_you_mean, listed_by
 from natgauge.words import Family, Transport
 
@@ -291,8 +291,8 @@ def available() -> dict[str, tuple[Path, ...]]:
     """
     by_name: dict[str, list[Path]] = {}
     for folder in _folders():
-        for path in folder.glob("*.toml"):
-            by_name.setdefault(path.stem, []).append(path)
+        for name, path in files_of(folder).items():
+            by_name.setdefault(name, []).append(path)
     return {name: tuple(paths) for name, paths in sorted(by_name.items())}
 
 
@@ -389,13 +389,15 @@ def _part_file(name: str, path: Path) -> Path:
     """The file in the chain's folder, else one of natgauge's own parts, else any gateway of that name."""
     if "/" in name:
         return path.parent / name
-    parts, gateways = files_of(BUILT_IN / _PARTS, path.parent / _PARTS), available()
-    if name in parts:
-        return parts[name]
+    folders = BUILT_IN / _PARTS, path.parent / _PARTS
+    if (file := file_of(name, *folders)) is not None:
+        return file
+    gateways = available()
     files = gateways.get(name, ())
     if len(files) == 1:
         return files[0]
-    raise UsageError(f'{path}: chain: recipe "{name}": unknown; {did_you_mean(name, parts.keys() | gateways.keys())}')
+    known = files_of(*folders).keys() | gateways.keys()
+    raise UsageError(f'{path}: chain: recipe "{name}": unknown; {did_you_mean(name, known)}')
 
 
 def broken_rule(path: Path, error: ValidationError) -> str:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +15,7 @@ from natgauge.errors import UsageError, did_you_mean
 BUILT_IN: Final = Path(__file__).parent / "recipes"
 
 _COMMON: Final = "common"
+_ENDING: Final = ".toml"
 #: Lists that are concatenated over all layers.
 _ADDING: Final = frozenset({"needs", "modules"})
 
@@ -35,22 +38,43 @@ def layered(path: Path) -> dict[str, Any]:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        return toml_text.parse(foreign.read_text(path, foreign.RECIPE))
+        return _parsed(foreign.read_text(path, foreign.RECIPE))
     except ValueError as error:
         raise UsageError(f"{path}: is not TOML: {error}") from error
 
 
+@lru_cache(maxsize=128)
+def _parsed(text: str) -> dict[str, Any]:
+    """Parse a file once for as long as its text is the same: nobody changes the tables, and many recipes share one."""
+    return toml_text.parse(text)
+
+
 def _fragment(name: str, path: Path) -> dict[str, Any]:
     """A fragment in the recipe's folder, else one of natgauge's own."""
-    fragments = files_of(BUILT_IN / _COMMON, path.parent / _COMMON)
-    if name not in fragments:
-        raise UsageError(f'{path}: extends: fragment "{name}": unknown; {did_you_mean(name, fragments)}')
-    return pieces_of(_parse(fragments[name]))
+    folders = BUILT_IN / _COMMON, path.parent / _COMMON
+    file = file_of(name, *folders)
+    if file is None:
+        raise UsageError(f'{path}: extends: fragment "{name}": unknown; {did_you_mean(name, files_of(*folders))}')
+    return pieces_of(_parse(file))
 
 
 def files_of(*folders: Path) -> dict[str, Path]:
     """The TOML files of folders by name; a later folder's file hides one of the same name in an earlier folder."""
-    return {file.stem: file for folder in folders for file in folder.glob("*.toml")}
+    return {name: folder / f"{name}{_ENDING}" for folder in folders for name in _names(folder)}
+
+
+def file_of(name: str, *folders: Path) -> Path | None:
+    """The file that `files_of` has under a name; None if there is none. It makes no path of all the others."""
+    return next((folder / f"{name}{_ENDING}" for folder in reversed(folders) if name in _names(folder)), None)
+
+
+def _names(folder: Path) -> list[str]:
+    """The names of a folder's TOML files; none if there is no such folder."""
+    try:
+        files = os.listdir(folder)  # noqa: PTH208 - a path for each file takes ten times as long
+    except OSError:
+        return []
+    return [name for file in files if (name := file.removesuffix(_ENDING)) not in (file, "")]
 
 
 def pieces_of(table: dict[str, Any]) -> dict[str, Any]:

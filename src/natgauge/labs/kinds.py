@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from natgauge import labs
@@ -23,7 +24,12 @@ DEFAULT: Final = DEFAULT_LAB
 
 def kinds() -> Mapping[str, Kind[Any]]:
     """Every kind of lab by the name of its package, in alphabetical order."""
-    names = sorted(module.name for module in pkgutil.iter_modules(labs.__path__))
+    return _kinds_in(tuple(labs.__path__))
+
+
+@cache
+def _kinds_in(folders: tuple[str, ...]) -> Mapping[str, Kind[Any]]:
+    names = sorted(module.name for module in pkgutil.iter_modules(folders))
     modules = {name: importlib.import_module(f"{labs.__name__}.{name}") for name in names}
     return {name: module.KIND for name, module in modules.items() if hasattr(module, "KIND")}
 
