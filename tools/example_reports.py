@@ -23,7 +23,7 @@ from natgauge.cli.demo import shown
 from natgauge.errors import NatgaugeError
 from natgauge.records.measurement import Result
 from natgauge.records.store import SUMMARY
-from natgauge.reports.rows import number
+from natgauge.reports.answers import one
 
 ROOT: Final = Path(__file__).parents[1]
 EXAMPLES: Final = ROOT / "docs" / "example-reports"
@@ -50,10 +50,10 @@ def demo_text(found: Mapping[str, Result]) -> str:
 
 
 def described(found: Mapping[str, Result]) -> str:
-    """Return the description of the demo's picture."""
-    rate, throughput = (number(result.median) for result in found.values())
-    does = f"nftables NAT44 opens {rate} connections/s and forwards {throughput} frames/s in each direction"
-    return f"What make demo prints: {does}"
+    """Return the description of the demo's picture: the answers up to their ranges."""
+    (dut,) = {result.dut for result in found.values()}
+    does = [one(result).text.partition(":")[0].removeprefix(f"{dut} ") for result in found.values()]
+    return f"What make demo prints: {dut} {' and '.join(does)}"
 
 
 def write_demo() -> None:
@@ -69,7 +69,9 @@ def measure_demo() -> None:
     with tempfile.TemporaryDirectory(prefix="natgauge-example-") as scratch:
         _run("demo", "--results", "results", folder=scratch)
         folders = sorted(Path(scratch, "results").iterdir())
-        documents: dict[str, Any] = {f"results/{one.name}": json.loads((one / SUMMARY).read_text()) for one in folders}
+        documents: dict[str, Any] = {
+            f"results/{each.name}": json.loads((each / SUMMARY).read_text()) for each in folders
+        }
         STORED.write_text(json.dumps(documents, indent=1) + "\n")
         _run("report", *map(str, folders), "--html", str(EXAMPLES / "demo.html"), folder=scratch)
     write_demo()

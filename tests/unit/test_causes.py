@@ -230,3 +230,14 @@ def test_an_outcome_keeps_its_cause() -> None:
     assert isinstance(outcome, TrialOutcome)
     assert outcome.cause is not None
     assert outcome.limited_by == outcome.cause.limited_by == "port pool"
+
+
+def test_a_syn_proxy_is_the_cause_of_what_conntrack_then_calls_invalid() -> None:
+    """The check named the proxy, and then `ct state invalid` as the cause."""
+    messages = [{"name": "syn", "received": 0, "wrong": 0}, {"name": "syn-ack", "received": 0, "wrong": 1000}]
+    network = {**ALL, "IpOutTransmits": 0, "conntrack invalid": 2000}
+    proxied = cause_of(hops_of(trial(1000, network, arrived={"messages": messages})), NONE, opens=True)
+    assert (proxied.kind, proxied.certainty) == ("answers", "seen")
+    messages = [{"name": "syn", "received": 1000, "wrong": 0}, {"name": "syn-ack", "received": 0, "wrong": 1000}]
+    renumbered = cause_of(hops_of(trial(1000, network, arrived={"messages": messages})), NONE, opens=True)
+    assert renumbered.kind == "invalid"

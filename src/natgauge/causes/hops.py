@@ -17,6 +17,7 @@ from natgauge.causes.kinds import Hop, Kind
 _INSIDE: Final = ("header", "conntrack", "routing")
 _NOT_SENT: Final = "received, but not sent"
 _WITHOUT_ENTRY: Final = "without entry"
+_ANSWERED: Final = "answered SYNs"
 _TUN_FULL: Final = "tun full"
 _TUN_KEPT: Final = "tun kept"
 #: Disciplines that drop what filters tell them to.
@@ -251,9 +252,18 @@ def _of_tester(
         place = _stray(trial) if name == "mistranslated" else ""
         yield ("" if name == "late" else device, place, name), sum(stream.get(name) or 0 for stream in streams)
     held, opened = trial.get("device_count_after"), trial["result"].get("phase1")
+    yield (device, "", _ANSWERED), _answered((opened or {}).get("messages") or ())
     if held is not None and opened is not None and not trial.get("restart"):
         forwarded = sum(opened.get(name) or 0 for name in ("received_frames", "untranslated", "mistranslated"))
         yield (device, "", _WITHOUT_ENTRY), forwarded - held
+
+
+def _answered(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Number of SYN-ACKs that the Responder did not send: it answers each SYN once, by a number that no proxy knows."""
+    if len(messages) < 2 or messages[1]["name"] != "syn-ack":
+        return 0
+    syns, right, wrong = messages[0]["received"], messages[1]["received"], messages[1]["wrong"]
+    return int(min(wrong, max(0, right + wrong - syns)))
 
 
 def _stray(trial: Mapping[str, Any]) -> str:
