@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many lines each package stands on: whoever changes it may have to read what it reaches by imports.
+
+The table of `test_architecture.py` says which arrows are allowed; it can be extended by a word. A budget has to be
+argued for: whoever needs a larger one changes it here, with its reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import natgauge
+
+ROOT = Path(natgauge.__file__).parent
+
+#: The most lines that each package may reach by imports, its own ones included, and why it needs them.
+BUDGETS: dict[str, tuple[int, str]] = {
+    "analysis": (27_700, "conclusions from records"),
+    "audits": (40_900, "a lab with a started device, and the records"),
+    "bench": (36_300, "joins labs, gateways, the tester and procedures"),
+    "campaigns": (44_100, "runs everything that measures"),
+    "causes": (650, "facts about hops and counters; stands on nothing"),
+    "cli": (65_500, "the edge: reaches everything"),
+    "comparisons": (41_100, "measures several gateways, on the bench"),
+    "duts": (6_700, "recipes and their drivers; the contract of labs, and no kind of lab but the guest's image"),
+    "host": (3_700, "this machine"),
+    "inputs": (1_750, "descriptions of inputs; words and errors"),
+    "labs": (13_000, "all kinds of labs, and this machine"),
+    "measurements": (38_900, "one measurement on its own bench, and its record"),
+    "paired": (1_300, "arithmetic of slices; statistics"),
+    "procedures": (13_000, "all metrics and their kit; the contract of trials, and no lab, gateway or engine"),
+    "published": (14_700, "tables and plans of them"),
+    "records": (28_000, "types of outcomes, and their store"),
+    "reports": (37_500, "all views of records; nothing that measures"),
+    "statistics": (650, "arithmetic; stands on nothing"),
+    "tester": (19_800, "the tester alone, on cables and labs"),
+    "trials": (1_600, "types of the engine's requests and results"),
+}
+
+
+def module_of(path: Path) -> str:
+    """The dotted name that a file is imported by."""
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(module: str, path: Path, every: set[str]) -> set[str]:
+    """Modules of natgauge that a file imports: also late, for types only, and all below it that it finds by name."""
+    text, found = path.read_text(encoding="utf-8"), set[str]()
+    for node in ast.walk(ast.parse(text)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            while name and name not in every:
+                name = name.rpartition(".")[0]  # noqa: PLW2901 - climbs to the module that has it
+            found |= {name} - {"", "natgauge"}
+    if "import_module(" in text:
+        home = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        found |= {name for name in every if name.startswith(f"{home}.")}
+    return found
+
+
+FILES = {module_of(path): path for path in ROOT.glob("**/*.py")}
+USES = {module: imports_of(module, path, set(FILES)) for module, path in FILES.items()}
+
+
+def cone(package: str) -> set[str]:
+    """All modules that a package reaches, itself included."""
+    seen = {name for name in FILES if f"{name}.".startswith(f"natgauge.{package}.")}
+    left = list(seen)
+    while left:
+        new = USES[left.pop()] - seen
+        seen |= new
+        left += new
+    return seen
+
+
+def test_each_package_has_a_budget() -> None:
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == set(BUDGETS)
+
+
+@pytest.mark.parametrize("package", BUDGETS)
+def test_a_package_reaches_no_more_lines_than_its_budget(package: str) -> None:
+    most, why = BUDGETS[package]
+    reached = {name: len(FILES[name].read_text(encoding="utf-8").splitlines()) for name in cone(package)}
+    rooms = {name.split(".")[1] for name in reached} - {package}
+    assert sum(reached.values()) <= most, f"{package} ({why}) reaches {sorted(rooms)}"
