@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Literal, get_args
 #: What a doubt can change: the answer; the interval of the figure; nothing, but a reader must know it.
 Grade = Literal["answer", "interval", "information"]
 
-#: Reasons to trust a figure less; `natgauge.records.doubts` collects those of a result.
+#: Reasons to trust a figure less; `natgauge.measurements.doubts` collects those of a result.
 DoubtWord = Literal[
     "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
     "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",

@@ -19,6 +19,11 @@ Side = Literal["initiator", "responder"]
 Transport = Literal["udp", "icmp", "tcp"]
 #: Transports as people write them.
 TRANSPORT_NAMES: Final[Mapping[Transport, str]] = {"udp": "UDP", "icmp": "ICMP echo", "tcp": "TCP"}
+#: What a result with these test frames is, where it is not a result of RFC 9693.
+METHODS: Final[Mapping[str, str]] = {
+    "icmp": "RFC 9693's method applied to ICMP echo, which the RFC does not cover",
+    "tcp": "RFC 9693's method applied to TCP, which the RFC does not cover",
+}
 #: Octets with FCS of the shortest frame over IPv4: Ethernet's minimum, and with TCP 24 more for a header with time
 #: stamps. The IPv6 frame with the same payload has 20 octets more (RFC 8219 section 5.1.1 explains why 64 is impossible
 #: with IPv6), and that of IPv4 in IPv6 40.

@@ -20,9 +20,9 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.errors import UsageError
 from natgauge.host import machine
+from natgauge.measurements.making import make
 from natgauge.measurements.measure import parameters_of
 from natgauge.procedures import procedures
-from natgauge.records.making import make
 from natgauge.records.store import Memory
 from natgauge.words import Placement
 

@@ -27,8 +27,8 @@ from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM
+from natgauge.measurements.doubts import UNEVEN
 from natgauge.measurer import Phase2Plan, TrialPlan
-from natgauge.records.doubts import UNEVEN
 from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
 
 pytestmark = [

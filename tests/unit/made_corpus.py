@@ -19,11 +19,11 @@ from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, f
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.comparisons.searched import RateBounds, Searched, ratio_of
 from natgauge.errors import BrokenError
+from natgauge.measurements.making import make
 from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, both_slices
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import BaselineCost, ComparisonRecord, SliceCounts
-from natgauge.records.making import make
 from natgauge.records.store import Store
 from natgauge.statistics.interim import alpha_spent
 from natgauge.words import QUANTITIES

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from natgauge.procedures.kit.result.results import summarize
-from natgauge.records.making import summary_of
-from natgauge.records.measurement import Result
+from natgauge.records.measurement import FigureSummary, Result
 from natgauge.records.parameters import Parameters, descriptions
+from natgauge.statistics.summary import summarize
 
 PLACE = {"placement": "shared", "lab_kind": "netns", "ring": None, "sender_cores": 1, "natgauge": "1", "kernel": "6.18"}
 DEVICE = {"dut": "x", "kind": "nat44", "version": ["x 1"]}
@@ -30,7 +29,8 @@ def in_turns(number: int) -> dict[str, Any]:
 
 
 def _summary(given: float | Sequence[float]) -> dict[str, Any]:
-    return summary_of(given if isinstance(given, Sequence) else [given]).model_dump(mode="json")
+    values = given if isinstance(given, Sequence) else [given]
+    return FigureSummary.of(summarize(values)).model_dump(mode="json")
 
 
 def _of_repetition(given: float | Sequence[float], number: int) -> float | None:

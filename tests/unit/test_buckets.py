@@ -11,9 +11,9 @@ from tests.unit.simulated_kinds import Policed
 
 from natgauge import procedures
 from natgauge.errors import NatgaugeError
+from natgauge.measurements.making import make
 from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 from natgauge.trial_evidence import TrialEvidence
 

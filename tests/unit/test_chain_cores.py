@@ -22,12 +22,12 @@ from natgauge.labs import netns
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.netns import lab as netns_lab
 from natgauge.labs.netns.lab import NetnsLab
+from natgauge.measurements import doubts
+from natgauge.measurements.chain_notes import chain_notes
+from natgauge.measurements.making import make
 from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
+from natgauge.metrics.shared_figures import LOST_PERCENT_AT
 from natgauge.procedures import get
-from natgauge.procedures.kit.result.lost_at import LOST_PERCENT_AT
-from natgauge.records import doubts
-from natgauge.records.chain_notes import chain_notes
-from natgauge.records.making import make
 from natgauge.records.measurement import FigureSummary, Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.rows import rows

@@ -28,11 +28,11 @@ from natgauge.errors import BrokenError, FaultError, HostError, NatgaugeError
 from natgauge.inputs.question import Cell, Question
 from natgauge.inputs.types import SearchError
 from natgauge.labs import netns
+from natgauge.measurements.making import make
 from natgauge.measurements.measure import Answer, answer
 from natgauge.measurer import Ability
 from natgauge.procedures import stability, throughput
 from natgauge.procedures.kit.events import Event
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.reports.text import table, verdict
 from natgauge.trials import Progress

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from natgauge.host.control_groups import ControlGroups, Throttling
-from natgauge.records import doubts
+from natgauge.measurements import doubts
 from natgauge.records.parameters import Parameters
 
 SECOND = "31 23 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n"

@@ -12,11 +12,11 @@ from tests.unit.simulated import Gateway
 
 from natgauge.core_work import CoreWork, idle_cores, imbalance, since, total
 from natgauge.labs.ssh import work
+from natgauge.measurements import doubts
+from natgauge.measurements.making import make
 from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures import get
-from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
-from natgauge.records import doubts
-from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 
 

@@ -10,8 +10,8 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.measurements.making import make
 from natgauge.measurer import Ability
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports import csv_table, latex, markdown

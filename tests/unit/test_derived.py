@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natgauge.analysis import derived
-from natgauge.procedures.kit.procedure import Better
+from natgauge.metrics.metric import Better
 
 RATE = st.floats(min_value=1e-3, max_value=1e9)
 FACTOR = st.floats(min_value=1e-3, max_value=1e3)

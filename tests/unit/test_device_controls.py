@@ -26,10 +26,10 @@ from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import LOST, SshHost
 from natgauge.labs.ssh.remote import Remote
+from natgauge.measurements.making import make
 from natgauge.measurer import TrialPlan, Verdict
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 from natgauge.table_memory import ObjectCaches
 from natgauge.trial_evidence import TrialEvidence

@@ -16,7 +16,7 @@ from tests.unit.made_results import in_turns, made
 from natgauge.analysis.contrast import contrast
 from natgauge.cli import run
 from natgauge.errors import UsageError
-from natgauge.procedures import procedures
+from natgauge.metrics import metrics
 from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports.difference import diff, interval_of, text
@@ -262,7 +262,7 @@ def test_a_metric_of_one_run_only_is_told() -> None:
 
 
 def test_every_metric_says_what_is_better_or_that_neither_is() -> None:
-    neither = {name for name, procedure in procedures().items() if procedure.better is None}
+    neither = {name for name, metric in metrics().items() if metric.better is None}
     assert neither == {"enumeration-orders", "expiry"}
 
 

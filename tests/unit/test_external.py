@@ -23,9 +23,9 @@ from natgauge.bench.traffic import make_plan
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import ExternalDevice
+from natgauge.measurements.making import make
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.procedures import throughput
-from natgauge.records.making import make
 from natgauge.trials import TrialRequest
 
 TIMEOUT = 30

@@ -8,12 +8,12 @@ from tests.unit.simulated import Gateway
 
 from natgauge import procedures
 from natgauge.inputs.types import SearchError
+from natgauge.measurements.doubts import find
 from natgauge.measurer import LAG_SHARE, Ability
 from natgauge.procedures import connection_rate, latency, throughput
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
 from natgauge.procedures.kit.search.rate_search import SearchSettings
-from natgauge.records.doubts import find
 from natgauge.records.parameters import Parameters
 from natgauge.words import Placement
 

@@ -11,9 +11,9 @@ from tests.unit.test_measurer import FakeTable, Recorder, measurer
 
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError
+from natgauge.measurements.making import make
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures import connection_rate
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.trials import TrialRequest, TrialResult

@@ -22,11 +22,11 @@ from natgauge.labs.wire import media, xdp
 from natgauge.labs.wire.lab import WireLab
 from natgauge.labs.wire.media import Media, media_of, theoretical_maximum
 from natgauge.measurements.conditions import record
+from natgauge.measurements.making import make
 from natgauge.measurer import Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.procedures.throughput import ThroughputSettings
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports import csv_table

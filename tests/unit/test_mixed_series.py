@@ -18,8 +18,8 @@ from natgauge.analysis.comparing import comparable
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.errors import HostError
 from natgauge.measurements.conditions import with_neighbours
+from natgauge.measurements.making import make
 from natgauge.procedures.kit.repetitions import join
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, differing, joined
 from natgauge.reports.text import read_summary, table, verdict

@@ -26,8 +26,8 @@ from natgauge import procedures
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.journal import entries
 from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE, with_own_part, with_receiver, with_server
+from natgauge.measurements.making import make
 from natgauge.procedures.kit.repetitions import join
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import read_summary

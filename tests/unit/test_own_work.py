@@ -9,8 +9,8 @@ import pytest
 from tests.unit.made_results import grouped, made
 
 from natgauge.analysis.scalability import of_forwarding
+from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import Measurement, make_result
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import answers
 from natgauge.reports.text import table, verdict

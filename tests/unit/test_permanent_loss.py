@@ -10,11 +10,11 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
+from natgauge.measurements.making import make
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
-from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
 

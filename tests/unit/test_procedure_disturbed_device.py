@@ -14,13 +14,13 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.types import SearchError
+from natgauge.measurements.doubts import find
 from natgauge.measurer import Ability, Direction, Restart, TrialOutcome, TrialPlan, Verdict
 from natgauge.notes import Note
 from natgauge.procedures import back_to_back, reset, system_recovery
 from natgauge.procedures.back_to_back import buffer_times
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import TIME
-from natgauge.records.doubts import find
 from natgauge.records.parameters import Parameters
 
 N = 1000

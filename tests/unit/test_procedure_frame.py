@@ -13,6 +13,7 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import UsageError
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import Ability, Counts, Measurer, TrialOutcome, TrialPlan, Verdict
+from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.events import Bounds
@@ -147,6 +148,9 @@ class _Counted(Repetitions[TrialSettings]):
         return [Note("phase 1", "of phase 1")]
 
 
+COUNTED = Metric(name="counted", unit="times", summary="counts", source="RFC 2544 section 26.1", moved_by=frozenset())
+
+
 class _Told(TrialSettings):
     def as_run(self) -> _Told:
         return replace(self, loss_tolerance=0.25)
@@ -156,7 +160,7 @@ class _Told(TrialSettings):
 
 
 def counted(start: Any) -> Procedure[Any]:
-    return Procedure("counted", "times", "counts", "RFC 2544 section 26.1", _Told, start)
+    return Procedure(COUNTED, _Told, start)
 
 
 def test_the_frame_repeats_and_tells_the_notes_of_all_in_one_order() -> None:

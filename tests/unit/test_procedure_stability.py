@@ -12,11 +12,11 @@ from tests.unit.simulated import Gateway
 
 from natgauge.campaigns.replay import RecordedCall, ReplayingMeasurer
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurements.making import make
 from natgauge.measurer import Ability
 from natgauge.procedures import stability
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.records.making import make
 from natgauge.reports.answers import answers
 
 N = 1000

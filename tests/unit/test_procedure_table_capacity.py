@@ -14,11 +14,11 @@ from tests.unit.simulated import Gateway
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurements.making import make
 from natgauge.measurer import Ability, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget
 from natgauge.procedures.table_capacity import PROCEDURE, TableCapacitySettings
-from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 
 N = 1_000_000

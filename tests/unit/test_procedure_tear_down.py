@@ -17,11 +17,11 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurements.making import make
 from natgauge.measurer import Ability, CountAt, TearDown
 from natgauge.procedures import expiry, tear_down_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.tear_down_rate import tear_down
-from natgauge.records.making import make
 from natgauge.reports.answers import one
 from natgauge.words import TcpState
 

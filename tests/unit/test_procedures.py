@@ -11,6 +11,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurements.making import make
 from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures import connection_rate, get, latency, procedures, throughput
 from natgauge.procedures.kit.events import Bounds, Event
@@ -18,7 +19,6 @@ from natgauge.procedures.kit.measure.prerequisite import inner
 from natgauge.procedures.kit.result.frame_counts import forwarding_rate
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 
 
@@ -55,7 +55,7 @@ def test_each_procedure_tells_what_it_is_and_what_it_takes(metric: str) -> None:
     procedure = get(metric)
     assert procedure.metric == metric
     assert procedure.unit
-    assert procedure.source.startswith(("RFC ", "draft-"))
+    assert procedure.declared.source.startswith(("RFC ", "draft-"))
     assert issubclass(procedure.settings, TrialSettings)
     parameters = procedure.inputs()
     assert {parameter.name for parameter in parameters if parameter.required} >= {"connections", "placement"}

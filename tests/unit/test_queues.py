@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
 from natgauge.inputs.types import SearchError
+from natgauge.measurements.making import make
 from natgauge.procedures import connection_rate, throughput, validated_connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search import queues
-from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 from natgauge.words import Placement
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
+from natgauge.measurements.making import make
 from natgauge.measurer import Counts
 from natgauge.procedures import connection_rate, throughput
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 

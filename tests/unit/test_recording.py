@@ -24,11 +24,11 @@ from natgauge.inputs.input import Input, inputs_of
 from natgauge.labs import kinds
 from natgauge.labs.contract import DeviceCores
 from natgauge.measurements.conditions import Conditions, gateway_parameters, record, with_receiver, without_search
+from natgauge.measurements.making import make
 from natgauge.measurements.measure import parameters_of
 from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures import procedures, throughput
 from natgauge.procedures.kit.result.results import Measurement, make_result
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, descriptions
 from natgauge.tester.highest import HighestRates
@@ -181,8 +181,8 @@ CHOSEN = {
 
 
 def moving(inputs: Iterable[Input]) -> set[str]:
-    """Names of the parameters of those inputs that move the figure of any metric."""
-    return {one.parameter for one in inputs if one.moves_figures or one.exceptions}
+    """Names of the parameters of those inputs that move figures."""
+    return {one.parameter for one in inputs if one.moves_figures}
 
 
 def recorded(dut: str, choices: dict[str, Any]) -> set[str]:

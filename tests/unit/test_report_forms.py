@@ -17,8 +17,8 @@ from markdown_it import MarkdownIt
 from tests.unit.made_results import grouped, made
 
 from natgauge.cli import run
+from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import Measurement, make_result
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports import csv_table, draft, latex, markdown, text

@@ -21,12 +21,12 @@ from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError
+from natgauge.measurements.making import make
 from natgauge.measurer import Ability, Delays, Direction, TrialPlan
 from natgauge.notes import DoubtWord
 from natgauge.procedures import latency
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
 from natgauge.records.campaign import CAMPAIGN_SCHEMA
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import JOURNAL_SCHEMA, Store, write_document

@@ -11,10 +11,10 @@ import pytest
 from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
+from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures import enumeration_orders, frame_loss, latency
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.records.making import make
 from natgauge.records.store import plain
 from natgauge.reports import csv_table, markdown, matrix
 from natgauge.reports.sheet import Sheet, SheetRow, sheet

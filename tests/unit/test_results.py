@@ -15,6 +15,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
 from natgauge.errors import UsageError
+from natgauge.measurements.making import make
 from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, procedures
@@ -22,7 +23,6 @@ from natgauge.procedures.kit.result.notes import disturbed_note
 from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result, verdict_counts
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.tear_down_rate import tear_down
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters, describe, descriptions
 from natgauge.records.store import Store

@@ -15,10 +15,10 @@ from natgauge.comparisons.request import ComparisonGoal
 from natgauge.comparisons.searched import Searched, ratio_of, refuse_too_few
 from natgauge.errors import UsageError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
+from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt, Measurement
-from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.searched_rate import most_too_high
 from natgauge.records.parameters import Parameters
 from natgauge.words import Placement
@@ -41,7 +41,7 @@ def settings(connections: int, placement: Placement = "isolated", *, own_process
 
 def measured(value: float, upper: float | None, limited_by: str = "device", connections: int = 100_000) -> Measurement:
     trials = {"PASS": 3, "FAIL": 3, "INVALID": 0, "COLLAPSED": 0}
-    return Measurement(value, upper, limited_by, trials, figures={queues.TRIAL_SECONDS: connections / value})
+    return Measurement(value, upper, limited_by, trials, figures={TRIAL_SECONDS: connections / value})
 
 
 def searched(*found: Measurement, connections: int = 100_000, **place: Any) -> Searched:

@@ -25,8 +25,8 @@ from natgauge.bench.renewal import Renewed
 from natgauge.bench.seeds import in_repetition, seed_of_repetition
 from natgauge.errors import HostError
 from natgauge.inputs.question import Cell
+from natgauge.measurements.making import make
 from natgauge.procedures import connection_rate
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Memory

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.procedures.kit.result.results import summarize
+from natgauge.procedures.kit.result.results import repetition_notes
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.statistics.order_statistics import median_interval, percentile
+from natgauge.statistics.summary import summarize
 
 finite = st.floats(min_value=-1e9, max_value=1e9)
 
@@ -66,19 +67,19 @@ def test_summary_agrees_with_the_statistics_module(values: list[float]) -> None:
 def test_below_a_hundred_values_the_outer_percentiles_are_the_extremes(values: list[float]) -> None:
     summary = summarize(values)
     assert (summary.p1, summary.p99) == (summary.minimum, summary.maximum)
-    assert any("minimum and the maximum" in note.text for note in summary.notes)
+    assert any("minimum and the maximum" in note.text for note in repetition_notes(len(values), sampled=False))
 
 
 def test_from_a_hundred_values_on_the_99th_percentile_is_not_the_maximum() -> None:
     summary = summarize([float(number) for number in range(100)])
     assert summary.p99 == 98
-    assert not any("minimum and the maximum" in note.text for note in summary.notes)
+    assert not any("minimum and the maximum" in note.text for note in repetition_notes(100, sampled=False))
 
 
 @pytest.mark.parametrize(("number", "noted"), [(5, 0), (6, 1), (100, 1)])
 def test_an_interval_of_95_percent_says_that_it_assumes_independent_repetitions(number: int, noted: int) -> None:
-    summary = summarize([float(value) for value in range(number)])
-    assert sum("assumes independent repetitions" in note.text for note in summary.notes) == noted
+    notes = repetition_notes(number, sampled=False)
+    assert sum("assumes independent repetitions" in note.text for note in notes) == noted
 
 
 def test_a_single_value_has_no_spread() -> None:

@@ -15,8 +15,8 @@ from tests.unit.simulated import Gateway
 
 from natgauge.host import caches
 from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.procedures import get
-from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
 from natgauge.reports import csv_table
 from natgauge.reports.text import verdict
 from natgauge.table_memory import ObjectCache, octets_per_connection, read

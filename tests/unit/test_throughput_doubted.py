@@ -13,11 +13,11 @@ from tests.unit.test_rare_loss import LosesAFew
 from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.state import RecordedRepetition
 from natgauge.errors import BrokenError
+from natgauge.measurements.making import make
 from natgauge.measurer import Ability
 from natgauge.procedures import get
 from natgauge.procedures.kit.repetitions import join
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain
 

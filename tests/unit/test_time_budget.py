@@ -15,6 +15,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurements.making import make
 from natgauge.measurer import Ability, OutlastingError, Phase2Plan, RateStep, TrialOutcome, TrialPlan
 from natgauge.procedures import connection_rate, get, procedures
 from natgauge.procedures.kit.events import Event
@@ -25,7 +26,6 @@ from natgauge.procedures.kit.time_budget import (
     TimeUpError,
     nominal_seconds,
 )
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import Measurement, make_result
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.unit_frames import frames_of, most_units

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from natgauge import procedures
-from natgauge.procedures.kit.procedure import Better
+from natgauge.metrics import declared
+from natgauge.metrics.metric import Better
 from natgauge.records.measurement import Repetition, Result
 from natgauge.records.shares import widened
 from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval
@@ -81,8 +81,7 @@ def least_repetitions() -> int:
 
 def better(metric: str) -> Better | None:
     """Return which values of a metric are better; None where neither is, or the metric is unknown."""
-    known = procedures.procedures().get(metric)
-    return None if known is None else known.better
+    return declared(metric).better
 
 
 def _span(repetition: Repetition, result: Result) -> _Span:

@@ -7,7 +7,7 @@ A reference of 0 raises ZeroDivisionError: nothing is relative to nothing.
 
 from __future__ import annotations
 
-from natgauge.procedures.kit.procedure import Better
+from natgauge.metrics.metric import Better
 
 
 def relative_scale_up(performance: float, cores: float, one_core: float) -> float:

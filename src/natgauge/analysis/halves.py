@@ -10,8 +10,7 @@ from natgauge.analysis import derived
 from natgauge.analysis.comparing import Difference, comparable
 from natgauge.analysis.contrast import bounds
 from natgauge.analysis.scalability import Comparison, DerivedRow
-from natgauge.records.doubts import FUNCTIONAL
-from natgauge.records.measurement import Result
+from natgauge.records.measurement import FUNCTIONAL, Result
 
 #: Kinds of the customers' half and of the provider's half, by kind of the chain.
 _HALVES: Final = {

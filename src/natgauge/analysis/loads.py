@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.records.making import summary_of
 from natgauge.records.measurement import FigureSummary, Result
+from natgauge.statistics.summary import summarize
 
 #: Columns of a series that contain the load, in percent. A series without such a column is not one over loads.
 LOADS: Final = ("offered_percent", "load_percent")
@@ -45,6 +45,7 @@ def by_load(result: Result) -> ByLoad | None:
             if name != column and isinstance(value, int | float):
                 at_load.setdefault(name, []).append(value)
     summaries = {
-        load: {name: summary_of(numbers) for name, numbers in at_load.items()} for load, at_load in values.items()
+        load: {name: FigureSummary.of(summarize(numbers)) for name, numbers in at_load.items()}
+        for load, at_load in values.items()
     }
     return ByLoad(column, summaries, next(iter(values)))

@@ -13,8 +13,7 @@ from typing import Final, Literal
 
 from natgauge.analysis import contrast, derived
 from natgauge.analysis.comparing import Difference, comparable
-from natgauge.records.doubts import FUNCTIONAL
-from natgauge.records.measurement import Result
+from natgauge.records.measurement import FUNCTIONAL, Result
 
 #: Parameters that a scale-up varies. A card has a queue for each core. A device on the senders' cores has the same
 #: number of cores as the senders.

@@ -107,7 +107,7 @@ def words(question: Question) -> list[str]:
     if cell.kind_options is not None:
         values += [(input_, getattr(cell.kind_options, input_.name)) for input_ in inputs_of_lab(cell.lab.lab)]
     # A metric can have own defaults. A choice that equals the general default then still has to be in the command.
-    own = procedures.get(question.metric).traffic
+    own = procedures.get(question.metric).declared.traffic
     values = [each for each in values if each[1] != each[0].default or (each[0].name in own and each[1] is not None)]
     settings = procedures.get(question.metric).own_inputs()
     values += [(input_, question.settings[input_.name]) for input_ in settings if input_.name in question.settings]
@@ -122,7 +122,7 @@ def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> 
     Raises:
         UsageError: there is no such metric, or no such device, or the user's port sets cannot be.
     """
-    wanted = dict(procedures.get(metric).traffic)
+    wanted = dict(procedures.get(metric).declared.traffic)
     if wanted and (any(name in chosen for name in RANGES) or not _sets_hold(wanted.get("connections"), dut, chosen)):
         wanted.pop("connections", None)
     return wanted

@@ -22,7 +22,7 @@ from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability
-from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
+from natgauge.metrics.metric import USUAL_TURN
 from natgauge.procedures.kit.settings import Repeat, TrialSettings
 
 #: More cells than anybody can measure: such a plan is a mistake.
@@ -292,13 +292,12 @@ def _number(path: str) -> int:
 def _rank(measurement: CellMeasurement) -> int:
     """Position in a cell run: each metric after those it builds on; metrics that may end the device last (RFC 9693)."""
     settings: TrialSettings = measurement.planned.settings
-    if measurement.metric == CONNECTION_RATE:
-        return 0
+    turn = measurement.planned.procedure.declared.turn
+    if turn < USUAL_TURN:
+        return turn
     if settings.fills_table:
-        return 4
-    if measurement.metric == "throughput":
-        return 1
-    return 3 if settings.needs() & _LATE else 2
+        return USUAL_TURN + 2
+    return USUAL_TURN + 1 if settings.needs() & _LATE else turn
 
 
 def accepts(measurement: CellMeasurement, setting: str) -> bool:

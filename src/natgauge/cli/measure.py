@@ -134,8 +134,8 @@ def _command_of(metric: str) -> click.Command:
         metric,
         callback=measure_one,
         params=grouped(options(procedure)),
-        help=f"Measure {procedure.summary} ({procedure.source}).",
-        short_help=procedure.summary,
+        help=f"Measure {procedure.declared.summary} ({procedure.declared.source}).",
+        short_help=procedure.declared.summary,
         epilog=epilog("measure", _EXAMPLE.format(metric=metric)),
     )
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import UsageError
+from natgauge.measurements import doubts
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement, make_result
@@ -18,7 +19,6 @@ from natgauge.procedures.kit.search import permanent_loss
 from natgauge.procedures.kit.search.late_frames import rounded_up
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.procedures.kit.search.searched_rate import most_too_high
-from natgauge.records import doubts
 from natgauge.records.comparison import SearchLimit
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate, relative_half_width

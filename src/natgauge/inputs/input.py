@@ -45,8 +45,7 @@ class Input:
         check: refuses values of the right type; it is asked about every value but a None that is the default.
         label: its name in tables and comparisons.
         group: the group of a result's parameters that stores it.
-        moves_figures: whether another value may make another figure.
-        exceptions: metrics for which `moves_figures` is the other way round.
+        moves_figures: whether another value may make another figure, whatever the metric.
         parameter: its name among the parameters of a result, where that is another one.
         section: its heading in the help; empty = that of its class.
         also: other spellings of its option.
@@ -63,7 +62,6 @@ class Input:
     label: str = ""
     group: Group = "settings"
     moves_figures: bool = True
-    exceptions: frozenset[str] = frozenset()
     parameter: str = ""
     section: str = ""
     also: tuple[str, ...] = ()
@@ -136,7 +134,6 @@ def described(  # noqa: PLR0913 - each part of a description by its name
     label: str = "",
     group: Group | None = None,
     moves_figures: bool = True,
-    exceptions: frozenset[str] = frozenset(),
     parameter: str = "",
     section: str = "",
     also: tuple[str, ...] = (),
@@ -152,7 +149,6 @@ def described(  # noqa: PLR0913 - each part of a description by its name
         label: empty = the name with spaces.
         group: None = that of the class.
         moves_figures: see `Input`.
-        exceptions: see `Input`.
         parameter: empty = the name.
         section: see `Input`.
         also: see `Input`.
@@ -161,7 +157,7 @@ def described(  # noqa: PLR0913 - each part of a description by its name
         _KEY: {
             "help": text, "unit": unit, "check": check, "type": type, "default_text": default, "label": label,
             "group": group,
-            "moves_figures": moves_figures, "exceptions": exceptions, "parameter": parameter,
+            "moves_figures": moves_figures, "parameter": parameter,
             "section": section, "also": also,
         }
     }  # fmt: skip

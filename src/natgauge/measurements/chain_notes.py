@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from natgauge.metrics.cost import FORWARDING
+from natgauge.metrics.shared_figures import limiting_device
 from natgauge.notes import Note
-from natgauge.procedures.cost import FORWARDING
-from natgauge.procedures.kit.result.lost_at import limiting_device
 from natgauge.records.measurement import FigureSummary
 from natgauge.records.parameters import Parameters
 
-#: End of the names of figures of procedure `cost`: work of plain forwarding for the same frames.
+#: End of the names of figures of the metric cost: work of plain forwarding for the same frames.
 _FORWARDING: Final = f"_{FORWARDING}"
 
 

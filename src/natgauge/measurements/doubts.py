@@ -9,9 +9,10 @@ from itertools import combinations
 from typing import Final
 
 from natgauge.measurer import Verdict
+from natgauge.metrics import declared
+from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES, IN_ALL
 from natgauge.notes import Note, NoteWord, by_grade, count_of
 from natgauge.other_traffic import other_traffic_note
-from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.search import queues
@@ -23,8 +24,6 @@ from natgauge.words import TESTER
 
 #: A doubt reports repetitions whose lowest and highest value differ by more than this share of their median.
 WIDE: Final = 0.05
-#: What is stamped on results of an emulated device.
-FUNCTIONAL: Final = "functional, not performance"
 #: Part of the name that QEMU gives to processors that it emulates (TCG).
 _EMULATOR: Final = "QEMU TCG"
 #: Notes that can occur many times: one doubt summarizes all of them.
@@ -35,8 +34,6 @@ EXCUSED_TOO_OFTEN: Final = 1 / 3
 NEAR_TOP: Final = 0.8
 #: A smaller share of the device's cores, taken by the tester, is less than the error of a search.
 LEAST_RECEIVER_SHARE: Final = 0.01
-#: Metrics of the device while no frame arrives.
-_WITHOUT_FRAMES: Final = frozenset({"tear-down-rate", "expiry"})
 #: Doubts of a throughput that was measured first and that another doubt of the result has already: it is always
 #: searched once, and the metric that takes shares of it has a note of its own about the tolerated lag.
 _REPORTED_OTHERWISE: Final[frozenset[NoteWord]] = frozenset({"single repetition", "short trials"})
@@ -365,11 +362,10 @@ def _link(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]
 
 def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
     """A cable of veths ends the search, but says nothing of what the tester can do on a card."""
-    phase = 1 if measured.unit in ("connections/s", "transactions/s") else 2
-    top = parameters.get(f"search_top_phase{phase}_rate")
+    top = parameters.get(f"search_top_phase{declared(measured.metric).phase}_rate")
     if not isinstance(top, int | float):
         return
-    total = measured.figures.get("frames_per_second_total")
+    total = measured.figures.get(IN_ALL)
     rate = measured.summary.median if total is None else total.median
     near = bool(frames_of(measured.metric, parameters)) and rate >= NEAR_TOP * top
     share = f"; the result is {rate / top:.0%} of it and may be the tester's" if near else ""
@@ -380,7 +376,7 @@ def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iter
 
 def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
     """The kernel receives a frame on the core that sent it: the tester works on an isolated device's cores, too."""
-    without = measured.metric in _WITHOUT_FRAMES and parameters.get("tear_down_by") in {None, "command"}
+    without = declared(measured.metric).without_frames and parameters.get("tear_down_by") in {None, "command"}
     if parameters.get("placement") != "isolated" or without:
         return
     work, receiver_ns = "the device's cores also did the tester's receive work", parameters.get("receiver_ns")
@@ -413,7 +409,7 @@ def receiver_share(measured: MeasurementResult, parameters: Parameters) -> float
 
 def _frames_of_unit(measured: MeasurementResult, parameters: Parameters) -> float:
     """Number of frames of one unit of the value, of all directions together; 0 where it is no rate of frames."""
-    total, median = measured.figures.get("frames_per_second_total"), measured.summary.median
+    total, median = measured.figures.get(IN_ALL), measured.summary.median
     if total is not None and median:
         return total.median / median
     return sum(frame.share for frame in frames_of(measured.metric, parameters))

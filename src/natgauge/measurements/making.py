@@ -3,27 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 from natgauge.causes.cause import Cause, most_frequent
+from natgauge.measurements import doubts
+from natgauge.measurements.chain_notes import chain_notes
 from natgauge.measurer import Verdict
+from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
 from natgauge.notes import Note, NoteWord
-from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE
-from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, Summary, summarize
-from natgauge.records import doubts
-from natgauge.records.chain_notes import chain_notes
+from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
 from natgauge.records.own_work import own_work
 from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
 from natgauge.records.shares import widened_interval
 from natgauge.records.unit_frames import is_of_frames, most_units
+from natgauge.statistics.summary import summarize
+from natgauge.words import METHODS
 
-#: By test frames: what a result with them is, where it is not a result of RFC 9693.
-METHODS: Final = {
-    "icmp": "RFC 9693's method applied to ICMP echo, which the RFC does not cover",
-    "tcp": "RFC 9693's method applied to TCP, which the RFC does not cover",
-}
 #: Cores of a device over which frames can be spread.
 _SEVERAL: Final = 2
 
@@ -41,7 +38,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         parameters = parameters.with_settings({RAISED_TIMEOUT: measured.raised_timeout})
     parameters = _with_link(measured.metric, parameters)
     summary = measured.summary
-    figures = {name: _figure(summary) for name, summary in measured.figures.items()}
+    figures = {name: FigureSummary.of(summary) for name, summary in measured.figures.items()}
     if (share := _share_of_link(measured, parameters)) is not None:
         figures[SHARE_OF_LINK] = share
     found = doubts.find(measured, parameters)
@@ -86,7 +83,7 @@ def _method(parameters: Parameters) -> Iterator[Note]:
 
 def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
     """Yield the tester's own part of a rate in `shared` placement."""
-    total = measured.figures.get("frames_per_second_total")
+    total = measured.figures.get(IN_ALL)
     rate = measured.summary.median if total is None else total.median
     work = own_work(measured.metric, rate, parameters)
     if work is not None:
@@ -122,24 +119,6 @@ def _unknown_core_work(measured: MeasurementResult, parameters: Parameters) -> I
     yield Note("device", f"the spread of the frames over the device's {cores} cores is not known: {reason}")
 
 
-def summary_of(values: Sequence[float]) -> FigureSummary:
-    """Return the summary of a figure's values over repetitions; at least one value."""
-    return _figure(summarize(values))
-
-
-def _figure(summary: Summary) -> FigureSummary:
-    return FigureSummary(
-        median=summary.median,
-        p1=summary.p1,
-        p99=summary.p99,
-        minimum=summary.minimum,
-        maximum=summary.maximum,
-        mean=summary.mean,
-        standard_deviation=summary.standard_deviation,
-        count=len(summary.repetitions),
-    )
-
-
 def _with_link(metric: str, parameters: Parameters) -> Parameters:
     """Add the most that the links carry in units of the value, where a unit consists of several frames."""
     most = most_units(metric, parameters)
@@ -151,7 +130,9 @@ def _with_link(metric: str, parameters: Parameters) -> Parameters:
 def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> FigureSummary | None:
     """Share of the rate that the links carry at most, where that is known (RFC 2544 section 26.1)."""
     most = most_units(measured.metric, parameters)
-    return None if most is None else summary_of([value / most for value in measured.summary.repetitions])
+    return (
+        None if most is None else FigureSummary.of(summarize([value / most for value in measured.summary.repetitions]))
+    )
 
 
 def _limit(word: str) -> Any:

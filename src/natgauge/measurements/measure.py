@@ -22,8 +22,8 @@ from natgauge.host.settings import reliance_kept
 from natgauge.inputs.keywords import MeasureKeywords
 from natgauge.inputs.question import Question
 from natgauge.measurements.conditions import Conditions, chain_of, record, with_conduct, with_receiver, with_server
+from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.records.making import make
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.store import RESULTS, Store
 from natgauge.words import SEGMENT_OCTETS

@@ -31,22 +31,20 @@ from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range, positive
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.metrics.back_to_back import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, prepare
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.procedure import Criterion, Procedure
+from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_note
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
 from natgauge.procedures.kit.search.rate_search import SearchSettings, near, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-
-METRIC = "back-to-back"
-UNIT = "frames"
 
 #: The first burst where no ring is known, in frames of each direction: the default size of the rings of cards.
 FIRST_BURST = 512
@@ -301,14 +299,7 @@ def buffer_notes(bursts: Sequence[float], rate: float, throughput: float | None)
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="higher",
-    summary="longest burst at full speed without frame loss, and the buffer size that follows from it",
-    does="forwards a burst of {value}",
-    criterion=Criterion(strict=" without loss"),
-    best="forwards the longest burst",
-    source="RFC 9004",
+    METRIC,
     settings=BackToBackSettings,
     start=_BackToBack,
     profiles={

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 
 from natgauge.errors import UsageError
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.metrics.connection_rate import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings
@@ -34,9 +35,6 @@ from natgauge.procedures.kit.search import late_frames, queues
 from natgauge.procedures.kit.search.establishing import EstablishingRate
 from natgauge.procedures.kit.search.expected import expected_rate
 from natgauge.procedures.kit.search.rate_search import SearchSettings
-
-METRIC = "connection-rate"
-UNIT = "connections/s"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +97,7 @@ class _ConnectionRate(EstablishingRate[ConnectionRateSettings]):
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="higher",
-    summary="highest rate at which every new connection is established",
-    does="opens {value}",
-    best="opens most connections",
-    source="RFC 9693 section 4.5",
+    METRIC,
     settings=ConnectionRateSettings,
     start=_ConnectionRate,
     # RFC 9693 section 6: ten experiments.

@@ -23,6 +23,7 @@ from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
+from natgauge.metrics.cost import FORWARDING, HIGH, LOW, METRIC, OWN, RATIO, TESTER
 from natgauge.notes import Note
 from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace
@@ -38,7 +39,7 @@ from natgauge.paired.slices import (
     read_quantities,
 )
 from natgauge.paired.voids import VoidRounds
-from natgauge.procedures.kit.procedure import Criterion, Procedure
+from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.result.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
@@ -48,13 +49,8 @@ from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.rounds import LEAST_ROUNDS
 from natgauge.words import QUANTITIES, Quantity
 
-METRIC = "cost"
-UNIT = "x forwarding"
 #: What the interval of a repetition errs with at most.
 ALPHA: Final = 0.05
-#: What the figures of a quantity are called behind its name.
-RATIO, LOW, HIGH = "ratio_to_forwarding", "ratio_low", "ratio_high"
-OWN, FORWARDING, TESTER = "ns", "forwarding_ns", "tester_ns"
 
 
 def _check_quantities(_name: str, text: str) -> None:
@@ -155,7 +151,7 @@ class _Cost(Repetitions[CostSettings]):
         settings = self.settings
         done: list[CostRound] = []
         voids = VoidRounds(
-            METRIC,
+            METRIC.name,
             "round",
             "only a device that forwards every frame has a cost: see what it does with throughput or frame-loss",
         )
@@ -355,14 +351,7 @@ class QuantityCost:
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="lower",
-    summary="CPU time per frame, compared with plain forwarding",
-    does="takes {number} times the CPU time of plain forwarding for a frame",
-    criterion=Criterion(tolerant=""),
-    best="takes least CPU time for a frame",
-    source="RFC 9693 sections 4.4, 4.7 (trials replaced by slices next to plain forwarding)",
+    METRIC,
     settings=CostSettings,
     start=_Cost,
     profiles={

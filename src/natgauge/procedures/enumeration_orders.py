@@ -19,6 +19,7 @@ from typing import get_args
 
 from natgauge.errors import BrokenError
 from natgauge.inputs.checks import whole
+from natgauge.metrics.enumeration_orders import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings, expected_connections, expected_new
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -31,8 +32,6 @@ from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.words import Order
 
-METRIC = "enumeration-orders"
-UNIT = "%"
 #: The last frames of the draws: enough to count new ones among them, few enough to be the end.
 ENDING_SHARE = 0.02
 
@@ -132,11 +131,7 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    summary="connections created and connection rate, for each enumeration order of phase 1",
-    does="creates connections with {value} of the frames whose four tuples are drawn with replacement",
-    source="RFC 9693 section 4.4",
+    METRIC,
     settings=EnumerationOrdersSettings,
     start=_EnumerationOrders,
     profiles={"standard": {"repeat": 3}, "rfc": {"repeat": 10}},

@@ -23,6 +23,7 @@ from natgauge.errors import BrokenError
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, CountAt, Verdict
+from natgauge.metrics.expiry import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
@@ -33,8 +34,6 @@ from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.words import Close, TcpState
 
-METRIC = "expiry"
-UNIT = "connections/s"
 #: The rate is taken between these shares of N.
 FROM_SHARE, TO_SHARE = 0.9, 0.1
 
@@ -146,11 +145,7 @@ def crossing(readings: Sequence[CountAt], level: float) -> float | None:
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    summary="rate at which connections expire",
-    does="lets {value} expire",
-    source="RFC 9693 section 4.8 (its command replaced by the device's time-outs)",
+    METRIC,
     settings=ExpirySettings,
     start=_Expiry,
     profiles={"quick": {"most_seconds": 240.0}, "standard": {"repeat": 3}, "rfc": {"repeat": 10}},

@@ -17,18 +17,18 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
 
 from natgauge.inputs.checks import positive, share_in
 from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import Counts, Direction, TrialOutcome, Verdict
+from natgauge.metrics.frame_loss import METRIC, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.procedure import Criterion, Procedure
+from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.frame_counts import lost_share, shortfall, worst
 from natgauge.procedures.kit.result.notes import tolerance_note
 from natgauge.procedures.kit.result.results import Measurement, Row
@@ -36,12 +36,6 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-
-METRIC = "frame-loss"
-UNIT = "%"
-#: Highest rate, in frames/s of each direction, from which on down trials lost nothing, or no more than was tolerated.
-WITHOUT_LOSS: Final = "highest_rate_without_loss"
-WITHIN_TOLERANCE: Final = "highest_rate_within_tolerance"
 
 #: RFC 2544 section 26.3: the granularity must be 10 % or finer.
 COARSEST_STEP = 0.1
@@ -207,14 +201,7 @@ def _shares(
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="lower",
-    summary="frame loss rate by load, from overload down to no loss",
-    does="loses {value} of the frames at the highest load",
-    criterion=Criterion(tolerant=""),
-    best="loses fewest frames at the highest load",
-    source="RFC 2544 section 26.3",
+    METRIC,
     settings=FrameLossSettings,
     start=_FrameLoss,
     profiles={

@@ -7,15 +7,13 @@ A pair of which one frame was lost has no difference (RFC 5481 section 4.1); the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Delays, TrialPlan
-from natgauge.procedures.kit.measure.delay_metrics import UNIT, DelaySettings, Timing, delays_read_by
+from natgauge.metrics.ipdv import METRIC
+from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import TYPICAL, percentile_within
-
-METRIC = "ipdv"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,17 +50,8 @@ def read(delays: Delays) -> dict[str, float]:
     }
 
 
-#: The figure that is the value itself.
-_HEADLINE: Final = "ipdv_spread_us"
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    value_figure=_HEADLINE,
-    better="lower",
-    summary="inter-packet delay variation at the throughput",
-    does="varies the delay from frame to frame by {value}",
-    best="varies delays from frame to frame least",
-    source="RFC 8219 section 7.3.2, RFC 5481 section 4.1",
+    METRIC,
     settings=IpdvSettings,
-    start=delays_read_by(Timing(METRIC, _HEADLINE, read, EXTREMES)),
+    start=delays_read_by(Timing(METRIC.name, METRIC.value_figure, read, EXTREMES)),
 )

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Literal
+from typing import Literal
 
 from natgauge.inputs.checks import in_range, whole
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Delays, TrialPlan
-from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, UNIT, DelaySettings, Timing, delays_read_by
+from natgauge.metrics.latency import METRIC
+from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within
 
-METRIC = "latency"
 Way = Literal["every-frame", "rfc8219"]
 
 #: RFC 8219 section 7.2.
@@ -93,19 +93,10 @@ def read(delays: Delays) -> dict[str, float]:
     }
 
 
-#: The figure that is the value itself.
-_HEADLINE: Final = "typical_latency_us"
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    value_figure=_HEADLINE,
-    better="lower",
-    summary="typical and worst case latency, at the throughput and below it",
-    does="delays a frame by {value} (median)",
-    best="delays frames least",
-    source="RFC 8219 section 7.2",
+    METRIC,
     settings=LatencySettings,
-    start=delays_read_by(Timing(METRIC, _HEADLINE, read, PERCENTILES, OTHERS)),
+    start=delays_read_by(Timing(METRIC.name, METRIC.value_figure, read, PERCENTILES, OTHERS)),
     profiles={
         "quick": {"loads": "100%,50%"},
         # RFC 8219 section 7.2: 500 tags of a stream of 120 s, at the throughput.

@@ -8,14 +8,12 @@ Every frame of phase 2 is timed. Lost frames have no delay and are left out; the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from natgauge.measurer import Delays
-from natgauge.procedures.kit.measure.delay_metrics import UNIT, DelaySettings, Timing, delays_read_by
+from natgauge.metrics.pdv import METRIC
+from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import WORST_CASE, delay_variation, percentile_within
-
-METRIC = "pdv"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,18 +30,9 @@ def read(delays: Delays) -> dict[str, float]:
     }
 
 
-#: The figure that is the value itself.
-_HEADLINE: Final = "pdv_us"
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    value_figure=_HEADLINE,
-    better="lower",
-    summary="packet delay variation at the throughput",
-    does="varies the delay of frames by {value}",
-    best="varies delays least",
-    source="RFC 8219 section 7.3.1, RFC 5481 section 4.2",
+    METRIC,
     settings=PdvSettings,
     # The percentile decides for both: of a variation much smaller than the delays a bucket is more than 1 %.
-    start=delays_read_by(Timing(METRIC, _HEADLINE, read, ("delay_99_9_us",), ("pdv_us",))),
+    start=delays_read_by(Timing(METRIC.name, METRIC.value_figure, read, ("delay_99_9_us",), ("pdv_us",))),
 )

@@ -23,6 +23,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Counts, Direction, TrialPlan
+from natgauge.metrics.reset import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
@@ -32,8 +33,6 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 
-METRIC = "reset"
-UNIT = "ms"
 #: RFC 6201 section 4.1: traffic flows for 15 s before the reset.
 RFC_BEFORE_SECONDS = 15.0
 #: Silences that end this near to the end of the trial mean that nothing came back.
@@ -157,13 +156,7 @@ def _silence(who: str, counts: Counts, reset: _Reset) -> tuple[float, float]:
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="lower",
-    summary="forwarding outage after a restart of the device, in each direction",
-    does="forwards nothing for {value} after a restart",
-    best="forwards soonest after a restart",
-    source="RFC 6201, RFC 8219 section 7.7",
+    METRIC,
     settings=ResetSettings,
     start=_ResetTime,
     profiles={

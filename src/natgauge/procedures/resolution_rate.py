@@ -17,24 +17,22 @@ from dataclasses import dataclass, field, replace
 
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
+from natgauge.metrics.resolution_rate import METRIC
+from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, prepare
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, RFC_TRIAL_SECONDS
-from natgauge.procedures.kit.procedure import Criterion, Procedure
+from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, top_rate
 from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE
 from natgauge.words import TESTER, Query
 
-METRIC = "resolution-rate"
-UNIT = "queries/s"
-#: The draft's: 99.99 % of the queries, 16 threads of 100 source ports each.
+#: The draft's: 99.99 % of the queries.
 LOSS_TOLERANCE = 0.0001
 ANSWER_SECONDS = 0.25
-CONNECTIONS = 1600
 #: A real server answers the queries of phase 1, too: no faster than this, so that it is phase 2 that is found too fast.
 SERVER_PHASE1_RATE = 10_000.0
 
@@ -132,24 +130,16 @@ class _ResolutionRate(HeldRate[ResolutionRateSettings]):
             top=top_rate(self.runner.measurer),
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
-            unit=UNIT,
+            unit=METRIC.unit,
         )
 
 
 def _figures(settings: ResolutionRateSettings) -> dict[str, float]:
-    return {queues.TRIAL_SECONDS: settings.trial_seconds}
+    return {TRIAL_SECONDS: settings.trial_seconds}
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="higher",
-    summary="highest rate at which every DNS query receives a correct answer in time",
-    does="passes {value}",
-    criterion=Criterion(", all of them answered{within}", ", at least {kept} of them answered{within}"),
-    best="passes most DNS queries",
-    source="draft-lencse-v6ops-transition-scalability-05 section 5",
+    METRIC,
     settings=ResolutionRateSettings,
     start=_start,
-    traffic={"destination_ports": "53", "connections": CONNECTIONS},
 )

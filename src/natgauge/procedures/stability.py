@@ -20,6 +20,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Ability, Counts, Period, TrialOutcome, TrialPlan, Verdict
+from natgauge.metrics.stability import JUDGED, METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
@@ -33,8 +34,6 @@ from natgauge.procedures.kit.settings import ABOUT_MOST_SECONDS, ABOUT_REPEAT, R
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.statistics.trend import mann_kendall, step_of
 
-METRIC = "stability"
-UNIT = "%"
 #: The result has a row for each period.
 MOST_PERIODS: Final = 200_000
 #: Longest pause between two periods without loss, in seconds; it only decides how many periods fit into a time limit.
@@ -42,8 +41,6 @@ PAUSE_SECONDS: Final = 0.2
 #: A smaller change of the available memory is not reported as a trend: other programs of the machine use it, too.
 LEAST_MEMORY_CHANGE: Final = 0.05
 _MIB: Final = 1 << 20
-#: Figure of the periods that were judged: those that are not INVALID.
-JUDGED: Final = "judged_periods"
 #: If a larger share of the periods is INVALID, the others decide nothing.
 MOST_INVALID: Final = 1 / 3
 
@@ -316,13 +313,7 @@ def _row(period: Period, *, lag: bool) -> Row:
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="lower",
-    summary="share of failed periods in hours of constant load",
-    does="fails in {value} of the judged periods at constant load",
-    best="fails in fewest periods at constant load",
-    source="RFC 9693 section 4.7, its trial repeated for hours",
+    METRIC,
     settings=StabilitySettings,
     start=_Stability,
     profiles={

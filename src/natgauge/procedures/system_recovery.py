@@ -18,6 +18,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Direction, RateStep, TrialOutcome, TrialPlan
+from natgauge.metrics.system_recovery import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
@@ -29,8 +30,6 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
 from natgauge.procedures.kit.search.rate_search import top_rate
 
-METRIC = "system-recovery"
-UNIT = "ms"
 #: RFC 2544 section 26.5.
 OVERLOAD = 1.1
 AFTER_SHARE = 0.5
@@ -158,13 +157,7 @@ def _doubts(
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="lower",
-    summary="duration of frame loss after an overload",
-    does="loses frames for {value} after an overload",
-    best="recovers soonest from an overload",
-    source="RFC 2544 section 26.5",
+    METRIC,
     settings=SystemRecoverySettings,
     start=_SystemRecovery,
     profiles={

@@ -39,6 +39,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import share_in, whole
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialOutcome
+from natgauge.metrics.table_capacity import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure import validation
@@ -59,8 +60,6 @@ from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.words import TcpState
 
-METRIC = "table-capacity"
-UNIT = "connections"
 Method = Literal["quick", "full"]
 
 #: Without a C0 from the user the search starts at this share of the connections that there are four tuples for.
@@ -442,13 +441,7 @@ def full_note(outcomes: Iterable[TrialOutcome]) -> list[Note]:
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="higher",
-    summary="highest number of connections that the device can hold",
-    does="keeps {value}",
-    best="keeps most connections",
-    source="RFC 9693 section 4.9",
+    METRIC,
     settings=TableCapacitySettings,
     start=_TableCapacity,
     profiles={

@@ -22,12 +22,13 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Literal
+from typing import Literal
 
 from natgauge.errors import BrokenError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, TearDown, TrialOutcome, Verdict
+from natgauge.metrics.tear_down_rate import ENTRIES_LEFT, METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -45,12 +46,8 @@ from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.words import Close
 
-METRIC = "tear-down-rate"
-UNIT = "connections/s"
 #: Of fewer times nothing is known of their spread.
 LEAST_SAMPLE = 2
-#: Connections that the device's table has after those were closed.
-ENTRIES_LEFT: Final = "entries_left"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,13 +195,7 @@ def tear_down(
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="higher",
-    summary="rate at which connections are torn down when the device's table is cleared, or by FINs or resets of TCP",
-    does="tears down {value}",
-    best="tears down connections fastest",
-    source="RFC 9693 section 4.8",
+    METRIC,
     settings=TearDownRateSettings,
     start=_start,
     profiles={"quick": {"sample": 3}, "standard": {"repeat": 3}, "rfc": {"repeat": 10}},

@@ -15,10 +15,12 @@ from typing import Any, Literal
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialPlan
+from natgauge.metrics.shared_figures import IN_ALL, TRIAL_SECONDS
+from natgauge.metrics.throughput import METRIC
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
-from natgauge.procedures.kit.procedure import Criterion, Procedure
+from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
@@ -27,8 +29,6 @@ from natgauge.procedures.kit.search.expected import expected_rate
 from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, near, own_grid, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
 
-METRIC = "throughput"
-UNIT = "frames/s"
 SearchWay = Literal["binary", "mlrsearch"]
 
 
@@ -115,8 +115,8 @@ class _Throughput(HeldRate[ThroughputSettings]):
         try:
             return mlr_search.search(_mlr_plan(self.settings, self.span(), known, self.runner.draw), self.trial)
         except TimeUpError as error:
-            found = cut_off(self.judged, UNIT, error)
-            few = rare_loss.untried(self.judged, found.upper, self.settings.error.share or 0.0, UNIT)
+            found = cut_off(self.judged, METRIC.unit, error)
+            few = rare_loss.untried(self.judged, found.upper, self.settings.error.share or 0.0, METRIC.unit)
             return replace(found, notes=(*found.notes, *few))
 
 
@@ -142,20 +142,13 @@ def _figures(value: float, settings: ThroughputSettings) -> dict[str, float]:
         each = {"frames_per_second_from_initiator": initiator, "frames_per_second_from_responder": responder}
     return {
         **each,
-        "frames_per_second_total": value * settings.active,
-        queues.TRIAL_SECONDS: settings.trial_seconds,
+        IN_ALL: value * settings.active,
+        TRIAL_SECONDS: settings.trial_seconds,
     }
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="higher",
-    summary="highest frame rate without frame loss, over established connections",
-    does="forwards {value}",
-    criterion=Criterion(strict=" without loss"),
-    best="forwards most frames",
-    source="RFC 9693 section 4.7, RFC 2544 section 26.1",
+    METRIC,
     settings=ThroughputSettings,
     start=_start,
     profiles={

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
 
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
+from natgauge.metrics.transaction_rate import LINGERING_ENTRIES, METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.handshakes import with_handshakes
@@ -34,11 +34,6 @@ from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.establishing import EstablishingRate
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.words import MOST_REQUEST_OCTETS, Close
-
-METRIC = "transaction-rate"
-UNIT = "transactions/s"
-#: Entries that closed connections fill in the device's table where this rate lasts, by the device's own time-out.
-LINGERING_ENTRIES: Final = "lingering_entries"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +72,7 @@ class TransactionRateSettings(SearchSettings):
 class _TransactionRate(EstablishingRate[TransactionRateSettings]):
     """The highest rate in transactions/s."""
 
-    unit = UNIT
+    unit = METRIC.unit
 
     def search_once(self, known: float | None) -> Measurement:
         repetition = with_handshakes(super().search_once(known))
@@ -94,15 +89,8 @@ class _TransactionRate(EstablishingRate[TransactionRateSettings]):
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="higher",
-    summary="highest rate at which TCP connections are opened, used once and closed",
-    does="completes {value}",
-    best="completes most transactions",
-    source="RFC 9693 section 4.5, applied to TCP",
+    METRIC,
     settings=TransactionRateSettings,
     start=_TransactionRate,
     profiles={"rfc": {"repeat": 10}},
-    traffic={"transport": "tcp"},
 )

@@ -21,6 +21,7 @@ from typing import Literal
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.metrics.validated_connection_rate import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure import validation
@@ -33,9 +34,6 @@ from natgauge.procedures.kit.search import late_frames, queues
 from natgauge.procedures.kit.search.binary_search import search
 from natgauge.procedures.kit.search.rate_search import SearchSettings, establishing_span, search_plan
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
-
-METRIC = "validated-connection-rate"
-UNIT = "connections/s"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,13 +133,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
 
 
 PROCEDURE = Procedure(
-    metric=METRIC,
-    unit=UNIT,
-    better="higher",
-    summary="highest rate at which every new connection is established and then forwards replies",
-    does="opens {value}, each of which then forwards a reply",
-    best="opens most validated connections",
-    source="RFC 9693 section 4.6",
+    METRIC,
     settings=ValidatedConnectionRateSettings,
     start=_ValidatedRate,
     # RFC 9693 section 6: ten experiments.

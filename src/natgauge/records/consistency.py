@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import statistics
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from natgauge import foreign
 from natgauge.causes.cause import most_frequent
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
-from natgauge.procedures.kit.result.results import TRIED, interval_of, summarize
+from natgauge.metrics import figures
 from natgauge.records.contradiction import ContradictionError, agree, compare, expect, is_number, same
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
 from natgauge.records.parameter_consistency import check_metric, check_values
@@ -41,6 +40,7 @@ from natgauge.records.store import (
 from natgauge.records.trial_consistency import check_counts
 from natgauge.records.unit_frames import is_of_frames, most_units
 from natgauge.statistics.interval import ConfidenceInterval
+from natgauge.statistics.summary import interval_of, summarize
 
 #: Statistics of a figure, and those of the result itself.
 _STATISTICS: Final = ("median", "p1", "p99", "minimum", "maximum", "mean", "standard_deviation")
@@ -177,11 +177,10 @@ def _sampled(name: str, result: Result, samples: Sequence[Any]) -> list[float] |
 def _check_figure(name: str, figure: FigureSummary, values: Sequence[float] | None, where: Path) -> None:
     if not values:
         raise ContradictionError(where, f"figure {name}", figure.median, "its repetitions give", "none")
-    actual = summarize(values)
+    known = figures().get(name)
+    actual = summarize(values, is_tried=known is not None and known.is_tried)
     for statistic in _STATISTICS:
         expected = getattr(actual, statistic)
-        if statistic == "median" and name in TRIED:
-            expected = statistics.median_low(values)
         if not same(getattr(figure, statistic), expected):
             field = f"{statistic.replace('_', ' ')} of {name}"
             raise ContradictionError(where, field, getattr(figure, statistic), "its values give", expected)

@@ -13,12 +13,15 @@ from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
 from natgauge.statistics.interval import ConfidenceInterval
+from natgauge.statistics.summary import Summary
 from natgauge.words import LimitedBy
 
 SUMMARY_SCHEMA: Final = "natgauge-summary-5"
 
 #: The figure that says what part of the link's theoretical maximum the value is, 0 to 1.
 SHARE_OF_LINK: Final = "share_of_theoretical_maximum"
+#: What is stamped on results of an emulated device.
+FUNCTIONAL: Final = "functional, not performance"
 
 
 class Repetition(RecordPart):
@@ -66,6 +69,20 @@ class FigureSummary(RecordPart):
     mean: float
     standard_deviation: float | None
     count: Annotated[int, Field(ge=1)]
+
+    @classmethod
+    def of(cls, summary: Summary) -> Self:
+        """Return the record of a summary."""
+        return cls(
+            median=summary.median,
+            p1=summary.p1,
+            p99=summary.p99,
+            minimum=summary.minimum,
+            maximum=summary.maximum,
+            mean=summary.mean,
+            standard_deviation=summary.standard_deviation,
+            count=len(summary.repetitions),
+        )
 
 
 class Result(Record):

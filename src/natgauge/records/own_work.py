@@ -3,20 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
+from natgauge.metrics import declared
 from natgauge.records.parameters import Parameters
-
-#: Parameter with the rate of the tester by itself, by the metric whose searches end there at the latest.
-_ALONE: Final[Mapping[str, str]] = {
-    "connection-rate": "tester_highest_phase1_rate",
-    "validated-connection-rate": "tester_highest_phase1_rate",
-    "transaction-rate": "tester_highest_phase1_rate",
-    "throughput": "tester_highest_phase2_rate",
-    "resolution-rate": "tester_highest_phase2_rate",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +37,9 @@ def own_work(metric: str, rate: float, parameters: Parameters) -> OwnWork | None
         rate: all directions together, per second.
         parameters: of the result.
     """
-    alone = parameters.get(_ALONE.get(metric, ""))
+    known = declared(metric)
+    # The rate of the tester by itself, where the searches of this metric end at the latest.
+    alone = parameters.get(f"tester_highest_phase{known.phase}_rate") if known.is_bounded else None
     if parameters.get("placement") != "shared" or parameters.get("own_processes"):
         return None
     if not isinstance(alone, int | float) or rate <= 0 or alone <= 0:

@@ -48,7 +48,7 @@ def check_metric(result: Result, where: Path) -> None:
         if name in others - own - _OF_ALL and not is_fact(name):
             raise ContradictionError(where, "metric", result.metric, "no metric of this name has the setting", name)
     for number, repetition in enumerate(result.repetitions, start=1):
-        figure = procedure.value_figure
+        figure = procedure.declared.value_figure
         if not figure or not repetition.figures:
             continue
         if figure not in repetition.figures:

@@ -15,6 +15,7 @@ from natgauge import procedures
 from natgauge.inputs.input import Group, inputs_of
 from natgauge.inputs.question import DeviceOptions, LabOptions, TrafficOptions
 from natgauge.labs import kinds
+from natgauge.metrics import declared
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 
@@ -28,8 +29,8 @@ class Description:
         label: name in tables and comparisons.
         unit: unit of the value; empty where there is none.
         group: group that contains the parameter.
-        moves_figures: whether a different value can change the figure.
-        exceptions: metrics for which the opposite of `moves_figures` is true.
+        moves_figures: whether a different value can change the figure of any metric; of others, see
+            `Metric.moved_by`.
     """
 
     name: str
@@ -37,7 +38,6 @@ class Description:
     unit: str = ""
     group: Group = "settings"
     moves_figures: bool = True
-    exceptions: frozenset[str] = frozenset()
 
     @property
     def heading(self) -> str:
@@ -47,18 +47,7 @@ class Description:
 
     def moves_figure_of(self, metric: str) -> bool:
         """Whether results of this metric are comparable only with equal values of this parameter."""
-        return self.moves_figures != (metric in self.exceptions)
-
-
-#: Metrics that find a rate, a time or a cost below the tester's highest rate: where that one lies shows in `limited_by`
-#: alone.
-_BELOW_TESTER: Final = frozenset(
-    {
-        "connection-rate", "validated-connection-rate", "throughput", "latency", "pdv", "ipdv", "reset",
-        "resolution-rate", "transaction-rate", "tear-down-rate", "expiry", "table-capacity", "enumeration-orders",
-        "cost", "stability",
-    }
-)  # fmt: skip
+        return self.moves_figures or self.name in declared(metric).moved_by
 
 
 def _shown_only(name: str, label: str, group: Group, unit: str = "") -> Description:
@@ -71,10 +60,7 @@ RAISED_TIMEOUT: Final = "raised_udp_timeout"
 
 #: Parameters that the user does not choose: values derived from inputs, found on the host, or measured.
 _FACTS: Final = (
-    Description(
-        "connection_rate_timeout_seconds", "frame time limit of the connection rate", "s",
-        moves_figures=False, exceptions=frozenset({"enumeration-orders"}),
-    ),
+    _shown_only("connection_rate_timeout_seconds", "frame time limit of the connection rate", "settings", "s"),
     # Goals and the length of trials, which are compared, in words.
     _shown_only("goal_criteria", "criteria of the goals", "settings"),
     Description("initiator_family", "Initiator's family", group="traffic"),
@@ -114,12 +100,9 @@ _FACTS: Final = (
     Description("device_cores", "device cores", group="place"),
     Description("cores_of_devices", "division of the cores among the devices", group="place"),
     _shown_only("cpus_of_devices", "CPUs of each device", "place"),
-    Description(
-        "tester_highest_phase1_rate", "tester's highest rate of phase 1", "frames/s", "place", exceptions=_BELOW_TESTER
-    ),
-    Description(
-        "tester_highest_phase2_rate", "tester's highest rate of phase 2", "frames/s", "place", exceptions=_BELOW_TESTER
-    ),
+    # Most metrics find a rate, a time or a cost below the tester's highest rate: where it lies shows in `limited_by`.
+    _shown_only("tester_highest_phase1_rate", "tester's highest rate of phase 1", "place", "frames/s"),
+    _shown_only("tester_highest_phase2_rate", "tester's highest rate of phase 2", "place", "frames/s"),
     # Where the highest rates of the ports themselves are not known: the rates of a veth cable.
     _shown_only("search_top_phase1_rate", "highest rate tried in phase 1", "place", "frames/s"),
     _shown_only("search_top_phase2_rate", "highest rate tried in phase 2", "place", "frames/s"),
@@ -176,9 +159,7 @@ def descriptions() -> Mapping[str, Description]:
     for input_ in inputs:
         known.setdefault(
             input_.parameter,
-            Description(
-                input_.parameter, input_.label, input_.unit, input_.group, input_.moves_figures, input_.exceptions
-            ),
+            Description(input_.parameter, input_.label, input_.unit, input_.group, input_.moves_figures),
         )
     return known
 

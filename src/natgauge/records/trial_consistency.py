@@ -19,12 +19,11 @@ from typing import Any, Final
 
 from natgauge import foreign
 from natgauge.measurer import Verdict
+from natgauge.metrics import declared
 from natgauge.records.contradiction import ContradictionError, expect
 from natgauge.records.store import SUMMARY, TRIAL_SCHEMA, TRIALS, read_lines
 from natgauge.records.trial import checked, periods
 
-#: Metrics whose procedure tolerates a loss in phase 1 that every rate has.
-_MEASURES_LOSS: Final = frozenset({"frame-loss", "stability"})
 #: Float arithmetic of a share of frames, as the verdict computes it.
 _LEAST_FRAME: Final = 1e-6
 
@@ -60,9 +59,8 @@ def check_counts(counted: Mapping[Verdict, int], metric: str, folder: Path) -> N
         # An earlier natgauge stored all periods of a trial as one.
         return
     found = Counter(each.verdict for each in seen)
-    tolerated = sum(
-        each.verdict is Verdict.FAIL and each.failed_phase == 1 for each in seen if metric in _MEASURES_LOSS
-    )
+    failed_phase1 = sum(each.verdict is Verdict.FAIL and each.failed_phase == 1 for each in seen)
+    tolerated = failed_phase1 if declared(metric).measures_loss else 0
     most = {
         Verdict.PASS: found[Verdict.PASS] + tolerated,
         Verdict.FAIL: found[Verdict.FAIL],

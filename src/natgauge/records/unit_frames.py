@@ -14,13 +14,11 @@ from typing import Final, get_args
 from pydantic import JsonValue
 
 from natgauge.labs.wire.media import theoretical_maximum
+from natgauge.metrics import declared
+from natgauge.metrics.metric import Counted
 from natgauge.records.parameters import Parameters
 from natgauge.words import ANSWER_OCTETS, IP_HEADER, OPENING_OCTETS, SEGMENT_OCTETS, Query, Side
 
-#: Metrics whose TCP connections are only opened, or opened and closed.
-_WITHOUT_DATA: Final = frozenset(
-    {"connection-rate", "enumeration-orders", "transaction-rate", "expiry", "tear-down-rate"}
-)
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 #: A side's share of the frames of the throughput that is no other than the other side's.
 _EVEN: Final = 0.5
@@ -45,18 +43,18 @@ class UnitFrame:
 
 def frames_of(metric: str, parameters: Parameters) -> tuple[UnitFrame, ...]:
     """Return the frames of one unit of a metric's value, in their order; empty where the value is no rate of them."""
-    own = _OF_METRIC.get(metric)
-    return () if own is None else own(parameters)
+    counted = declared(metric).counts
+    return () if counted is None else _OF_UNIT[counted](parameters)
 
 
 def is_of_frames(metric: str, parameters: Parameters) -> bool:
     """Whether a metric's value counts frames of one direction, and not connections or queries of several messages."""
-    return metric == "throughput" or len(frames_of(metric, parameters)) == 1
+    return declared(metric).counts == "frames" or len(frames_of(metric, parameters)) == 1
 
 
 def sends_data(metric: str, parameters: Parameters) -> bool:
     """Whether frames of the chosen size are sent: TCP connections that are only opened or closed have none."""
-    return parameters.get("transport") != "tcp" or metric not in _WITHOUT_DATA
+    return parameters.get("transport") != "tcp" or declared(metric).sends_data
 
 
 def most_units(metric: str, parameters: Parameters) -> float | None:
@@ -158,12 +156,11 @@ def _of_parameter(parameters: Parameters, name: str) -> dict[Side, int]:
     return known
 
 
-#: Frames of a unit by metric. A validated connection rate is that of phase 1.
-_OF_METRIC: Final[Mapping[str, Callable[[Parameters], tuple[UnitFrame, ...]]]] = {
-    "connection-rate": _opening,
-    "validated-connection-rate": _opening,
-    "throughput": _of_throughput,
-    "resolution-rate": _queries,
-    "transaction-rate": _transaction,
-    "tear-down-rate": _torn_down,
+#: Frames of a unit by what it consists of.
+_OF_UNIT: Final[Mapping[Counted, Callable[[Parameters], tuple[UnitFrame, ...]]]] = {
+    "opening": _opening,
+    "frames": _of_throughput,
+    "queries": _queries,
+    "transaction": _transaction,
+    "closing": _torn_down,
 }

@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from natgauge import procedures
 from natgauge.analysis import conditions
 from natgauge.analysis.claims import (
     LEAST_COVERAGE,
@@ -31,12 +30,13 @@ from natgauge.analysis.claims import (
 )
 from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
-from natgauge.procedures.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
-from natgauge.procedures.stability import JUDGED
+from natgauge.metrics import declared, figures
+from natgauge.metrics.shared_figures import IN_ALL
+from natgauge.metrics.stability import JUDGED
 from natgauge.records.measurement import Result
 from natgauge.reports import criterion, doubtful, labels
 from natgauge.reports.bottleneck import bottleneck
-from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, number, unit_of, unit_of_frames, whole
+from natgauge.reports.rows import UNIT_IN_ALL, number, unit_of, unit_of_frames, whole
 from natgauge.statistics.interval import CONFIDENCE
 
 #: Meaning of each certainty, for a legend.
@@ -51,14 +51,6 @@ MOST_NAMES: Final = 4
 _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "frame size"}
 #: In what a device does: a relative clause about the value.
 _CLAUSE: Final = "{value}, "
-#: Further figures that belong to the answer of a metric.
-_MORE: Final = {
-    IN_ALL: f"{{}} {UNIT_IN_ALL}",
-    "worst_case_latency_us": "1 frame of 1,000 takes longer than {} us",
-    JUDGED: "{judged} of {periods} periods judged",
-    WITHOUT_LOSS: "{loss} up to {} {unit}",
-    WITHIN_TOLERANCE: "{loss} up to {} {unit}",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +121,8 @@ def one(result: Result, point: str = "") -> Sentence:
     """
     count = len(result.repetitions)
     spread = f"{number(result.minimum)} to {number(result.maximum)} in {count} repetitions"
-    named = [(text, result.figures[name]) for name, text in _MORE.items() if name in result.figures]
+    answers = {IN_ALL: f"{{}} {UNIT_IN_ALL}", **{figure.name: figure.answer for figure in figures().values()}}
+    named = [(text, result.figures[name]) for name, text in answers.items() if text and name in result.figures]
     words = {
         "unit": unit_of_frames(result),
         "loss": criterion.most_lost(result),
@@ -151,15 +144,15 @@ def _periods(result: Result, name: str) -> str:
 
 def _does(result: Result, *, sized: bool) -> str:
     """What the device does that has this value."""
-    found = procedures.procedures().get(result.metric)
+    metric = declared(result.metric)
     mark = doubtful.mark(result)
-    if found is None or not found.does:
+    if not metric.does:
         return f"{result.dut}: {result.metric} {_value(result)}{mark}"
-    if _CLAUSE in found.does:
+    if _CLAUSE in metric.does:
         # Frames belong to the value, and not to what is said of it.
         value = f"{_value(result)}{criterion.frames_clause(result, sized=sized)}"
-        return f"{result.dut} {found.does.format(value=value)}{criterion.condition(result)}{mark}"
-    does = found.does.format(value=_value(result), number=_number(result))
+        return f"{result.dut} {metric.does.format(value=value)}{criterion.condition(result)}{mark}"
+    does = metric.does.format(value=_value(result), number=_number(result))
     return f"{result.dut} {does}{criterion.clause(result, sized=sized)}{mark}"
 
 
@@ -538,9 +531,9 @@ def _bottlenecks(results: Sequence[Result]) -> Sentence:
 
 
 def _best(result: Result, *, sized: bool = True) -> str:
-    found = procedures.procedures().get(result.metric)
-    if found is not None and found.best:
-        return f"{found.best}{criterion.clause(result, sized=sized)}"
+    metric = declared(result.metric)
+    if metric.best:
+        return f"{metric.best}{criterion.clause(result, sized=sized)}"
     return f"has the {'highest' if better(result.metric) == 'higher' else 'lowest'} {result.metric}"
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from natgauge import procedures
-from natgauge.procedures.kit.procedure import Criterion
+from natgauge.metrics import declared
 from natgauge.procedures.kit.search import mlr_search
 from natgauge.records.measurement import Result
 from natgauge.records.unit_frames import UnitFrame, frames_of, is_of_frames, sends_data
@@ -52,8 +51,7 @@ def _sizes(result: Result) -> str:
 
 def condition(result: Result) -> str:
     """Return the part of `clause` on what a passing trial had to do."""
-    found = procedures.procedures().get(result.metric)
-    criterion = Criterion() if found is None else found.criterion
+    criterion = declared(result.metric).criterion
     lost, goal = tolerance(result), goals(result)
     if goal is not None:
         return f" by MLRsearch ({goal})"
@@ -86,8 +84,7 @@ def goals(result: Result) -> str | None:
 
 def transport(result: Result) -> str | None:
     """Return the transport of the frames; None where it is the one that the metric always has."""
-    found = procedures.procedures().get(result.metric)
-    usual = "udp" if found is None else found.traffic.get("transport", "udp")
+    usual = declared(result.metric).traffic.get("transport", "udp")
     own = result.parameter("transport")
     if own in (None, usual):
         return None

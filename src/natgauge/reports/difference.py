@@ -13,8 +13,7 @@ from natgauge.analysis.pairing import Pair, pair
 from natgauge.analysis.scalability import varied_with
 from natgauge.analysis.sittings import Sitting, sitting_of
 from natgauge.errors import UsageError
-from natgauge.records.doubts import FUNCTIONAL
-from natgauge.records.measurement import Result
+from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.records.parameters import GROUPS, Parameters, describe
 from natgauge.records.store import plain
 from natgauge.reports.bottleneck import bottleneck

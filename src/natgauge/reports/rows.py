@@ -21,20 +21,22 @@ from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
 from natgauge.errors import UsageError
-from natgauge.procedures.cost import OWN, RATIO, TESTER
-from natgauge.procedures.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
-from natgauge.procedures.kit.result.core_load import CORE_IMBALANCE, IDLE_CORES
-from natgauge.procedures.kit.result.handshakes import ESTABLISHED
-from natgauge.procedures.kit.result.lost_at import limiting_device
-from natgauge.procedures.kit.result.results import VALUES_FOR_PERCENTILES
-from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
-from natgauge.procedures.stability import JUDGED
-from natgauge.procedures.tear_down_rate import ENTRIES_LEFT
-from natgauge.procedures.transaction_rate import LINGERING_ENTRIES
+from natgauge.metrics import figures
+from natgauge.metrics.cost import OWN, RATIO, TESTER
+from natgauge.metrics.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.metrics.shared_figures import (
+    CORE_IMBALANCE,
+    ESTABLISHED,
+    IDLE_CORES,
+    IN_ALL,
+    OCTETS_PER_CONNECTION,
+    limiting_device,
+)
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.records.own_work import own_work
 from natgauge.records.parameters import describe, shown
 from natgauge.reports import criterion
+from natgauge.statistics.summary import VALUES_FOR_PERCENTILES
 from natgauge.words import FRAME_OF
 
 
@@ -119,8 +121,7 @@ class _Described:
         )
 
 
-#: The figure that is the rate of all directions together, and its unit.
-IN_ALL: Final = "frames_per_second_total"
+#: Unit of the rate of all directions together.
 UNIT_IN_ALL: Final = "frames/s all directions together"
 #: Where the frames of a rate come from, by the parameter `directions`.
 _SIDES: Final = {"both": "in each direction", "up": "from the Initiator", "down": "from the Responder"}
@@ -269,6 +270,13 @@ def _over_loads(results: Sequence[Result]) -> Iterator[ResultRow]:
             yield ResultRow(f"{label} at {load:g} % of {full}", unit, cells, number, measured=True)
 
 
+def _of_metrics() -> Iterator[_Described]:
+    """Yield the rows of the figures that metrics declare with a label."""
+    for figure in figures().values():
+        if figure.label:
+            yield _Described(figure.label, _figure(figure.name), figure.unit, text=number, measured=True)
+
+
 def _costs() -> Iterator[_Described]:
     """The rows of each quantity."""
     for quantity, name in FRAME_OF.items():
@@ -392,23 +400,8 @@ _FIXED: Final = (
         _Described(label, _rate_of_loss(name), "frames/s in each direction", text=number, measured=True)
         for name, label in ((WITHOUT_LOSS, "highest rate without loss"), (WITHIN_TOLERANCE, _TOLERATED))
     ),
-    _Described("periods", _figure("periods"), text=number, measured=True),
-    _Described("judged periods", _figure(JUDGED), text=number, measured=True),
-    _Described("failed periods", _figure("failed_periods"), text=number, measured=True),
-    _Described("end of the first failed period", _figure("first_failure_seconds"), "s", text=number, measured=True),
-    _Described("shortfall of the worst period", _figure("worst_shortfall_percent"), "%", text=number, measured=True),
-    _Described("p of a trend of the loss", _figure("lost_percent_p"), text=number, measured=True),
     _Described("established", _figure(ESTABLISHED), "connections", text=number, measured=True),
-    _Described("entries of closed connections", _figure(LINGERING_ENTRIES), "connections", text=number, measured=True),
-    _Described("emptying a full table", _figure("full_seconds"), "s", text=number, measured=True),
-    _Described("emptying an empty table", _figure("empty_seconds"), "s", text=number, measured=True),
-    _Described("deletion of the connections", _figure("difference_seconds"), "s", text=number, measured=True),
-    _Described("entries left after closing", _figure(ENTRIES_LEFT), "connections", text=number, measured=True),
-    _Described("C0, first connections", _figure("first_connections"), text=number, measured=True),
-    _Described("R0, rate of C0", _figure("first_rate"), "connections/s", text=number, measured=True),
-    _Described("CS, safe connections", _figure("exponential_safe"), text=number, measured=True),
-    _Described("RS, rate of CS", _figure("exponential_safe_rate"), "connections/s", text=number, measured=True),
-    _Described("CT, unsafe connections", _figure("exponential_unsafe"), text=number, measured=True),
+    *_of_metrics(),
     *(
         _Described(label, _link_maximum(of_units=of_units), unit, text=number)
         for label, unit, of_units in (

@@ -12,11 +12,10 @@ from pydantic import JsonValue
 
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.measurer import Verdict
+from natgauge.metrics import declared
+from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import NoteWord
-from natgauge.procedures.kit.result.table_octets import OCTETS_PER_CONNECTION
-from natgauge.records.doubts import FUNCTIONAL
-from natgauge.records.making import METHODS
-from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
+from natgauge.records.measurement import FUNCTIONAL, SHARE_OF_LINK, FigureSummary, Result
 from natgauge.reports import criterion, draft
 from natgauge.reports.answers import Sentence, answers, not_sure
 from natgauge.reports.find_results import read_summary
@@ -35,6 +34,7 @@ from natgauge.reports.rows import (
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.table_memory import LEAST_CONNECTIONS
 from natgauge.tables import aligned
+from natgauge.words import METHODS
 
 #: Every caller that shows a result reads it first, so `read_summary` is exported here.
 __all__ = ["SeriesRow", "read_summary", "render", "table", "verdict"]
@@ -56,8 +56,6 @@ _LONGEST_WORDS: Final = 24
 _MOST_ROWS: Final = 24
 #: Subjects of notes that say something of the device; the others repeat the settings and the method.
 _ON_DEVICE: Final[frozenset[NoteWord]] = frozenset({"device", "throughput", "own delay"})
-#: Metrics that fill the connection tracking table; for others the memory of a connection is no answer.
-_FILLING: Final = frozenset({"connection-rate", "validated-connection-rate", "table-capacity", "tear-down-rate"})
 #: Ends of names of columns for one direction, which are not shown; the worse direction has its own column.
 _DIRECTIONS: Final = ("_from_initiator", "_from_responder")
 
@@ -250,7 +248,7 @@ def _memory(result: Result) -> Iterator[str]:
     """Memory of a connection, and the number of connections that no cache of the device's cores holds any more."""
     octets = result.figures.get(OCTETS_PER_CONNECTION)
     if octets is None:
-        if result.metric in _FILLING and (result.number("connections") or 0) >= LEAST_CONNECTIONS:
+        if declared(result.metric).shows_memory and (result.number("connections") or 0) >= LEAST_CONNECTIONS:
             yield "The device's memory for a connection is not known."
         return
     caches = result.parameter("device_caches")

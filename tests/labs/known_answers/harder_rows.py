@@ -37,9 +37,10 @@ from tests.labs.known_answers.tcp_rows import TCP_ROWS
 
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan, Verdict
+from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.procedures.kit.measure.delay_metrics import MOST_STALLED
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
-from natgauge.procedures.kit.search.queues import TRIAL_SECONDS, most_share, wait_limit
+from natgauge.procedures.kit.search.queues import most_share, wait_limit
 from natgauge.trial_evidence import STALL_BOUND_SECONDS
 
 # A deep queue before the device, and a limit that nobody is told

@@ -7,12 +7,13 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, get_args
+from typing import Any, Generic, get_args
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import one_of, spoken
 from natgauge.inputs.input import Input, inputs_of, own_first
 from natgauge.measurer import Ability, Measurer
+from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import EventHandler, ignore
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
@@ -28,58 +29,33 @@ from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
 from natgauge.words import Order, Placement
 
-#: Which of two values a user would rather have.
-Better = Literal["higher", "lower"]
-
-
-@dataclass(frozen=True, slots=True)
-class Criterion:
-    """What a passing trial had to do, as the end of a sentence with the value.
-
-    Attributes:
-        strict: where no frame of a passing trial may be lost; "{within}" is the time limit of the metric's definition.
-        tolerant: where a share may be lost; "{lost}" is that share, "{kept}" the rest.
-    """
-
-    strict: str = ""
-    tolerant: str = ", where a passing trial may lose up to {lost} of its frames"
-
 
 @dataclass(frozen=True, slots=True)
 class Procedure(Generic[SettingsT]):
     """The measurement of a metric. A module of `natgauge.procedures` that has a `PROCEDURE` adds one.
 
     Attributes:
-        metric: its name, as on the command line.
-        unit: unit of its values.
-        summary: one line.
-        source: section of the standard that defines it.
+        declared: what is known of the metric without measuring.
         settings: the type of its settings.
         start: makes the metric's own part of a measurement, from what hands trials on and the settings; usually a
             class. Raises NatgaugeError when nothing can be measured.
         profiles: values that differ from the common defaults of a profile.
-        traffic: options of the traffic that are chosen so where the user names none of its ranges, by name.
-        better: which values are better; None where neither is, and a change is only a change.
-        does: what a device does that has a value, as the predicate of a sentence; "{value}" is the value with its unit,
-            "{number}" the value alone. Empty = reports print metric and value.
-        criterion: what a passing trial had to do, which follows the value in a sentence.
-        value_figure: name of the figure that is the value itself; empty = no figure is.
-        best: what the device with the best of several values does, as the predicate of a sentence.
     """
 
-    metric: str
-    unit: str
-    summary: str
-    source: str
+    declared: Metric
     settings: type[SettingsT]
     start: Callable[[TrialRunner, SettingsT], Repetitions[SettingsT] | Answered]
     profiles: Defaults = field(default_factory=dict)
-    better: Better | None = None
-    does: str = ""
-    criterion: Criterion = field(default_factory=Criterion)
-    best: str = ""
-    value_figure: str = ""
-    traffic: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric, as on the command line."""
+        return self.declared.name
+
+    @property
+    def unit(self) -> str:
+        """Unit of its values."""
+        return self.declared.unit
 
     def inputs(self) -> tuple[Input, ...]:
         """Return all settings in order."""

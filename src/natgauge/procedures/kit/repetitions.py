@@ -153,7 +153,9 @@ def join(
         )
     # What one repetition says of the number of repetitions holds for none of them any more.
     own = set(single.notes())
-    shared = [note for result in kept for note in result.notes if note not in own and note not in result.summary.notes]
+    shared = [
+        note for result in kept for note in result.notes if note not in own and note not in result.repetition_notes
+    ]
     parameters: dict[str, Any] = {**kept[0].parameters, "repeat": settings.repeat}
     measurements = [measurement for result in kept for measurement in result.measurements]
     notes += [*settings.notes(), *shared]

@@ -16,6 +16,7 @@ from natgauge.analysis import conditions
 from natgauge.analysis.claims import alike, routes, series
 from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, varied_with
+from natgauge.metrics import declared
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.reports import labels
@@ -355,7 +356,7 @@ def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGrou
 
 
 def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
-    curves = [result for result in results if result.metric == "frame-loss" and result.repetitions[0].series]
+    curves = [result for result in results if declared(result.metric).draws_loss and result.repetitions[0].series]
     shared = " In shared placement it is the share of the offered rate that was not forwarded." * any(
         result.placement == "shared" for result in curves
     )

@@ -4,14 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
+from natgauge.metrics import declared
 from natgauge.records.measurement import Result
-
-#: Phase whose rate a metric finds, by the unit of its values.
-_PHASE: Final = {"connections/s": 1, "transactions/s": 1, "frames/s": 2}
-#: Metrics in connections/s that no rate of the tester bounds: connections go without a frame.
-_UNBOUNDED: Final = frozenset({"expiry", "tear-down-rate"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +34,9 @@ def limit_of(result: Result) -> Limit | None:
         # The tester's own delay is never subtracted.
         own_delays = (note.value for note in result.notes if note.word == "own delay" and note.value is not None)
         return next((Limit(delay, known=True) for delay in own_delays), None)
-    phase = _PHASE.get(result.unit)
-    return None if phase is None or result.metric in _UNBOUNDED else _rate(result, phase)
+    metric = declared(result.metric)
+    # The tester's rate of phase 2 counts frames, and a query is one of two.
+    return _rate(result, metric.phase) if metric.is_bounded and metric.counts != "queries" else None
 
 
 def load_limit(result: Result) -> Limit | None:

@@ -44,7 +44,6 @@ from natgauge.procedures.kit.result.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 
-UNIT = "us"
 #: In `shared` placement frames up to this share of the throughput leave one by one, which the tester can do then.
 ALONE_SHARE: Final = 0.5
 #: A trial is repeated so often at most because too many of its frames were due in stalls.

@@ -5,16 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from natgauge import core_work
 from natgauge.measurer import Verdict
+from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures.kit.result.results import Attempt, Measurement
-
-#: Frames of the busiest core divided by the mean of all cores; 1 = even.
-CORE_IMBALANCE: Final = "core_imbalance"
-#: Number of cores that did next to nothing.
-IDLE_CORES: Final = "idle_cores"
 
 
 def with_core_load(measurement: Measurement) -> Measurement:

@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from natgauge.measurer import Verdict
+from natgauge.metrics.shared_figures import ESTABLISHED
 from natgauge.procedures.kit.result.results import Measurement
 
-#: Connections that the device itself calls open, after the trial that gave the value.
-ESTABLISHED: Final = "established"
 #: Messages of a handshake: what opens, its answer, and the Initiator's reaction to the answer. A transaction has more.
 _HANDSHAKE: Final = 3
 

@@ -6,15 +6,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.metrics.shared_figures import LOST_PERCENT_AT
 from natgauge.procedures.kit.result.results import Attempt, Measurement
-
-#: Name of a figure before the device's name: lost frames that the device's rings and interfaces dropped, in percent.
-LOST_PERCENT_AT: Final = "lost_percent_at_"
-#: A device limits a chain if at least this share of the lost frames was dropped there, in percent.
-LEAST_PERCENT: Final = 50.0
 
 
 def with_lost_at(measurement: Measurement) -> Measurement:
@@ -40,19 +35,6 @@ def lost_at(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     if len(dropped) < 2 or not lost:
         return {}
     return {f"{LOST_PERCENT_AT}{device}": 100 * frames / lost for device, frames in dropped.items()}
-
-
-def limiting_device(figures: Mapping[str, float]) -> tuple[str, float] | None:
-    """Return the device that dropped most of the lost frames, and its share in percent; None = not known.
-
-    Args:
-        figures: the figures of `lost_at`, among others.
-    """
-    shares = {
-        name.removeprefix(LOST_PERCENT_AT): share for name, share in figures.items() if name.startswith(LOST_PERCENT_AT)
-    }
-    device = max(shares, key=lambda name: shares[name], default=None)
-    return None if device is None or shares[device] < LEAST_PERCENT else (device, shares[device])
 
 
 def _lost(outcome: TrialOutcome) -> int:

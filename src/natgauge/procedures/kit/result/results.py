@@ -3,82 +3,26 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from natgauge.causes.cause import Cause
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.metrics import figures
 from natgauge.notes import Note
 from natgauge.statistics.autocorrelation import LEAST_AUTOCORRELATED
-from natgauge.statistics.interval import ConfidenceInterval
-from natgauge.statistics.order_statistics import median_interval, percentile
-
-#: Below this many values the nearest-rank 1st and 99th percentiles are the minimum and the maximum.
-VALUES_FOR_PERCENTILES = 100
+from natgauge.statistics.summary import VALUES_FOR_PERCENTILES, Summary, interval_of, summarize
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """Repetitions of one measurement (RFC 9693 section 6), all in the measurement's unit.
-
-    Attributes:
-        median: middle value, of an even number the mean of the middle two (RFC 2330 section 11.3).
-        p1: 1st percentile, nearest rank.
-        p99: 99th percentile, nearest rank.
-        minimum: smallest value.
-        maximum: largest value.
-        mean: arithmetic mean.
-        standard_deviation: standard deviation of the sample (n - 1); None for a single value.
-        repetitions: the values in the order they were measured.
-        interval: distribution-free confidence interval of the median; None for a single value.
-        notes: facts that a reader must know to interpret the figures.
-    """
-
-    median: float
-    p1: float
-    p99: float
-    minimum: float
-    maximum: float
-    mean: float
-    standard_deviation: float | None
-    repetitions: tuple[float, ...]
-    interval: ConfidenceInterval | None
-    notes: tuple[Note, ...] = ()
-
-
-def summarize(values: Sequence[float], *, sampled: bool = False) -> Summary:
-    """Summarize one or more repetitions.
+def repetition_notes(number: int, *, sampled: bool) -> list[Note]:
+    """Return what a reader must know of a number of repetitions.
 
     Args:
-        values: values of the repetitions.
+        number: number of repetitions.
         sampled: whether each value rests on a sample, so that one repetition already shows spread.
-
-    Raises:
-        ValueError: there is no value, or one is not finite.
     """
-    if not values:
-        raise ValueError("no values to summarize")
-    if not all(math.isfinite(value) for value in values):
-        raise ValueError(f"values must be finite, not {list(values)}")
-    return Summary(
-        median=statistics.median(values),
-        p1=percentile(values, 1),
-        p99=percentile(values, 99),
-        minimum=min(values),
-        maximum=max(values),
-        mean=statistics.fmean(values),
-        standard_deviation=statistics.stdev(values) if len(values) > 1 else None,
-        repetitions=tuple(values),
-        interval=median_interval(values),
-        notes=tuple(_notes(len(values), sampled=sampled)),
-    )
-
-
-def _notes(number: int, *, sampled: bool) -> list[Note]:
     notes = []
     plural = "repetition" if number == 1 else "repetitions"
     if number < VALUES_FOR_PERCENTILES:
@@ -95,9 +39,6 @@ def _notes(number: int, *, sampled: bool) -> list[Note]:
         notes.append(Note("repetitions", text))
     return notes
 
-
-#: Figures that a trial was run with: of an even number of repetitions the mean would be one that no trial had.
-TRIED: Final = frozenset({"validation_rate", "alpha"})
 
 #: One load or step of a repetition: a row of a table or a point of a graph; units in the names.
 Row = Mapping[str, float | str | None]
@@ -229,13 +170,18 @@ class MeasurementResult:
         for repetition in self.measurements:
             if name in repetition.figures:
                 values += repetition.sample.get(name, (repetition.figures[name],))
-        summary = summarize(values)
-        return replace(summary, median=statistics.median_low(values)) if name in TRIED else summary
+        figure = figures().get(name)
+        return summarize(values, is_tried=figure is not None and figure.is_tried)
 
     @property
     def is_sampled(self) -> bool:
         """Whether the value of each repetition rests on a sample, so that one repetition already shows spread."""
         return _sampled(self.measurements)
+
+    @property
+    def repetition_notes(self) -> list[Note]:
+        """What a reader must know of the number of repetitions; these notes are among `notes`."""
+        return repetition_notes(len(self.measurements), sampled=self.is_sampled)
 
 
 def _sampled(measurements: Sequence[Measurement]) -> bool:
@@ -250,26 +196,13 @@ def make_result(
     notes: Iterable[Note] = (),
 ) -> MeasurementResult:
     """Put the repetitions together; equal notes appear once."""
-    summary = summarize([measurement.value for measurement in measurements], sampled=_sampled(measurements))
+    summary = summarize([measurement.value for measurement in measurements])
     uppers = [measurement.upper for measurement in measurements]
     summary = replace(summary, interval=interval_of(summary.repetitions, uppers))
-    every_note = [*notes, *(note for measurement in measurements for note in measurement.notes), *summary.notes]
+    of_repetitions = [note for measurement in measurements for note in measurement.notes]
+    of_number = repetition_notes(len(measurements), sampled=_sampled(measurements))
+    every_note = [*notes, *of_repetitions, *of_number]
     return MeasurementResult(metric, unit, parameters, tuple(measurements), summary, tuple(dict.fromkeys(every_note)))
-
-
-def interval_of(values: Sequence[float], uppers: Sequence[float | None]) -> ConfidenceInterval | None:
-    """Return the confidence interval of the median, which reaches from the values up to the upper bounds.
-
-    A search's value is the lower bound of what the device can.
-
-    Args:
-        values: values of the repetitions.
-        uppers: upper bound of each; None = there is none.
-    """
-    interval = median_interval(values)
-    ends = [value if upper is None else max(value, upper) for value, upper in zip(values, uppers, strict=True)]
-    bounds = median_interval(ends)
-    return interval if interval is None or bounds is None else replace(interval, upper=bounds.upper)
 
 
 def verdict_counts(attempts: Iterable[Attempt]) -> dict[str, int]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import replace
-from typing import Final
 
+from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.procedures.kit.result.results import Measurement
-
-#: Octets of a connection in the kernel of the device's machine.
-OCTETS_PER_CONNECTION: Final = "octets_per_connection"
 
 
 def with_table_octets(measurement: Measurement) -> Measurement:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from natgauge.inputs.types import SearchError
+from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Grade, Note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
@@ -32,8 +33,6 @@ LEAST_WAIT_SECONDS: Final = 0.01
 REPORTED_SHARE: Final = 0.01
 #: From this share on, what may have raised or lowered a rate could change the answer.
 GRAVE_SHARE: Final = 0.05
-#: The figure that holds the length of the trial behind an answer, in seconds.
-TRIAL_SECONDS: Final = "trial_seconds"
 
 
 def wait_limit(seconds: float | None = None, error: SearchError | None = None) -> float:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.result.notes import tolerance_note
@@ -50,7 +51,7 @@ class SearchedRate(Repetitions[SearchT]):
         seconds = self.seconds(repetition.value)
         if self.settings.placement == "shared":
             late_frames.refuse_short(seconds, repetition.value, self.settings.error, self.length())
-        return replace(repetition, figures={**repetition.figures, queues.TRIAL_SECONDS: seconds})
+        return replace(repetition, figures={**repetition.figures, TRIAL_SECONDS: seconds})
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         """Return notes on the effects of the tolerated loss, queues and the tolerated lag on the rate."""
@@ -67,10 +68,10 @@ def most_too_high(repetition: Measurement, settings: SearchSettings) -> float:
     placement (`late_frames`). Where both can happen, both count.
 
     Args:
-        repetition: with the figure `queues.TRIAL_SECONDS`; without it nothing passed, and the share is 0.
+        repetition: with the figure `TRIAL_SECONDS`; without it nothing passed, and the share is 0.
         settings: settings of the search.
     """
-    seconds = repetition.figures.get(queues.TRIAL_SECONDS)
+    seconds = repetition.figures.get(TRIAL_SECONDS)
     if seconds is None:
         return 0.0
     settings = settings.as_run()

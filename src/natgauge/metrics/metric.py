@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The declaration of a metric: all that is known of it without measuring, for who measures, stores or shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+#: Which of two values a user would rather have.
+Better = Literal["higher", "lower"]
+#: What one unit of a rate consists of: the frames that open a connection; a frame of each direction; a query and its
+#: answer; all segments of a TCP connection that is opened, used once and closed; the segments that close it.
+Counted = Literal["opening", "frames", "queries", "transaction", "closing"]
+#: Parameters with the tester's own highest rates.
+TESTER_RATES: Final = frozenset({"tester_highest_phase1_rate", "tester_highest_phase2_rate"})
+
+#: Turn of a metric that no other one builds on.
+USUAL_TURN: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """What a passing trial had to do, as the end of a sentence with the value.
+
+    Attributes:
+        strict: where no frame of a passing trial may be lost; "{within}" is the time limit of the metric's definition.
+        tolerant: where a share may be lost; "{lost}" is that share, "{kept}" the rest.
+    """
+
+    strict: str = ""
+    tolerant: str = ", where a passing trial may lose up to {lost} of its frames"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A further figure of a metric's results.
+
+    Attributes:
+        name: its name in records, with its unit.
+        label: label of its row in tables; empty = other rows show it, or none does.
+        unit: unit of its row.
+        answer: what an answer in words says of it; "{}" is its median, "{periods}" and "{judged}" the numbers of periods
+            and of those that were judged, "{loss}" what a passing trial may lose, "{unit}" the unit of a rate of frames.
+            Empty = nothing.
+        is_tried: whether a trial was run with it: of an even number of repetitions the mean of the middle two would be
+            a value that no trial had.
+    """
+
+    name: str
+    label: str = ""
+    unit: str = ""
+    answer: str = ""
+    is_tried: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric. Each module of `natgauge.metrics` that has a `METRIC` declares one.
+
+    Attributes:
+        name: its name, as on the command line.
+        unit: unit of its values.
+        summary: one line.
+        source: section of the standard that defines it.
+        better: which values are better; None where neither is, and a change is only a change.
+        does: what a device does that has a value, as the predicate of a sentence; "{value}" is the value with its unit,
+            "{number}" the value alone. Empty = reports print metric and value.
+        criterion: what a passing trial had to do, which follows the value in a sentence.
+        best: what the device with the best of several values does, as the predicate of a sentence.
+        value_figure: name of the figure that is the value itself; empty = no figure is.
+        figures: further figures that a table or an answer shows.
+        traffic: options of the traffic that are chosen so where the user names none of its ranges, by name.
+        moved_by: parameters that move the figure of this metric, but not of others: `TESTER_RATES` of a metric whose
+            trials are sent at the tester's highest rate. Results that differ in one are not compared.
+        phase: phase of a trial that the value is about: 1 opens connections, 2 sends frames over open ones.
+        is_bounded: whether the tester's highest rate of this phase bounds the value.
+        counts: what a unit of the value consists of; None = the value is no rate of frames.
+        sends_data: whether its TCP connections transport data, and so frames of the chosen size.
+        without_frames: whether the device does what is measured while no frame arrives.
+        measures_loss: whether its procedure tolerates a loss in phase 1 that every rate has.
+        shows_memory: whether it fills the connection tracking table, so that the memory of a connection is an answer.
+        draws_loss: whether its series over loads is drawn as a curve of loss.
+        turn: turn in a lab where several metrics are measured: a lower one comes first, and others use its value.
+    """
+
+    name: str
+    unit: str
+    summary: str
+    source: str
+    better: Better | None = None
+    does: str = ""
+    criterion: Criterion = field(default_factory=Criterion)
+    best: str = ""
+    value_figure: str = ""
+    figures: tuple[Figure, ...] = ()
+    traffic: Mapping[str, object] = field(default_factory=dict)
+    moved_by: frozenset[str]
+    phase: Literal[1, 2] = 2
+    is_bounded: bool = False
+    counts: Counted | None = None
+    sends_data: bool = True
+    without_frames: bool = False
+    measures_loss: bool = False
+    shows_memory: bool = False
+    draws_loss: bool = False
+    turn: int = USUAL_TURN
+
+    def __str__(self) -> str:
+        """Return the name."""
+        return self.name

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Declaration of the table-capacity: highest number of connections that the device can hold."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from natgauge.metrics.metric import Figure, Metric
+
+METRIC: Final = Metric(
+    name="table-capacity",
+    unit="connections",
+    summary="highest number of connections that the device can hold",
+    source="RFC 9693 section 4.9",
+    better="higher",
+    does="keeps {value}",
+    best="keeps most connections",
+    figures=(
+        Figure("first_connections", "C0, first connections"),
+        Figure("first_rate", "R0, rate of C0", "connections/s"),
+        Figure("exponential_safe", "CS, safe connections"),
+        Figure("exponential_safe_rate", "RS, rate of CS", "connections/s"),
+        Figure("exponential_unsafe", "CT, unsafe connections"),
+    ),
+    moved_by=frozenset(),
+    shows_memory=True,
+)

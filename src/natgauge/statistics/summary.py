@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Summary of the values of repetitions (RFC 9693 section 6)."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from natgauge.statistics.interval import ConfidenceInterval
+from natgauge.statistics.order_statistics import median_interval, percentile
+
+#: Below this many values the nearest-rank 1st and 99th percentiles are the minimum and the maximum.
+VALUES_FOR_PERCENTILES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Repetitions of one measurement, all in the measurement's unit.
+
+    Attributes:
+        median: middle value, of an even number the mean of the middle two (RFC 2330 section 11.3).
+        p1: 1st percentile, nearest rank.
+        p99: 99th percentile, nearest rank.
+        minimum: smallest value.
+        maximum: largest value.
+        mean: arithmetic mean.
+        standard_deviation: standard deviation of the sample (n - 1); None for a single value.
+        repetitions: the values in the order they were measured.
+        interval: distribution-free confidence interval of the median; None for a single value.
+    """
+
+    median: float
+    p1: float
+    p99: float
+    minimum: float
+    maximum: float
+    mean: float
+    standard_deviation: float | None
+    repetitions: tuple[float, ...]
+    interval: ConfidenceInterval | None
+
+
+def summarize(values: Sequence[float], *, is_tried: bool = False) -> Summary:
+    """Summarize one or more repetitions.
+
+    Args:
+        values: values of the repetitions.
+        is_tried: whether a trial was run with each value: the median is then the lower one of two, so that a trial had
+            it.
+
+    Raises:
+        ValueError: there is no value, or one is not finite.
+    """
+    if not values:
+        raise ValueError("no values to summarize")
+    if not all(math.isfinite(value) for value in values):
+        raise ValueError(f"values must be finite, not {list(values)}")
+    return Summary(
+        median=statistics.median_low(values) if is_tried else statistics.median(values),
+        p1=percentile(values, 1),
+        p99=percentile(values, 99),
+        minimum=min(values),
+        maximum=max(values),
+        mean=statistics.fmean(values),
+        standard_deviation=statistics.stdev(values) if len(values) > 1 else None,
+        repetitions=tuple(values),
+        interval=median_interval(values),
+    )
+
+
+def interval_of(values: Sequence[float], uppers: Sequence[float | None]) -> ConfidenceInterval | None:
+    """Return the confidence interval of the median, which reaches from the values up to the upper bounds.
+
+    A search's value is the lower bound of what the device can.
+
+    Args:
+        values: values of the repetitions.
+        uppers: upper bound of each; None = there is none.
+    """
+    interval = median_interval(values)
+    ends = [value if upper is None else max(value, upper) for value, upper in zip(values, uppers, strict=True)]
+    bounds = median_interval(ends)
+    return interval if interval is None or bounds is None else replace(interval, upper=bounds.upper)
