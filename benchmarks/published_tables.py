@@ -20,10 +20,10 @@ from benchmarks.command import day, heading, options, write
 from natgauge.campaigns import journal
 from natgauge.campaigns.status import CampaignStatus, status
 from natgauge.errors import UsageError
-from natgauge.published import plans
+from natgauge.published import like, plans
 from natgauge.published.load import names, table
 from natgauge.records.store import CAMPAIGN
-from natgauge.reports import find_results, like, text
+from natgauge.reports import find_results, text
 
 _INTRODUCTION: Final = (
     "The plans are the small ones: the series and the shape of each table with smaller numbers. So our figures are "

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes two files of the descriptions of inputs: `python -m tools.described` writes the keywords and docs/inputs.md."""
+"""Makes files of the descriptions of inputs: `python -m tools.described` writes them.
+
+The keywords are for type checkers, docs/inputs.md is for people, and the descriptions of parameters are for whoever
+reads records: a record is read without what made it.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -11,8 +16,12 @@ from natgauge import procedures
 from natgauge.audits.request import AuditOptions, traffic_inputs
 from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.comparisons import request
+from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input, inputs_of
+from natgauge.inputs.question import DeviceOptions, LabOptions, TrafficOptions
 from natgauge.inputs.types import Flag
+from natgauge.labs import kinds
+from natgauge.records.parameters import INPUTS
 
 _ROOT: Final = Path(__file__).parents[1]
 _HEAD: Final = '''\
@@ -117,10 +126,42 @@ def _typed_dict(name: str, purpose: str, inputs: Iterable[Input]) -> str:
     return "\n".join([f"class {name}(TypedDict, total=False):", f'    """{purpose}"""', "", *fields.values(), ""])
 
 
+_PARAMETERS: Final = """\
+# SPDX-License-Identifier: Apache-2.0
+# Parameters of results that are inputs: label, unit, group, and whether another value may make another figure.
+# Left out: a label that is the name, no unit, the group "settings", and that it moves figures.
+# Made of the descriptions of inputs by `python -m tools.described`; a test holds that it is up to date.
+
+"""
+
+
+def parameters() -> str:
+    """The descriptions of the parameters that are inputs."""
+    inputs = [
+        *inputs_of(TrafficOptions, "traffic"),
+        *inputs_of(LabOptions, "place"),
+        *(one for kind in kinds.kinds().values() for one in inputs_of(kind.options, "place")),
+        *inputs_of(DeviceOptions, "device"),
+        *(one for procedure in procedures.procedures().values() for one in procedure.inputs()),
+    ]
+    known = dict[str, str]()
+    for one in inputs:
+        own = {
+            "label": "" if one.label == spoken(one.parameter) else one.label,
+            "unit": one.unit,
+            "group": "" if one.group == "settings" else one.group,
+            "moves_figures": None if one.moves_figures else False,
+        }
+        values = ", ".join(f"{name} = {json.dumps(value)}" for name, value in own.items() if value not in ("", None))
+        known.setdefault(one.parameter, f"{one.parameter} = {{ {values} }}" if values else f"{one.parameter} = {{}}")
+    return _PARAMETERS + "".join(f"{line}\n" for line in known.values())
+
+
 #: Each file and what makes it.
 FILES: Final = {
     _ROOT / "src" / "natgauge" / "inputs" / "keywords.py": keywords,
     _ROOT / "docs" / "inputs.md": page,
+    _ROOT / "src" / "natgauge" / "records" / INPUTS: parameters,
 }
 
 if __name__ == "__main__":

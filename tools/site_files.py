@@ -17,9 +17,8 @@ from mkdocs.structure.files import File, Files
 
 from natgauge.duts import recipe as recipes
 from natgauge.duts.support import last_run, run_in_words
-from natgauge.published import load
+from natgauge.published import load, printed
 from natgauge.published.model import Table
-from natgauge.reports import published
 
 ROOT: Final = Path(__file__).parents[1]
 #: Folders of pages, with the patterns of their Markdown.
@@ -80,13 +79,13 @@ def _gateway(recipe: recipes.Recipe) -> str:
 def _published(table: Table) -> str:
     parts = [
         f"# {table.title}",
-        f"{published.THEIRS}.",
-        _table([("name", f"`{table.name}`"), *published.conditions(table)]),
+        f"{printed.THEIRS}.",
+        _table([("name", f"`{table.name}`"), *printed.conditions(table)]),
         _table([(row.label, *row.cells) for row in table.rows]),
     ]
-    if ours := published.computed_rows(table):
-        parts += [f"{published.OURS}:", _table([(label, *cells) for label, cells in ours])]
-    return "\n\n".join([*parts, *(f"Slip: {slip}." for slip in published.slips(table))])
+    if ours := printed.computed_rows(table):
+        parts += [f"{printed.OURS}:", _table([(label, *cells) for label, cells in ours])]
+    return "\n\n".join([*parts, *(f"Slip: {slip}." for slip in printed.slips(table))])
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

@@ -10,8 +10,8 @@ from typing import Final, Literal
 from benchmarks.random_gateways.drawn import Drawn
 from natgauge import procedures
 from natgauge.errors import NatgaugeError
+from natgauge.measurements.making import make
 from natgauge.procedures.kit.search.rate_search import SearchSettings
-from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.shares import widened

@@ -17,7 +17,7 @@ from natgauge.core_work import WorkByCore
 from natgauge.errors import UsageError
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.paired.slices import CostPlan, CostRound
-from natgauge.words import Close, Order, Query, ReadingOrder
+from natgauge.words import Close, Order, Query, ReadingOrder, Verdict
 
 #: Share of the nominal sending time by which a sender may be late at the end. It is a tenth of the usual error of a
 #: search (1 %), so it does not affect the result, and far more than the few batches of an undisturbed sender.
@@ -30,20 +30,6 @@ MOST_TOGETHER = 64
 BATCH_SECONDS = 100e-6
 #: Softirqs may use a device's core for 2 ms, so a shorter stall cannot be distinguished from the device's work.
 LEAST_WATCHED_SECONDS = 0.002
-
-
-class Verdict(StrEnum):
-    """Outcome of one trial.
-
-    PASS and FAIL are about the device. INVALID is about the tester, its host or the connection over which the device is
-    controlled: the trial is repeated and never counted for or against the device. COLLAPSED: the device forwards no
-    frame any more.
-    """
-
-    PASS = "PASS"
-    FAIL = "FAIL"
-    INVALID = "INVALID"
-    COLLAPSED = "COLLAPSED"
 
 
 class Direction(StrEnum):

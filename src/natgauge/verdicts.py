@@ -17,8 +17,9 @@ from dataclasses import dataclass, field, replace
 
 from natgauge.causes.cause import Cause, TableState, cause_of
 from natgauge.causes.hops import NO_HOPS, TrialHops
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction, Verdict
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction
 from natgauge.trial_evidence import TrialEvidence
+from natgauge.words import Verdict
 
 #: Share of the nominal sending time by which a phase may end early; beyond it the tester sent faster than intended.
 HASTE_SHARE = 0.01

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words that all packages share: families, sides, queries, orders, placements, costs, limits."""
+"""Words that all packages share: families, sides, queries, orders, placements, verdicts, costs, limits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from typing import Final, Literal
 
@@ -66,6 +67,25 @@ EACH_ITS_OWN: Final = "each its own"
 
 #: The far side that answers queries if there is no real server.
 TESTER: Final = "tester"
+
+
+class Verdict(StrEnum):
+    """Outcome of one trial.
+
+    PASS and FAIL are about the device. INVALID is about the tester, its host or the connection over which the device is
+    controlled: the trial is repeated and never counted for or against the device. COLLAPSED: the device forwards no
+    frame any more.
+    """
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    INVALID = "INVALID"
+    COLLAPSED = "COLLAPSED"
+
+
+#: Where a parameter of a result is stored: the procedure's settings; frames and four tuples; lab, cores, machine and
+#: tester; the device under test.
+Group = Literal["settings", "traffic", "place", "device"]
 
 #: Limits of a result: the gateway, its connection tracking table, its outside ports, the tester, the machine,
 #: the time that the measurement was given, the real server behind the gateway.

@@ -28,9 +28,9 @@ from tests.labs.program import begins
 import natgauge
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.measure import Answer
-from natgauge.measurer import Verdict
 from natgauge.procedures.frame_loss import COARSEST_STEP, shares_of
 from natgauge.records.store import TRIAL_SCHEMA, read_lines
+from natgauge.words import Verdict
 
 NAT, ROUTER = "nftables-nat44", str(RECIPES / "drops-every-1000th.toml")
 MEASUREMENTS = tuple(itertools.product((NAT, ROUTER), ("throughput", "frame-loss")))

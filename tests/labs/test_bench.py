@@ -27,8 +27,9 @@ from natgauge.labs import kinds
 from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.contract import Device
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.records.store import Memory
+from natgauge.words import Verdict
 
 NAME = own("e2e-bench")
 #: A rough search is enough to see that everything fits together.

@@ -16,9 +16,10 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
 from natgauge.errors import BrokenError
-from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.records.store import Memory
 from natgauge.trials import StreamCounts, TrialResult
+from natgauge.words import Verdict
 
 EDGES: Final = 1000
 RATE, SECONDS = 16_000.0, 0.25

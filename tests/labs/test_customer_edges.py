@@ -14,8 +14,8 @@ from natgauge.bench.question import ask
 from natgauge.errors import BrokenError
 from natgauge.inputs.question import Question
 from natgauge.labs.contract import Device
-from natgauge.measurer import Verdict
 from natgauge.records.store import Memory
+from natgauge.words import Verdict
 
 
 def question(dut: str, subscribers: int) -> Question:

@@ -36,10 +36,11 @@ from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.locks import directory_of
-from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.procedures.kit.events import Event
 from natgauge.reports.text import read_summary
 from natgauge.trials import Progress
+from natgauge.words import Verdict
 
 pytestmark = pytest.mark.skipif(len(usable_cpus()) < 2, reason="a server wants a core of its own")
 #: Where a server has to keep up with the queries, it needs its core for itself.

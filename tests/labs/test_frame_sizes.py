@@ -14,8 +14,9 @@ import pytest
 from natgauge.bench.bench import Bench, keep_lab
 from natgauge.bench.question import ask
 from natgauge.labs.common import cleanup
-from natgauge.measurer import Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Direction, Phase2Plan, TrialPlan
 from natgauge.records.store import Memory, plain
+from natgauge.words import Verdict
 
 #: Sizes on the Initiator's side. A NAT64's IPv6 frames are 20 octets longer than the IPv4 ones.
 SIZES = {

@@ -16,10 +16,11 @@ from tests.labs.trying import passing
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.host.cpus import usable_cpus
-from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.store import Memory
 from natgauge.trials import StreamCounts, TrialResult
+from natgauge.words import Verdict
 
 CONNECTIONS = 3000
 #: One of each kind: a router and a NAT of the kernel, a chain of two devices. A translator that is a process is below.

@@ -11,6 +11,7 @@ import pytest
 
 import natgauge
 from natgauge.analysis.comparing import comparable
+from natgauge.bench.repeating import command_again
 from natgauge.cli import run
 from natgauge.procedures.kit.measure import delay_metrics
 from natgauge.reports import frames
@@ -39,7 +40,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_real_result_is_drawn_and_framed_whole(results: Path) -> None:
     found = find([results])
-    shown = page(found)
+    shown = page(found, command_again)
     assert "Delays: share of the frames that took longer" in shown
     loaded = frames.load(results)
     assert loaded.measurements["value"].to_list() == list(found.results[0].values)

@@ -25,8 +25,9 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside
-from natgauge.measurer import Arrivals, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Arrivals, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.records.store import Memory
+from natgauge.words import Verdict
 
 soak = pytest.mark.soak
 

@@ -25,8 +25,9 @@ from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import TrialPlan, Verdict
+from natgauge.measurer import TrialPlan
 from natgauge.records.store import Memory
+from natgauge.words import Verdict
 
 soak = pytest.mark.soak
 #: A tunnel with a table of bindings, and a translator with a rule; a tunnel with a rule is in `make soak`.

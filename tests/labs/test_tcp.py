@@ -21,12 +21,12 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
 from natgauge.labs.common.device import NamespaceDevice
-from natgauge.measurer import Arrivals, Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Arrivals, Direction, Phase2Plan, TrialPlan
 from natgauge.procedures.expiry import ExpirySettings
 from natgauge.procedures.kit.measure.tcp_states import left_in
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
-from natgauge.words import Close, TcpState
+from natgauge.words import Close, TcpState, Verdict
 
 N = 500
 FRAMES = 1_000

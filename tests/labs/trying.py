@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Final
 
 from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.words import Verdict
 
 #: On a host that is never calm trials are disturbed.
 MOST_TRIALS: Final = 10

@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "causes": set(),
     "core_work": set(),
     "errors": set(),
+    "ethernet": set(),
     "files": set(),
     "foreign": {"errors"},
     "notes": set(),
@@ -34,21 +35,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "words": set(),
     "paired": {"errors", "notes", "other_traffic", "statistics", "words"},
     "inputs": {"errors", "words"},
-    "host": {"errors", "files", "inputs", "table_memory", "version", "words"},
+    "host": {"errors", "files", "inputs", "table_memory", "version"},
     "metrics": set(),
     "measurer": {"causes", "core_work", "errors", "other_traffic", "paired", "words"},
     "trial_evidence": {"causes", "measurer", "words"},
-    "verdicts": {"causes", "measurer", "trial_evidence"},
+    "verdicts": {"causes", "measurer", "trial_evidence", "words"},
     "procedures": {
         "causes", "core_work", "errors", "inputs", "measurer", "metrics", "notes", "other_traffic", "paired",
         "statistics", "words",
     },
     "records": {
-        "causes", "errors", "files", "foreign", "inputs", "labs", "measurer", "metrics", "notes", "paired",
-        "procedures", "statistics", "words",
+        "causes", "errors", "ethernet", "files", "foreign", "metrics", "notes", "paired", "statistics", "words",
     },
     "analysis": {"errors", "metrics", "records", "statistics", "words"},
-    "published": {"analysis", "errors", "foreign", "procedures", "toml_text"},
+    "published": {"analysis", "errors", "foreign", "procedures", "records", "reports", "tables", "toml_text"},
     "trials": {"bounded_output", "errors", "host", "words"},
     "counts": {"measurer", "other_traffic", "trial_evidence", "trials"},
     "labs": {"bounded_output", "core_work", "errors", "files", "foreign", "host", "inputs", "table_memory", "words"},
@@ -63,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "verdicts", "words",
     },
     "measurements": {
-        "bench", "causes", "duts", "host", "inputs", "labs", "measurer", "metrics", "notes", "other_traffic",
+        "bench", "causes", "duts", "ethernet", "host", "inputs", "labs", "metrics", "notes", "other_traffic",
         "procedures", "records", "statistics", "tester", "words",
     },
     "audits": {"bench", "duts", "errors", "host", "inputs", "labs", "notes", "records", "words"},
@@ -72,12 +72,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "metrics", "notes", "paired", "procedures", "records", "toml_text", "version", "words",
     },
     "comparisons": {
-        "bench", "duts", "errors", "host", "inputs", "labs", "measurements", "measurer", "notes",
+        "bench", "duts", "errors", "host", "inputs", "labs", "measurements", "notes",
         "other_traffic", "paired", "procedures", "records", "statistics", "trials", "words",
     },
     "reports": {
-        "analysis", "causes", "errors", "files", "foreign", "measurer", "metrics", "notes", "other_traffic", "plain_text",
-        "procedures", "published", "records", "statistics", "table_memory", "tables", "words",
+        "analysis", "causes", "errors", "files", "foreign", "metrics", "notes", "other_traffic", "plain_text",
+        "records", "statistics", "table_memory", "tables", "words",
     },
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.

@@ -20,13 +20,14 @@ from natgauge.causes.cause import Cause, TableState, cause_of, most_frequent, of
 from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, facts_of, hops_of
 from natgauge.causes.kinds import Kind, kinds
 from natgauge.measurements.making import make
-from natgauge.measurer import Counts, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, table_capacity
 from natgauge.procedures.kit.result.causes import with_cause
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.parameters import Parameters
 from natgauge.reports.bottleneck import bottleneck
+from natgauge.words import Verdict
 
 #: 300 of 1000 frames were not sent on.
 FEWER = {**ALL, "IpOutTransmits": 700}

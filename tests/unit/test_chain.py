@@ -17,9 +17,10 @@ from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import Counts, Verdict
+from natgauge.measurer import Counts
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.verdicts import judge
+from natgauge.words import Verdict
 
 
 class Part(Gateway):

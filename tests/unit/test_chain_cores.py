@@ -25,12 +25,13 @@ from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurements import doubts
 from natgauge.measurements.chain_notes import chain_notes
 from natgauge.measurements.making import make
-from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.metrics.shared_figures import LOST_PERCENT_AT
 from natgauge.procedures import get
 from natgauge.records.measurement import FigureSummary, Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.rows import rows
+from natgauge.words import Verdict
 
 FIGURE = {
     "median": 781.2, "p1": 781.2, "p99": 781.2, "minimum": 781.2, "maximum": 781.2, "mean": 781.2,

@@ -13,6 +13,7 @@ from tests.unit.made_comparisons import compared, estimate, gateway
 from tests.unit.made_results import made
 
 from natgauge.analysis.conditions import WORK, figure_of, unlike_conditions
+from natgauge.bench.repeating import command_again
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.reports import comparison
@@ -135,7 +136,7 @@ def test_a_comparison_names_each_condition_in_text_and_comment(name: str) -> Non
 def test_the_whole_page_has_the_sentence_for_results_and_comparisons(tmp_path: Path) -> None:
     own, words = CONDITIONS["placement"]
     stored = tuple(Stored(tmp_path, result) for result in pair(own))
-    html = page(StoredResults(stored, (), (StoredComparison(tmp_path, record_of(own)),)))
+    html = page(StoredResults(stored, (), (StoredComparison(tmp_path, record_of(own)),)), command_again)
     # In the caption of the bars, the table of results, the answers, the forest, and above all repetitions.
     assert len(re.findall(re.escape(words), html)) >= 5
 

@@ -27,12 +27,13 @@ from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import LOST, SshHost
 from natgauge.labs.ssh.remote import Remote
 from natgauge.measurements.making import make
-from natgauge.measurer import TrialPlan, Verdict
+from natgauge.measurer import TrialPlan
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.table_memory import ObjectCaches
 from natgauge.trial_evidence import TrialEvidence
+from natgauge.words import Verdict
 
 PLAN = TrialPlan(1000, 500.0)
 #: What the engine that stands in for one forwards, frames/s.

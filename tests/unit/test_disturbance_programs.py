@@ -7,7 +7,7 @@ import pytest
 from tests.labs.burnt_core import Told
 from tests.labs.invalid_share import Found, cause_of, holes_in
 
-from natgauge.measurer import Verdict
+from natgauge.words import Verdict
 
 
 @pytest.mark.parametrize(

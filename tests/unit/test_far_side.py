@@ -19,9 +19,9 @@ from natgauge.errors import UsageError
 from natgauge.host.cpus import as_if
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurements import doubts
-from natgauge.measurer import Verdict
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.parameters import Parameters
+from natgauge.words import Verdict
 
 #: What lab and measurement give a server; a snippet may use nothing else.
 VARIABLES = {

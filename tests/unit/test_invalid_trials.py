@@ -10,7 +10,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Counts, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.procedures import frame_loss, latency, table_capacity
 from natgauge.procedures.kit.search.invalid_trials import (
     TESTER_REPEATS,
@@ -20,6 +20,7 @@ from natgauge.procedures.kit.search.invalid_trials import (
     in_search,
     until_decided,
 )
+from natgauge.words import Verdict
 
 
 def outcome(verdict: Verdict, limited_by: str | None = None) -> TrialOutcome:

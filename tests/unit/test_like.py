@@ -30,14 +30,14 @@ from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import gateway_parameters
 from natgauge.measurer import Ability
-from natgauge.published import plans
+from natgauge.published import like, plans
 from natgauge.published.cells import Printed, read
 from natgauge.published.load import names, sources, table
 from natgauge.published.model import Quantity, Table
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters
 from natgauge.records.store import SUMMARY
-from natgauge.reports import csv_table, draft, latex, like, markdown, matrix, pivot, text
+from natgauge.reports import csv_table, draft, latex, markdown, matrix, pivot, text
 from natgauge.reports.find_results import find
 from natgauge.reports.sheet import Sheet
 

@@ -19,11 +19,11 @@ from natgauge.core_work import CoreWork
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import LabCounters, Link, Port
-from natgauge.measurer import Direction, OutlastingError, Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Direction, OutlastingError, Phase2Plan, TrialPlan
 from natgauge.records.store import plain
 from natgauge.table_memory import ObjectCache, ObjectCaches
 from natgauge.trials import TrialRequest, TrialResult
-from natgauge.words import Placement
+from natgauge.words import Placement, Verdict
 
 
 class FakeLab:

@@ -19,9 +19,10 @@ from natgauge.bench.traffic import make_plan
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses
-from natgauge.measurer import Direction, Period, Phase2Plan, RateStep, TrialPlan, Verdict
+from natgauge.measurer import Direction, Period, Phase2Plan, RateStep, TrialPlan
 from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput
 from natgauge.trials import AddressRange, Phase2, Progress, TrialRequest, TrialResult
+from natgauge.words import Verdict
 
 UP, DOWN = Direction.INITIATOR, Direction.RESPONDER
 BOTH = Phase2Plan(2000.0, 3000.0, 0.5)

@@ -15,15 +15,15 @@ from tests.unit.made_results import made
 from tests.unit.test_recording import CONDITIONS, result
 
 from natgauge.analysis.comparing import comparable
+from natgauge.ethernet import theoretical_maximum
 from natgauge.host import capabilities
 from natgauge.labs.contract import Port
 from natgauge.labs.wire import lab as wire_lab
 from natgauge.labs.wire import media, xdp
 from natgauge.labs.wire.lab import WireLab
-from natgauge.labs.wire.media import Media, media_of, theoretical_maximum
+from natgauge.labs.wire.media import Media, media_of
 from natgauge.measurements.conditions import record
 from natgauge.measurements.making import make
-from natgauge.measurer import Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.procedures.throughput import ThroughputSettings
@@ -31,6 +31,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports import csv_table
 from natgauge.reports.text import table, verdict
+from natgauge.words import Verdict
 
 SPEEDS = (10, 100, 1000, 10_000)
 #: RFC 5180 appendix A.1, whose figures are cut off to whole frames. Three of them do not come of its formula, which

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A new metric is two files: the example of docs/procedures.md, put into both folders, is measured and shown everywhere."""
+"""A new metric is two files: the example of docs/procedures.md, put into both folders, is measured and shown."""
 
 from __future__ import annotations
 

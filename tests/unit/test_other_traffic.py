@@ -16,12 +16,13 @@ from natgauge.bench import forwarding
 from natgauge.bench.rounds import fault_of
 from natgauge.errors import BrokenError
 from natgauge.measurements.doubts import find
-from natgauge.measurer import Counts, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
+from natgauge.words import Verdict
 
 QUIET = OtherTraffic(0, 100_000, 2.0)
 

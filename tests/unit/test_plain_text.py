@@ -13,12 +13,13 @@ import pytest
 from tests.unit.made_campaign import trial
 from tests.unit.made_results import made
 
+from natgauge.bench.repeating import command_again
 from natgauge.cli import run
 from natgauge.cli.say import document, say
 from natgauge.plain_text import one_line, visible
-from natgauge.records.repeating import command_again, shell_options
 from natgauge.records.store import Store
 from natgauge.reports import csv_table, latex, markdown
+from natgauge.reports.commands import shell_options
 from natgauge.reports.html import charts
 from natgauge.reports.sheet import Sheet, SheetRow
 

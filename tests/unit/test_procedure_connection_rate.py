@@ -16,12 +16,13 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.types import SearchError
 from natgauge.measurements.making import make
-from natgauge.measurer import Arrivals, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Arrivals, TrialOutcome, TrialPlan
 from natgauge.procedures.connection_rate import PROCEDURE, ConnectionRateSettings
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
 from natgauge.records.parameters import Parameters
+from natgauge.words import Verdict
 
 N = 100_000
 

@@ -15,13 +15,14 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.types import SearchError
 from natgauge.measurements.doubts import find
-from natgauge.measurer import Ability, Direction, Restart, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Ability, Direction, Restart, TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures import back_to_back, reset, system_recovery
 from natgauge.procedures.back_to_back import buffer_times
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.parameters import Parameters
+from natgauge.words import Verdict
 
 N = 1000
 TIMES = frozenset({Ability.RATE_STEP, Ability.LOSS_TIMES, Ability.RESTART_IN_TRIAL})

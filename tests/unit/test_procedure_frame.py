@@ -12,7 +12,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
 from natgauge.inputs.types import SearchError
-from natgauge.measurer import Ability, Counts, Measurer, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Ability, Counts, Measurer, TrialOutcome, TrialPlan
 from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures import get, procedures
@@ -21,6 +21,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered, Repetitions
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, TrialSettings
+from natgauge.words import Verdict
 
 DECIDED: dict[str, Any] = {
     "connections": 1000,

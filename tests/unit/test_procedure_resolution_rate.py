@@ -19,11 +19,12 @@ from natgauge.bench.question import ask
 from natgauge.bench.traffic import make_plan
 from natgauge.errors import UsageError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.measurer import Ability, Arrivals, Counts, Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Ability, Arrivals, Counts, Direction, Phase2Plan, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, ResolutionRateSettings
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.verdicts import judge
+from natgauge.words import Verdict
 
 N = 1600
 ABLE = frozenset({Ability.QUERIES, Ability.STATELESS})

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.phase1 import SAFE_SHARE
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.throughput import PROCEDURE, ThroughputSettings
 from natgauge.trial_evidence import TrialEvidence
+from natgauge.words import Verdict
 
 N = 10_000
 

@@ -14,14 +14,14 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.doubts import find
 from natgauge.measurements.making import make
-from natgauge.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan, Variation, Verdict
+from natgauge.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan, Variation
 from natgauge.procedures import ipdv, latency, pdv
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.delay_metrics import MOST_STALLED, Timing, read
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
-from natgauge.words import Placement
+from natgauge.words import Placement, Verdict
 
 N = 1000
 US = 1e-6

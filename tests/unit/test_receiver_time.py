@@ -13,8 +13,9 @@ from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.receiver_time import receiver_seconds, seconds_of, shortened
 from natgauge.errors import BrokenError
-from natgauge.measurer import Phase2Plan, RateStep, TrialPlan, Verdict
+from natgauge.measurer import Phase2Plan, RateStep, TrialPlan
 from natgauge.trials import ReceiverTime, TrialResult
+from natgauge.words import Verdict
 
 TIME = {"runs": 1000, "runs_ns": 110_000, "empty_runs": 500, "empty_runs_ns": 15_000}
 PLAN = TrialPlan(1000, 500.0, Phase2Plan(2000.0, 3000.0, 9.0))

@@ -26,12 +26,13 @@ from natgauge.labs.contract import DeviceCores
 from natgauge.measurements.conditions import Conditions, gateway_parameters, record, with_receiver, without_search
 from natgauge.measurements.making import make
 from natgauge.measurements.measure import parameters_of
-from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.procedures import procedures, throughput
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, descriptions
 from natgauge.tester.highest import HighestRates
+from natgauge.words import Verdict
 
 CPU: Any = machine.facts()["cpu"]
 RECIPE = load("nftables-nat44")

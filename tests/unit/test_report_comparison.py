@@ -17,6 +17,7 @@ from tests.unit.made_campaign import trial
 from tests.unit.made_comparisons import BASELINE, CONTROL, compared, compared_by_rates, estimate
 from tests.unit.made_results import made
 
+from natgauge.bench.repeating import command_again
 from natgauge.cli import run
 from natgauge.notes import Note
 from natgauge.records.comparison import ComparisonRecord, SearchLimit
@@ -163,7 +164,7 @@ def test_what_fail_above_asked_is_the_headline_of_the_comment(above: bool, decid
 
 def page_of(*records: ComparisonRecord) -> str:
     stored = tuple(StoredComparison(Path(f"results/{at}"), one) for at, one in enumerate(records))
-    return page(StoredResults((), (), stored))
+    return page(StoredResults((), (), stored), command_again)
 
 
 def text_of(shown: str) -> str:

@@ -19,6 +19,7 @@ from tests.unit.made_comparisons import compared, estimate
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
+from natgauge.bench.repeating import command_again
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError
 from natgauge.measurements.making import make
@@ -104,7 +105,7 @@ def test_a_large_campaign_still_makes_a_page_of_bearable_size(results: int, tmp_
             passed = timed or not each
             store.add_trial(trial(delays=DELAYS if timed else ()) if passed else trial("INVALID", reason="x" * 120))
     found = find([tmp_path])
-    shown = page(found)
+    shown = page(found, command_again)
     assert len(shown.encode()) <= MOST_OCTETS
     # Nothing is left out: every result has its mark, spread over as many figures as it takes.
     for one in found.results:
@@ -128,7 +129,7 @@ def test_doubts_that_could_change_the_answer_are_words_and_others_wait_behind_a_
     words = {"taking turns": "half of the core", "wide spread": "12 % of the median", "disturbed trials": "3 of 40"}
     doubts = [{"word": word, "text": text} for word, text in words.items()]
     Store(tmp_path).write_summary(made([1.0], doubts=doubts).document())
-    shown = page(find([tmp_path])).partition('<section id="results">')[0]
+    shown = page(find([tmp_path]), command_again).partition('<section id="results">')[0]
     open_, *folded = shown.split("<details><summary>")
     assert "half of the core" in open_
     assert not any(words[word] in open_ for word in ("wide spread", "disturbed trials"))
@@ -212,7 +213,7 @@ def test_the_cost_is_defined_before_the_figure_that_uses_it(tmp_path: Path) -> N
     store = Store(tmp_path)
     store.write_plan({})
     store.write_comparison(compared().document())
-    text = page(find([tmp_path]))
+    text = page(find([tmp_path]), command_again)
     assert 0 < text.index("for a frame, in ns.") < text.index('class="chart"')
 
 
@@ -351,7 +352,7 @@ def test_a_folder_of_all_kinds_is_one_page(tmp_path: Path) -> None:
 
 def test_a_folder_without_trials_says_so(tmp_path: Path) -> None:
     Store(tmp_path).write_summary(made([1.0]).document())
-    shown = page(find([tmp_path]))
+    shown = page(find([tmp_path]), command_again)
     assert "The folder holds no trials" in shown
     assert "No folder holds an environment" in shown
 
@@ -457,7 +458,7 @@ def test_percentiles_of_delays_are_by_nearest_rank_and_spoiled_trials_left_out()
 
 
 def test_the_page_has_the_command_that_each_result_was_measured_with(folder: Path) -> None:
-    section = page(find([folder])).partition('<section id="evidence">')[2]
+    section = page(find([folder]), command_again).partition('<section id="evidence">')[2]
     assert "<code>natgauge measure connection-rate --dut nat-a --empty-command &#39;x &gt; y&#39;</code>" in section
     assert "<code>not stored</code>" in section
 
@@ -497,7 +498,7 @@ def test_a_library_that_is_missing_is_one_line_with_the_command(
     # Python's own mark of a module that cannot be imported.
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(HostError, match=r"jinja2.*pip install 'natgauge\[report\]'"):
-        page(find([folder]))
+        page(find([folder]), command_again)
     assert run(["report", "--html", str(tmp_path / "x.html"), str(folder)]) == 3
     *_, line = capsys.readouterr().err.splitlines()
     assert "pip install 'natgauge[report]'" in line
@@ -634,7 +635,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Store.create(folders, "compare", "nat").write_comparison(compared().document())
     Store.create(folders, "audit", "nat").write_audit(audited().document())
     path = folders / "page.html"
-    path.write_text(page(find([folders])))
+    path.write_text(page(find([folders]), command_again))
     return path
 
 
@@ -654,7 +655,7 @@ def test_a_mark_near_the_end_of_an_axis_has_its_label_inside(browser: Browser, t
         (tmp_path / str(count)).mkdir()
         Store(tmp_path / str(count)).write_summary(result.document())
     path = tmp_path / "page.html"
-    path.write_text(page(find([tmp_path])))
+    path.write_text(page(find([tmp_path]), command_again))
     assert "table fills the L3 cache" in path.read_text()
     browser.open(path, 360)
     assert browser.ask(CUT) == []

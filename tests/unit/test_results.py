@@ -16,7 +16,7 @@ from tests.unit.simulated import Gateway
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.measurements.making import make
-from natgauge.measurer import Counts, TrialOutcome, Verdict
+from natgauge.measurer import Counts, TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, procedures
 from natgauge.procedures.kit.result.notes import disturbed_note
@@ -28,6 +28,7 @@ from natgauge.records.parameters import GROUPS, Parameters, describe, descriptio
 from natgauge.records.store import Store
 from natgauge.reports import csv_table
 from natgauge.reports.text import read_summary, table, verdict
+from natgauge.words import Verdict
 
 Change = Callable[[dict[str, Any]], object]
 

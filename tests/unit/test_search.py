@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from natgauge.inputs.types import SearchError
-from natgauge.measurer import Counts, TrialOutcome, Verdict
+from natgauge.measurer import Counts, TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
 from natgauge.procedures.kit.search.invalid_trials import TESTER_REPEATS
 from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.words import Verdict
 
 TOP = 16e6
 ONE_PERCENT = SearchError(share=0.01)

@@ -15,8 +15,9 @@ from benchmarks.second_opinion.gateway import Limits
 from benchmarks.second_opinion.questions import questions
 from benchmarks.second_opinion.search import Range, Trial, highest
 
-from natgauge.measurer import Counts, Direction, TrialOutcome, Verdict
+from natgauge.measurer import Counts, Direction, TrialOutcome
 from natgauge.procedures.kit.result.results import Attempt
+from natgauge.words import Verdict
 
 LIMITS = Limits(rate=4000, burst=40)
 RATES = Range(0, 8000, 40, tries=3)

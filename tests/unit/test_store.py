@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from natgauge.errors import UsageError
-from natgauge.measurer import Counts, Direction, Verdict
+from natgauge.measurer import Counts, Direction
 from natgauge.records.store import TRIAL_SCHEMA, Store, plain, read_lines
+from natgauge.words import Verdict
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC)
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction, Verdict
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction
 from natgauge.trial_evidence import CpuStalls, PortDrops, TrialEvidence
 from natgauge.verdicts import judge, lag_tolerance
-from natgauge.words import Placement
+from natgauge.words import Placement, Verdict
 
 N = 100_000
 SECOND = Counts(intended=N, offered=N, received=N, nominal_seconds=1.0, sending_seconds=1.0)

@@ -35,7 +35,6 @@ from natgauge.measurer import (
     TearDown,
     TrialOutcome,
     TrialPlan,
-    Verdict,
 )
 from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.trials import (
@@ -46,6 +45,7 @@ from natgauge.trials import (
     TrialResult,
     run,
 )
+from natgauge.words import Verdict
 
 #: Longest measurement of the tester's own delay, in seconds.
 _OWN_SECONDS: Final = 2.0

@@ -13,10 +13,11 @@ from typing import Any, Final
 from natgauge import procedures
 from natgauge.bench.subscribers import needs
 from natgauge.errors import UsageError
-from natgauge.inputs.input import Group, Input, inputs_of
+from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import RANGES, Cell, DeviceOptions, LabOptions, Question, TrafficOptions
 from natgauge.inputs.types import Flag
 from natgauge.labs import kinds
+from natgauge.words import Group
 
 #: The fields of `Cell` whose inputs every question has: their dataclass, and the group of their parameters.
 CELL_PARTS: Final[Mapping[str, tuple[type, Group]]] = {

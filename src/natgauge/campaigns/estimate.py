@@ -30,12 +30,11 @@ from natgauge.measurer import (
     TrialOutcome,
     TrialPlan,
     Variation,
-    Verdict,
 )
 from natgauge.paired.slices import LEAD_FRAMES, CostBlock, CostPlan, CostRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
-from natgauge.words import TESTER, Family, Quantity
+from natgauge.words import TESTER, Family, Quantity, Verdict
 
 #: Connections and frames per second of the simulated device, and frames per second of the tester.
 ASSUMED_CONNECTIONS: Final = 300_000.0

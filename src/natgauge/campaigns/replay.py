@@ -17,20 +17,10 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.measurer import (
-    Ability,
-    CountAt,
-    Delays,
-    Direction,
-    Measurer,
-    Period,
-    TearDown,
-    TrialOutcome,
-    TrialPlan,
-    Verdict,
-)
+from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, Period, TearDown, TrialOutcome, TrialPlan
 from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.records.store import plain
+from natgauge.words import Verdict
 
 _ANSWERS: Final[Mapping[str, Any]] = {
     "measure": TrialOutcome,

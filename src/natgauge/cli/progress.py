@@ -11,10 +11,11 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from natgauge.measurer import Counts, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.plain_text import one_line, visible
 from natgauge.procedures.kit.events import Bounds, Event
 from natgauge.trials import Progress
+from natgauge.words import Verdict
 
 _COLOURS: Final = {
     Verdict.PASS: "green",

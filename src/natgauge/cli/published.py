@@ -61,8 +61,7 @@ def command(
     natgauge does.
     """
     from natgauge.errors import BrokenError, UsageError
-    from natgauge.published import load
-    from natgauge.reports import published
+    from natgauge.published import load, printed
 
     if as_plan or small or lab or here or into:
         only_with = "--small" if small else "--lab" if lab else "--here" if here else "--into"
@@ -76,20 +75,20 @@ def command(
     elif as_plan:
         say(_plan(tables[0], size=size, here=here), nl=False)
     elif check:
-        checks = published.checked(tables)
+        checks = printed.checked(tables)
         if as_json:
             json_object("published-checks", {"checks": list(map(asdict, checks))})
         else:
-            say(published.check_lines(tables))
+            say(printed.check_lines(tables))
         if wrong := [check for check in checks if check.agreement == "differs"]:
             raise BrokenError(
                 f"published: {wrong[0].table}: {wrong[0].row}: column {wrong[0].column}: {wrong[0].printed} is not "
                 f"{wrong[0].recomputed:g}, and {len(wrong)} figures in all differ without a known slip; report it"
             )
     elif as_json:
-        json_object("published", {"tables": list(map(published.document, tables))})
+        json_object("published", {"tables": list(map(printed.document, tables))})
     else:
-        say("\n\n".join(map(published.view, tables)) if names else published.listing(tables))
+        say("\n\n".join(map(printed.view, tables)) if names else printed.listing(tables))
 
 
 def _plan(table: Table, *, size: Size, here: bool) -> str:

@@ -98,9 +98,10 @@ def command(
         left_out = "left out" if html is None else "without result"
         say(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
     if html is not None:
+        from natgauge.bench.repeating import command_again
         from natgauge.reports.html import page
 
-        page.write(collected, html)
+        page.write(collected, html, command_again)
         say(html)
     if parquet is not None:
         from natgauge.reports import frames
@@ -179,11 +180,11 @@ def _refuse(
 
 def _measured(collected: StoredResults, form: str, against: str | None, published: tuple[str, ...]) -> str:
     """The table of all results of measurements."""
+    from natgauge.published.printed import tables_of
     from natgauge.reports import draft, matrix
     from natgauge.reports import pivot as turned
     from natgauge.reports import sheet as sheets
     from natgauge.reports.answers import answers
-    from natgauge.reports.published import tables_of
 
     results = collected.results
     if form == "csv":
@@ -227,7 +228,7 @@ def _view(form: str) -> Any:
 
 def _shaped(collected: StoredResults, form: str, name: str, *, beside: bool) -> str:
     """The results of measurements in the shape of a published table."""
-    from natgauge.reports import like
+    from natgauge.published import like
 
     return _rendered(form, like.sheet(name, collected.results, beside=beside))
 

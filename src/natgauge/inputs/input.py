@@ -24,10 +24,8 @@ from natgauge.inputs.types import (
     WholeSeconds,
     Words,
 )
+from natgauge.words import Group
 
-#: Where a parameter of a result is stored: the procedure's settings; frames and four tuples; lab, cores, machine and
-#: tester; the device under test.
-Group = Literal["settings", "traffic", "place", "device"]
 _KEY: Final = "input"
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of labs: each package of `natgauge.labs` that has a `KIND`. They are found by name.
 
-A few modules import the package of one kind: `duts.support` and `cli.lab` for the guest's image, `tester.doctor` for
-the XDP features of ports, and `measurements.conditions` for the theoretical maximum of a link.
+A few modules import the package of one kind: `duts.support` and `cli.lab` for the guest's image, and `tester.doctor`
+for the XDP features of ports.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from natgauge.bench.traffic import TrafficPlan
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.port_sets import PortSets
 from natgauge.duts.recipe import Recipe, digest
+from natgauge.ethernet import theoretical_maximum
 from natgauge.labs.contract import DeviceCores, Lab
-from natgauge.labs.wire.media import theoretical_maximum
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import GROUPS, Parameters
 from natgauge.records.store import plain

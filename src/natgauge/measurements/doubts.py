@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
-from natgauge.measurer import Verdict
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES, IN_ALL
 from natgauge.notes import Note, NoteWord, by_grade, count_of
@@ -20,7 +19,7 @@ from natgauge.records.parameters import Parameters, describe, differing, shown
 from natgauge.records.unit_frames import frames_of, is_of_frames, most_units
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.statistics.trend import mann_kendall
-from natgauge.words import TESTER
+from natgauge.words import TESTER, Verdict
 
 #: A doubt reports repetitions whose lowest and highest value differ by more than this share of their median.
 WIDE: Final = 0.05

@@ -9,7 +9,6 @@ from typing import Any, Final
 from natgauge.causes.cause import Cause, most_frequent
 from natgauge.measurements import doubts
 from natgauge.measurements.chain_notes import chain_notes
-from natgauge.measurer import Verdict
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
@@ -19,7 +18,7 @@ from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
 from natgauge.records.shares import widened_interval
 from natgauge.records.unit_frames import is_of_frames, most_units
 from natgauge.statistics.summary import summarize
-from natgauge.words import METHODS
+from natgauge.words import METHODS, Verdict
 
 #: Cores of a device over which frames can be spread.
 _SEVERAL: Final = 2

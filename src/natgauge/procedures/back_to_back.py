@@ -30,7 +30,7 @@ from functools import partial
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range, positive
 from natgauge.inputs.input import described
-from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.measurer import TrialOutcome
 from natgauge.metrics.back_to_back import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -45,6 +45,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
 from natgauge.procedures.kit.search.rate_search import SearchSettings, near, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.words import Verdict
 
 #: The first burst where no ring is known, in frames of each direction: the default size of the rings of cards.
 FIRST_BURST = 512

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from natgauge.errors import UsageError
-from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.measurer import TrialOutcome
 from natgauge.metrics.connection_rate import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -35,6 +35,7 @@ from natgauge.procedures.kit.search import late_frames, queues
 from natgauge.procedures.kit.search.establishing import EstablishingRate
 from natgauge.procedures.kit.search.expected import expected_rate
 from natgauge.procedures.kit.search.rate_search import SearchSettings
+from natgauge.words import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from functools import partial
 from natgauge.errors import BrokenError
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, CountAt, Verdict
+from natgauge.measurer import Ability, CountAt
 from natgauge.metrics.expiry import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -32,7 +32,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError
-from natgauge.words import Close, TcpState
+from natgauge.words import Close, TcpState, Verdict
 
 #: The rate is taken between these shares of N.
 FROM_SHARE, TO_SHARE = 0.9, 0.1

@@ -21,7 +21,7 @@ from functools import partial
 from natgauge.inputs.checks import positive, share_in
 from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
-from natgauge.measurer import Counts, Direction, TrialOutcome, Verdict
+from natgauge.measurer import Counts, Direction, TrialOutcome
 from natgauge.metrics.frame_loss import METRIC, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -36,6 +36,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.words import Verdict
 
 #: RFC 2544 section 26.3: the granularity must be 10 % or finer.
 COARSEST_STEP = 0.1

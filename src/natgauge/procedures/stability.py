@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Ability, Counts, Period, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Ability, Counts, Period, TrialOutcome, TrialPlan
 from natgauge.metrics.stability import JUDGED, METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -33,6 +33,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_MOST_SECONDS, ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.statistics.trend import mann_kendall, step_of
+from natgauge.words import Verdict
 
 #: The result has a row for each period.
 MOST_PERIODS: Final = 200_000

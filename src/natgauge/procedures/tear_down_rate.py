@@ -27,7 +27,7 @@ from typing import Literal
 from natgauge.errors import BrokenError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, TearDown, TrialOutcome, Verdict
+from natgauge.measurer import Ability, TearDown, TrialOutcome
 from natgauge.metrics.tear_down_rate import ENTRIES_LEFT, METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -44,7 +44,7 @@ from natgauge.procedures.kit.search.rate_search import SearchSettings, establish
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-from natgauge.words import Close
+from natgauge.words import Close, Verdict
 
 #: Of fewer times nothing is known of their spread.
 LEAST_SAMPLE = 2

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialPlan
+from natgauge.metrics.goals import Preset, criteria
 from natgauge.metrics.shared_figures import IN_ALL, TRIAL_SECONDS
 from natgauge.metrics.throughput import METRIC
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
@@ -46,7 +47,7 @@ class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
         default="binary",
         metadata=described("search method", section="Search"),
     )
-    goals: mlr_search.Preset = field(
+    goals: Preset = field(
         default="rfc2544",
         metadata=described("goals of the search, with mlrsearch", section="Search"),
     )
@@ -68,8 +69,8 @@ class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
 
     def parameters(self) -> dict[str, Any]:
         """The settings, and what a load had to do to meet the goals of mlrsearch."""
-        criteria = mlr_search.criteria(self.goals, self.trial_seconds) if self.search == "mlrsearch" else None
-        return {**super().parameters(), "goal_criteria": criteria}
+        goals = criteria(self.goals, self.trial_seconds) if self.search == "mlrsearch" else None
+        return {**super().parameters(), "goal_criteria": goals}
 
 
 def _start(runner: TrialRunner, settings: ThroughputSettings) -> _Throughput | Answered:

@@ -20,7 +20,7 @@ from typing import Literal
 
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.measurer import TrialOutcome
 from natgauge.metrics.validated_connection_rate import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -34,6 +34,7 @@ from natgauge.procedures.kit.search import late_frames, queues
 from natgauge.procedures.kit.search.binary_search import search
 from natgauge.procedures.kit.search.rate_search import SearchSettings, establishing_span, search_plan
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
+from natgauge.words import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)

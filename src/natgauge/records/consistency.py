@@ -20,7 +20,6 @@ from pydantic import ValidationError
 from natgauge import foreign
 from natgauge.causes.cause import most_frequent
 from natgauge.errors import UsageError
-from natgauge.measurer import Verdict
 from natgauge.metrics import figures
 from natgauge.records.contradiction import ContradictionError, agree, compare, expect, is_number, same
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
@@ -41,6 +40,7 @@ from natgauge.records.trial_consistency import check_counts
 from natgauge.records.unit_frames import is_of_frames, most_units
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.summary import interval_of, summarize
+from natgauge.words import Verdict
 
 #: Statistics of a figure, and those of the result itself.
 _STATISTICS: Final = ("median", "p1", "p99", "minimum", "maximum", "mean", "standard_deviation")

@@ -8,13 +8,12 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from natgauge.causes.cause import Cause
-from natgauge.measurer import Verdict
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.summary import Summary
-from natgauge.words import LimitedBy
+from natgauge.words import LimitedBy, Verdict
 
 SUMMARY_SCHEMA: Final = "natgauge-summary-5"
 

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import resources
 from typing import Final, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
-from natgauge import procedures
-from natgauge.inputs.input import Group, inputs_of
-from natgauge.inputs.question import DeviceOptions, LabOptions, TrafficOptions
-from natgauge.labs import kinds
 from natgauge.metrics import declared
+from natgauge.words import Group
 
+#: The file with the descriptions of all inputs, made of those in the code.
+INPUTS: Final = "inputs.toml"
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 
 
@@ -147,26 +148,20 @@ _FACTS: Final = (
 
 @cache
 def descriptions() -> Mapping[str, Description]:
-    """Every parameter by name: the facts, and the inputs, which describe themselves."""
-    inputs = [
-        *inputs_of(TrafficOptions, "traffic"),
-        *inputs_of(LabOptions, "place"),
-        *(input_ for kind in kinds.kinds().values() for input_ in inputs_of(kind.options, "place")),
-        *inputs_of(DeviceOptions, "device"),
-        *(input_ for procedure in procedures.procedures().values() for input_ in procedure.inputs()),
-    ]
-    known = {each.name: each for each in _FACTS}
-    for input_ in inputs:
-        known.setdefault(
-            input_.parameter,
-            Description(input_.parameter, input_.label, input_.unit, input_.group, input_.moves_figures),
-        )
-    return known
+    """Every parameter by name: the facts, and the inputs, of whose descriptions `INPUTS` has a copy."""
+    copied = tomllib.loads(resources.files(__package__).joinpath(INPUTS).read_text(encoding="utf-8"))
+    inputs = {name: Description(name, **{"label": spoken(name), **own}) for name, own in copied.items()}
+    return {**inputs, **{each.name: each for each in _FACTS}}
+
+
+def spoken(name: str) -> str:
+    """Return the label of a parameter that has no other one."""
+    return name.replace("_", " ")
 
 
 def describe(name: str) -> Description:
     """The description of a parameter; a parameter without one moves the figure."""
-    return descriptions().get(name) or Description(name, name.replace("_", " "))
+    return descriptions().get(name) or Description(name, spoken(name))
 
 
 def is_fact(name: str) -> bool:

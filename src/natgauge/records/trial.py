@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Ty
 
 from natgauge.causes.cause import Cause
 from natgauge.errors import UsageError
-from natgauge.measurer import Verdict
 from natgauge.records.record import first_fault
+from natgauge.words import Verdict
 
 #: A count or a time of 64 bits, as the engine and the kernel have them.
 _MOST: Final = 2**63 - 1

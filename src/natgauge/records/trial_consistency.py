@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from natgauge import foreign
-from natgauge.measurer import Verdict
 from natgauge.metrics import declared
 from natgauge.records.contradiction import ContradictionError, expect
 from natgauge.records.store import SUMMARY, TRIAL_SCHEMA, TRIALS, read_lines
 from natgauge.records.trial import checked, periods
+from natgauge.words import Verdict
 
 #: Float arithmetic of a share of frames, as the verdict computes it.
 _LEAST_FRAME: Final = 1e-6

@@ -13,7 +13,7 @@ from typing import Final, get_args
 
 from pydantic import JsonValue
 
-from natgauge.labs.wire.media import theoretical_maximum
+from natgauge.ethernet import theoretical_maximum
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Counted
 from natgauge.records.parameters import Parameters

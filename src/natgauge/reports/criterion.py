@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from natgauge.metrics import declared
-from natgauge.procedures.kit.search import mlr_search
+from natgauge.metrics.goals import Preset, first_criterion
 from natgauge.records.measurement import Result
 from natgauge.records.unit_frames import UnitFrame, frames_of, is_of_frames, sends_data
 from natgauge.words import IP_HEADER, LEAST_OCTETS, TRANSPORT_NAMES
@@ -75,11 +75,11 @@ def most_lost(result: Result) -> str:
 
 def goals(result: Result) -> str | None:
     """Return the goal of MLRsearch that gives the value; None where a passing trial loses nothing."""
-    preset = next((one for one in get_args(mlr_search.Preset) if one == result.parameter("goals")), None)
+    preset = next((one for one in get_args(Preset) if one == result.parameter("goals")), None)
     seconds = result.number("trial_seconds")
     if result.parameter("search") != "mlrsearch" or preset is None or seconds is None:
         return None
-    return mlr_search.first_criterion(preset, seconds)
+    return first_criterion(preset, seconds)
 
 
 def transport(result: Result) -> str | None:

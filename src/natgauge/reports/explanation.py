@@ -13,7 +13,6 @@ from natgauge.causes.cause import Cause, TableState, cause_of, refined
 from natgauge.causes.hops import CounterFacts, HopLoss, TrialHops, hops_of
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
-from natgauge.measurer import Verdict
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.records.measurement import Result
 from natgauge.records.store import (
@@ -29,6 +28,7 @@ from natgauge.records.store import (
 )
 from natgauge.records.trial import cause_in, checked
 from natgauge.tables import aligned
+from natgauge.words import Verdict
 
 EXPLANATION_SCHEMA: Final = "natgauge-explanation-1"
 #: Said of lost frames that no counter has.

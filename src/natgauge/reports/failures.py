@@ -14,7 +14,6 @@ from typing import Any
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.records.campaign import CampaignCell, CampaignRecord
-from natgauge.records.repeating import command_again
 from natgauge.records.store import (
     CAMPAIGN,
     CAMPAIGN_RESULTS,
@@ -35,6 +34,7 @@ from natgauge.records.store import (
 )
 from natgauge.reports import explanation
 from natgauge.reports.answers import listed
+from natgauge.reports.commands import CommandAgain
 from natgauge.reports.find_results import StoredResults
 
 
@@ -59,23 +59,27 @@ class MeasurementFailure:
     explained: bool = False
 
 
-def failures_of(collected: StoredResults) -> list[MeasurementFailure]:
+def failures_of(collected: StoredResults, again: CommandAgain) -> list[MeasurementFailure]:
     """Return the failures among stored measurements and campaigns.
+
+    Args:
+        collected: what folders have.
+        again: makes the command that measures again.
 
     Raises:
         UsageError: a file is damaged.
     """
-    alone = [_of_folder(folder) for folder in collected.unended]
+    alone = [_of_folder(folder, again) for folder in collected.unended]
     return [*alone, *(failure for folder in collected.campaigns for failure in _of_campaign(folder))]
 
 
-def _of_folder(folder: Path) -> MeasurementFailure:
+def _of_folder(folder: Path, again: CommandAgain) -> MeasurementFailure:
     plan = read_document(folder / PLAN, PLAN_SCHEMA) if is_there(folder / PLAN) else {}
     known = is_there(folder / FAILURE)
     failure = read_document(folder / FAILURE, FAILURE_SCHEMA) if known else {}
     measured = {**failure, **plan}
     stored = plan.get("command") or failure.get("command")
-    command = command_again(stored, str(measured.get("metric")), str(measured.get("dut")), plan)
+    command = again(stored, str(measured.get("metric")), str(measured.get("dut")), plan)
     gateways = plan.get("gateways")
     compared = [str(label) for label in gateways if label != plan.get("control")] if isinstance(gateways, dict) else []
     subject = f"{measured['metric']} of {measured['dut']}" if measured.keys() >= {"metric", "dut"} else folder.name

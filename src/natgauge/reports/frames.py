@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from natgauge.errors import UsageError, unwritable
-from natgauge.measurer import Verdict
 from natgauge.reports.find_results import Stored, StoredComparison, StoredResults, each_trial, find
 from natgauge.reports.optional_deps import need
+from natgauge.words import Verdict
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,7 +11,6 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis.loads import LOADS, by_load
-from natgauge.measurer import Verdict
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import NoteWord
@@ -34,7 +33,7 @@ from natgauge.reports.rows import (
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.table_memory import LEAST_CONNECTIONS
 from natgauge.tables import aligned
-from natgauge.words import METHODS
+from natgauge.words import METHODS, Verdict
 
 #: Every caller that shows a result reads it first, so `read_summary` is exported here.
 __all__ = ["SeriesRow", "read_summary", "render", "table", "verdict"]

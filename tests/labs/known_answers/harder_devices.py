@@ -32,9 +32,10 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
 from natgauge.counts import phase2_counts
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Direction, Verdict
+from natgauge.measurer import Direction
 from natgauge.tester.highest import HighestRates
 from natgauge.trials import TrialRequest, TrialResult
+from natgauge.words import Verdict
 
 WIRE_NAME = "known-wire"
 #: How a lab names the rings before a device's cores.

@@ -36,12 +36,13 @@ from tests.labs.known_answers.rows import (
 from tests.labs.known_answers.tcp_rows import TCP_ROWS
 
 from natgauge.inputs.types import SearchError
-from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.procedures.kit.measure.delay_metrics import MOST_STALLED
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
 from natgauge.procedures.kit.search.queues import most_share, wait_limit
 from natgauge.trial_evidence import STALL_BOUND_SECONDS
+from natgauge.words import Verdict
 
 # A deep queue before the device, and a limit that nobody is told
 

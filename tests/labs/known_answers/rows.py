@@ -31,13 +31,14 @@ from natgauge import procedures
 from natgauge.bench.traffic import FIRST_SOURCE_PORT
 from natgauge.inputs.question import DeviceOptions
 from natgauge.inputs.types import SearchError
-from natgauge.measurer import LAG_SHARE, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import LAG_SHARE, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.measure.draws import expected_connections
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
 from natgauge.records.measurement import Result
 from natgauge.statistics.trend import FALSE_ALARM
 from natgauge.trial_evidence import STALL_BOUND_SECONDS
+from natgauge.words import Verdict
 
 
 @dataclass(frozen=True, slots=True)

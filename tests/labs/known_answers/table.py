@@ -12,8 +12,9 @@ from tests.labs.known_answers.devices import ANY_METRIC, NotOnTimeError, Standin
 from tests.labs.known_answers.rows import Evidence, Look, Margins, Row, Value
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import TrialPlan, Verdict
+from natgauge.measurer import TrialPlan
 from natgauge.procedures.kit.events import ignore
+from natgauge.words import Verdict
 
 #: Whatever was disturbed is measured again until this time is over, in seconds.
 PATIENCE = 30.0

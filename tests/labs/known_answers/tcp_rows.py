@@ -14,7 +14,8 @@ from dataclasses import replace
 from tests.labs.known_answers.devices import Device, Queueing, Ruled
 from tests.labs.known_answers.rows import ROUGH, Evidence, Look, Read, Row, both, searched, verdict
 
-from natgauge.measurer import TrialPlan, Verdict
+from natgauge.measurer import TrialPlan
+from natgauge.words import Verdict
 
 N, EVERY, RATE = 500, 5, 5_000.0
 FIFTH = N // EVERY

@@ -42,8 +42,9 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.errors import NatgaugeError
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
+from natgauge.words import Verdict
 
 _VICTIMS: Final = (MEASURE, COMPARE, RUN, AUDIT)
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")

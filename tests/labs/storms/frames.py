@@ -19,8 +19,9 @@ from natgauge.bench.raw_trial import RawTrial
 from natgauge.counts import phase2_counts
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common.cable import CableLab
-from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, untranslated_request
+from natgauge.words import Verdict
 
 CONNECTIONS: Final = 10_000
 #: Seconds of sending of one trial, and of the trials for the highest rate.

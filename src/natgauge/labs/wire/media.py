@@ -18,8 +18,6 @@ from pyroute2 import IPRoute
 from pyroute2.ethtool.common import LINK_PORT_NAMES, PORT_NONE, PORT_OTHER
 from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
 
-#: Preamble and gap between frames, in octets (RFC 5180 appendix A.1).
-BETWEEN_FRAMES: Final = 20
 NOT_KNOWN: Final = "not known"
 VIRTUAL: Final = "virtual"
 
@@ -58,16 +56,6 @@ class Media:
     medium: str = NOT_KNOWN
     megabits: int | None = None
     flow_control: FlowControl = "not known"
-
-
-def theoretical_maximum(megabits: int, octets: int) -> float:
-    """Frames/s of one direction at the minimum gap (RFC 5180 appendix A.1).
-
-    Args:
-        megabits: speed of the link, Mbit/s.
-        octets: frame size with FCS.
-    """
-    return megabits * 1e6 / (8 * (octets + BETWEEN_FRAMES))
 
 
 def media_of(interface: str) -> Media:

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
-from natgauge.measurer import Verdict
 from natgauge.records.parameters import shown
 from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
 from natgauge.reports.find_results import Stored, each_trial
 from natgauge.reports.html.timed import LoadDelays
 from natgauge.reports.rows import number
+from natgauge.words import Verdict
 
 #: The most trials of a result that are listed, of all results together, and of each however many there are; the results
 #: folder has all.

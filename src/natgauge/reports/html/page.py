@@ -18,13 +18,12 @@ from typing import Any, Final
 
 from natgauge import files
 from natgauge.errors import UsageError, unwritable
-from natgauge.measurer import Verdict
 from natgauge.plain_text import visible
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
-from natgauge.records.repeating import command_again, shell_options
 from natgauge.records.store import TRIALS
 from natgauge.reports import answers, audit, comparison, criterion, graded_doubts, labels, text
+from natgauge.reports.commands import CommandAgain, shell_options
 from natgauge.reports.failures import MeasurementFailure, failures_of
 from natgauge.reports.find_results import Stored, StoredComparison, StoredResults
 from natgauge.reports.html import charts, evidence, figures, metrics_table
@@ -33,7 +32,7 @@ from natgauge.reports.html.figures import FigureGroup
 from natgauge.reports.optional_deps import need
 from natgauge.reports.rows import whole
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
-from natgauge.words import FRAME_OF
+from natgauge.words import FRAME_OF, Verdict
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
@@ -50,8 +49,13 @@ _HERE: Final = "natgauge.reports.html"
 _COMMAND: Final = "command"
 
 
-def write(collected: StoredResults, path: Path) -> None:
+def write(collected: StoredResults, path: Path, again: CommandAgain) -> None:
     """Write the page, replacing a file that is there.
+
+    Args:
+        collected: what the page shows.
+        path: of the page.
+        again: makes the command that measures a result again.
 
     Raises:
         UsageError: a results folder is damaged, or the file cannot be written.
@@ -63,7 +67,7 @@ def write(collected: StoredResults, path: Path) -> None:
         raise unwritable(path, error, what="report", remedy="name a file in a folder of yours") from error
     if why:
         raise UsageError(f"report: cannot write {path}: {why}; name a file in a folder of yours")
-    html = page(collected)
+    html = page(collected, again)
     try:
         # A page that is there stays until the new one is whole. The file behind a link is replaced, not the link; a
         # device such as /dev/stdout has no content to keep.
@@ -75,8 +79,12 @@ def write(collected: StoredResults, path: Path) -> None:
         raise unwritable(path, error, what="report", remedy="name a file in a folder of yours") from error
 
 
-def page(collected: StoredResults) -> str:
+def page(collected: StoredResults, again: CommandAgain) -> str:
     """The whole page as HTML.
+
+    Args:
+        collected: what the page shows.
+        again: makes the command that measures a result again.
 
     Raises:
         UsageError: a results folder is damaged.
@@ -96,7 +104,7 @@ def page(collected: StoredResults) -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_harmless
     )
     environment.filters |= {"shell": lambda path: shlex.quote(str(path)), "shell_options": shell_options}
-    failures = failures_of(collected)
+    failures = failures_of(collected, again)
     sentences = [
         *answers.answers(results),
         *(one for record in records for one in comparison.sentences(record)),
@@ -119,7 +127,8 @@ def page(collected: StoredResults) -> str:
         repetitions=figures.evidence_figures(results, looks),
         metrics_tables=metrics_table.metrics_tables(results),
         results=[
-            _result(at, *each) for at, each in enumerate(zip(names, collected.stored, trials, strict=True), start=1)
+            _result(at, *each, again)
+            for at, each in enumerate(zip(names, collected.stored, trials, strict=True), start=1)
         ],
         records=[
             *(_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)),
@@ -223,7 +232,7 @@ def _first_screen(groups: Sequence[FigureGroup]) -> list[FigureGroup]:
     return [*(replace(first, figures=figures) for figures in parts), *others]
 
 
-def _result(at: int, name: str, stored: Stored, trials: Trials) -> dict[str, Any]:
+def _result(at: int, name: str, stored: Stored, trials: Trials, again: CommandAgain) -> dict[str, Any]:
     result = stored.result
     total = sum(trials.verdicts.values())
     answer, *limits = text.answer(result)
@@ -239,17 +248,17 @@ def _result(at: int, name: str, stored: Stored, trials: Trials) -> dict[str, Any
         "trials": trials,
         "counts": f"{total:,} trials: {counted or 'none'}; {trials.disturbed:,} disturbed.",
         "file": str(stored.folder / TRIALS),
-        _COMMAND: _command(result),
+        _COMMAND: _command(result, again),
         "folder": str(stored.folder),
     }
 
 
-def _command(result: Result) -> str:
+def _command(result: Result, again: CommandAgain) -> str:
     """The command that repeats a measurement; empty where a stored one cannot be made again."""
     stored = result.parameter(_COMMAND)
     if stored is None:
         return "not stored"
-    return command_again(stored, result.metric, result.dut, result.parameters.flat())
+    return again(stored, result.metric, result.dut, result.parameters.flat())
 
 
 def _series(result: Result) -> Iterator[dict[str, Any]]:

@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 from natgauge.causes.kinds import FULL, DeviceLimit
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Direction, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Ability, Direction, TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure import validation
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
+from natgauge.words import Verdict
 
 #: Rates below this, in connections/s, are not tried.
 LEAST_RATE = 10.0

@@ -29,7 +29,6 @@ from natgauge.measurer import (
     Direction,
     TrialOutcome,
     TrialPlan,
-    Verdict,
 )
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -43,6 +42,7 @@ from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_not
 from natgauge.procedures.kit.result.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.words import Verdict
 
 #: In `shared` placement frames up to this share of the throughput leave one by one, which the tester can do then.
 ALONE_SHARE: Final = 0.5

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from natgauge.causes.kinds import FULL
 from natgauge.errors import BrokenError
-from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, UnpreparableError, prepare
@@ -26,6 +26,7 @@ from natgauge.procedures.kit.search.binary_search import search
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
 from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, search_plan
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
+from natgauge.words import Verdict
 
 Phase1T = TypeVar("Phase1T", bound=Phase1Settings)
 

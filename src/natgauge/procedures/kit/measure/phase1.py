@@ -19,7 +19,7 @@ from natgauge.causes.kinds import FULL
 from natgauge.inputs.checks import positive
 from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
-from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.prerequisite import inner, measure_first
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -27,6 +27,7 @@ from natgauge.procedures.kit.runner import GoneError, TrialRunner
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
 from natgauge.procedures.kit.search.permanent_loss import HIGHEST_FIGURE, SHARE_FIGURE, no_more_than
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.words import Verdict
 
 #: The metric that a safe phase 1 is a share of.
 CONNECTION_RATE = "connection-rate"

@@ -17,9 +17,10 @@ from typing import Literal
 
 from natgauge.inputs.checks import positive, share_in
 from natgauge.inputs.input import described
-from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.words import Verdict
 
 Cause = Literal[
     "R too high", "r too high", "R or r too high", "table full", "ports used up", "connections missing", "unknown"

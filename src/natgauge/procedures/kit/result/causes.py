@@ -9,8 +9,8 @@ from typing import Final, get_args
 
 from natgauge.causes.cause import Cause, of_search
 from natgauge.causes.kinds import DeviceLimit
-from natgauge.measurer import Verdict
 from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.words import Verdict
 
 _OF_DEVICE: Final = get_args(DeviceLimit)
 #: Loads up to this multiple of the lowest one that failed decide as well: one trial may have failed for the host.

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from natgauge import core_work
-from natgauge.measurer import Verdict
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.words import Verdict
 
 
 def with_core_load(measurement: Measurement) -> Measurement:

@@ -7,8 +7,9 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from natgauge.measurer import Counts, Direction, TrialOutcome, Verdict
+from natgauge.measurer import Counts, Direction, TrialOutcome
 from natgauge.procedures.kit.result.results import Attempt
+from natgauge.words import Verdict
 
 
 def forwarding_rate(streams: Iterable[Counts]) -> float | None:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from natgauge.measurer import Verdict
 from natgauge.metrics.shared_figures import ESTABLISHED
 from natgauge.procedures.kit.result.results import Measurement
+from natgauge.words import Verdict
 
 #: Messages of a handshake: what opens, its answer, and the Initiator's reaction to the answer. A transaction has more.
 _HANDSHAKE: Final = 3

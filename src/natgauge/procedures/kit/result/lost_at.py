@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.measurer import TrialOutcome
 from natgauge.metrics.shared_figures import LOST_PERCENT_AT
 from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.words import Verdict
 
 
 def with_lost_at(measurement: Measurement) -> Measurement:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.words import Verdict
 
 
 def disturbed_note(measurements: Iterable[Measurement]) -> list[Note]:

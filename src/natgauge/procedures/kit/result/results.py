@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from natgauge.causes.cause import Cause
-from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.measurer import TrialOutcome
 from natgauge.metrics import figures
 from natgauge.notes import Note
 from natgauge.statistics.autocorrelation import LEAST_AUTOCORRELATED
 from natgauge.statistics.summary import VALUES_FOR_PERCENTILES, Summary, interval_of, summarize
+from natgauge.words import Verdict
 
 
 def repetition_notes(number: int, *, sampled: bool) -> list[Note]:

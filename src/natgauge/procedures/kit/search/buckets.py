@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.measurer import Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
+from natgauge.words import Verdict
 
 #: Failed trials from this multiple of the answer on are looked at: close above it next to nothing is lost anyway.
 ABOVE: Final = 1.05

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.measurer import TrialOutcome
+from natgauge.words import Verdict
 
 #: A search tries many loads, and of a load above the tester's reach every trial is INVALID. A tester that was too slow
 #: stays too slow, so the search gives that load up early and continues below it.

@@ -26,9 +26,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
-from natgauge.measurer import Counts, TrialOutcome, Verdict
+from natgauge.measurer import Counts, TrialOutcome
+from natgauge.metrics.goals import PRESETS, Goal, Preset, criteria
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
@@ -36,11 +37,10 @@ from natgauge.procedures.kit.runner import GoneError
 from natgauge.procedures.kit.search import rare_loss
 from natgauge.procedures.kit.search.binary_search import TESTER_SHARE
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
+from natgauge.words import Verdict
 
 if TYPE_CHECKING:
     from MLRsearch import GoalResult, MeasurementResult, SearchGoal
-
-Preset = Literal["rfc2544", "ndr-pdr"]
 
 #: The library's own limit, in seconds of wall clock; a week is none.
 NO_LIMIT_SECONDS: Final = 7 * 86_400.0
@@ -54,31 +54,6 @@ MUCH_LOST: Final = 0.9
 #: Options that let trials with some loss pass: goals take the place of a tolerance.
 _REMEDY: Final = f"--search binary with {rare_loss.LOSS_TOLERANCE}"
 
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """One goal of a search (draft-ietf-bmwg-mlrsearch, section 4.6); durations in multiples of a trial's seconds.
-
-    Attributes:
-        name: prefix of the goal's figures.
-        loss_ratio: a trial is good when at most this share of its frames is lost; 0 <= share < 1.
-        exceed_ratio: share of the durations that may be bad, 0 <= share < 1.
-        initial: shortest trial.
-        sum: sum of the durations of the trials that decide a load.
-    """
-
-    name: str
-    loss_ratio: float
-    exceed_ratio: float
-    initial: float
-    sum: float
-
-
-#: RFC 2544 section 26.1 as one goal, shortened only on the way; and CSIT's no drop and partial drop rates.
-PRESETS: Final[Mapping[Preset, tuple[Goal, ...]]] = {
-    "rfc2544": (Goal("rfc2544", 0.0, 0.0, 1 / 60, 1.0),),
-    "ndr-pdr": (Goal("ndr", 0.0, 0.5, 1.0, 21.0), Goal("pdr", 0.005, 0.5, 1.0, 21.0)),
-}
 
 #: Verdicts against the device.
 _BAD: Final = frozenset({Verdict.FAIL, Verdict.COLLAPSED})
@@ -110,26 +85,6 @@ class MlrPlan:
     trial_seconds: float
     invalid_repeats: int
     confirm: bool = True
-
-
-def criteria(preset: Preset, trial_seconds: float) -> str:
-    """Return the pass criterion of each goal, in one sentence."""
-    return "; ".join(_criterion(goal, trial_seconds) for goal in PRESETS[preset])
-
-
-def first_criterion(preset: Preset, trial_seconds: float) -> str | None:
-    """Return the criterion of the goal that gives the value; None where a passing trial loses nothing."""
-    first = PRESETS[preset][0]
-    strict = not first.loss_ratio and not first.exceed_ratio
-    return None if strict else _criterion(first, trial_seconds)
-
-
-def _criterion(goal: Goal, trial_seconds: float) -> str:
-    lost = f"no more than {goal.loss_ratio:.3g} of the frames" if goal.loss_ratio else "no frame"
-    if goal.sum == 1 and not goal.exceed_ratio:
-        return f"{goal.name}: {lost} lost in a trial of {trial_seconds:g} s"
-    good = f"at least {1 - goal.exceed_ratio:.0%} of {goal.sum:g} trials of {trial_seconds:g} s"
-    return f"{goal.name}: {lost} lost in {good}"
 
 
 def search(plan: MlrPlan, trial: Trial) -> Measurement:

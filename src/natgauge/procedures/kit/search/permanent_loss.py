@@ -23,9 +23,10 @@ from enum import Enum
 from typing import Final
 
 from natgauge.causes.cause import Cause, of_share
-from natgauge.measurer import Counts, TrialOutcome, Verdict
+from natgauge.measurer import Counts, TrialOutcome
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
+from natgauge.words import Verdict
 
 #: The rates of the failed trials span this factor at least. An overloaded device loses nothing at an eighth of a rate
 #: at which it loses less than 7/8.

@@ -17,10 +17,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.measurer import Counts, TrialOutcome, Verdict
+from natgauge.measurer import Counts, TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
+from natgauge.words import Verdict
 
 #: The option that lets trials pass which lose more than nothing.
 LOSS_TOLERANCE: Final = "a --loss-tolerance"

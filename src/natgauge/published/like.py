@@ -16,13 +16,13 @@ from natgauge.analysis import derived
 from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.scalability import CORES, SESSIONS, Comparison, of_forwarding, scale_up, to_previous
 from natgauge.published.cells import NOTHING
+from natgauge.published.like_columns import Absent, Columns
 from natgauge.published.load import sources, table
 from natgauge.published.model import Kind, PublishedRow
+from natgauge.published.printed import THEIRS, slips
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import RAISED_TIMEOUT
 from natgauge.reports.graded_doubts import columns, of_columns
-from natgauge.reports.like_columns import Absent, Columns
-from natgauge.reports.published import THEIRS, slips
 from natgauge.reports.rows import number, whole
 from natgauge.reports.sheet import Sheet, SheetRow
 

@@ -15,10 +15,11 @@ from typing import Final
 
 from natgauge import procedures
 from natgauge.errors import UsageError
-from natgauge.inputs.input import Group, Input, inputs_of
+from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import DeviceOptions, LabOptions, TrafficOptions
 from natgauge.inputs.types import Flag
 from natgauge.labs import kinds
+from natgauge.words import Group
 
 _BEGINNING: Final = ("natgauge", "measure")
 _DUT: Final = "--dut"
@@ -26,8 +27,6 @@ _DUT: Final = "--dut"
 _NAME: Final = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@=-]*")
 #: Characters that no value of an option has, or that make further commands of a shell command.
 _REFUSED: Final = re.compile(r"[;|&$`()\\\x00-\x1f\x7f]")
-#: End of the names of options whose values natgauge runs in a shell.
-_SHELL: Final = "_command"
 #: Inputs whose value in the command is another one than that of a repetition.
 _OF_REPETITIONS: Final = frozenset({"seed", "lab_name", "repeat"})
 _PARTS: Final[tuple[tuple[type, Group], ...]] = (
@@ -51,11 +50,6 @@ def command_again(stored: object, metric: str, dut: str, parameters: Mapping[str
         return shlex.join([*_BEGINNING, metric, *_again(words[3:], metric, dut, parameters or {})])
     except (UsageError, ValueError):
         return ""
-
-
-def shell_options(command: str) -> list[str]:
-    """Return the options of a command whose values natgauge runs in a shell."""
-    return [word for word in shlex.split(command) if word.startswith("--") and word.endswith(_SHELL.replace("_", "-"))]
 
 
 def _again(words: Sequence[str], metric: str, dut: str, parameters: Mapping[str, object]) -> Iterator[str]:
