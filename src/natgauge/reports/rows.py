@@ -366,7 +366,8 @@ def _link_maximum(*, of_units: bool) -> Callable[[Result], Cell]:
     return lambda result: read(result) if criterion.counts_units(result) == of_units else None
 
 
-_FIXED: Final = (
+#: Rows of every table, before the figures that metrics declare and behind them.
+_BEFORE: Final = (
     _Described("device", lambda result: result.dut),
     _Described("metric", lambda result: result.metric),
     _Described("placement", lambda result: result.placement),
@@ -401,7 +402,8 @@ _FIXED: Final = (
         for name, label in ((WITHOUT_LOSS, "highest rate without loss"), (WITHIN_TOLERANCE, _TOLERATED))
     ),
     _Described("established", _figure(ESTABLISHED), "connections", text=number, measured=True),
-    *_of_metrics(),
+)
+_BEHIND: Final = (
     *(
         _Described(label, _link_maximum(of_units=of_units), unit, text=number)
         for label, unit, of_units in (
@@ -444,7 +446,7 @@ def rows(results: Sequence[Result]) -> list[ResultRow]:
     derived = compared_rows(results)
     missing = tuple("; ".join(uncompared(derived, column, results)) or None for column in range(len(results)))
     return [
-        *(row.filled(results) for row in _FIXED),
+        *(row.filled(results) for row in (*_BEFORE, *_of_metrics(), *_BEHIND)),
         *_over_loads(results),
         *_differing(results),
         _Described("device cores", lambda result: result.device_cores or None).filled(results),
