@@ -45,7 +45,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "statistics", "words",
     },
     "records": {
-        "causes", "errors", "ethernet", "files", "foreign", "metrics", "notes", "paired", "statistics", "words",
+        "causes", "errors", "ethernet", "files", "foreign", "inputs", "labs", "metrics", "notes", "paired",
+        "procedures", "statistics", "words",
     },
     "analysis": {"errors", "metrics", "records", "statistics", "words"},
     "published": {"analysis", "errors", "foreign", "procedures", "records", "reports", "tables", "toml_text"},
