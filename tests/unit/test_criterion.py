@@ -148,7 +148,7 @@ def test_results_of_two_transports_are_told_apart_by_their_transport() -> None:
 
 def test_every_metric_says_what_its_value_is() -> None:
     """The first line of `enumeration-orders` was "x: enumeration-orders 95.2%"."""
-    assert [one.metric for one in procedures.procedures().values() if not one.does] == []
+    assert [one.metric for one in procedures.procedures().values() if not one.declared.does] == []
 
 
 def test_frames_stand_next_to_the_value_and_clauses_behind_them() -> None:
