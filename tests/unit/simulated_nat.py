@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from typing import Literal
 
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import TEAM, Examiner
 from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.other_traffic import Missed
 from natgauge.audits.kit.packets import (
@@ -102,12 +102,14 @@ class Behaviour:
     errors_refresh: bool = False
     port_held_seconds: float = 120.0
     host_ports: int | None = None
+    host_flows: int | None = None
     host_sessions: int | None = None
     refusal_codes: tuple[int, ...] = (1, 13)
     refused_leak: bool = False
     room: int | None = None
     evicts: bool = False
     forwards: bool = True
+    queries: Literal["pass", "dropped", "replies dropped"] = "pass"
     alg: bool = False
     invalid_leaks: bool = False
     sequence_offset: int = 0
@@ -302,10 +304,15 @@ class SimulatedNat:
             and self._acknowledges(side, packet, segment)
         ):
             return
+        if isinstance(segment, EchoMessage) and self._drops_query(side):
+            return
         if side == "initiator":
             self._up(packet, cut)
         else:
             self._down(packet, cut)
+
+    def _drops_query(self, side: Side) -> bool:
+        return self.behaviour.queries == ("dropped" if side == "initiator" else "replies dropped")
 
     def _answer_syn(self, packet: Packet, syn: TcpSegment) -> None:
         flags = SYN | ACK if self.behaviour.answers_syn == "SYN-ACK" else RST | ACK
@@ -585,9 +592,11 @@ class SimulatedNat:
 
     def _has_room(self, inside: Endpoint, remote: Endpoint, found: _Mapping | None) -> bool:
         rule = self.behaviour
-        if rule.host_ports is None and rule.host_sessions is None and rule.room is None:
+        if rule.host_ports is None and rule.host_sessions is None and rule.host_flows is None and rule.room is None:
             return True
         own = self.mappings.of_host(inside.address)
+        if found is None and rule.host_flows is not None and len(own) >= rule.host_flows:
+            return False
         if rule.host_sessions is not None and sum(len(one.remotes) for one in own) >= rule.host_sessions:
             return found is not None and remote in found.remotes
         if found is not None or (rule.host_ports is not None and len(own) >= rule.host_ports // 2):
@@ -694,7 +703,7 @@ def examiner_of(
     behaviour: Behaviour,
     *,
     seed: int = 1,
-    inside_hosts: int = 3,
+    inside_hosts: int = 8 * TEAM,
     outside_hosts: int = 3,
     transport: Transport = "udp",
 ) -> Examiner:

@@ -139,6 +139,8 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         Behaviour(invalid_leaks=True),
         {f"RFC1918-3-{name}" for name in ("mid-stream", "ACK", "FIN", "RST", "window", "RST-window")},
     ),
+    "no ICMP queries": (Behaviour(queries="dropped"), {"RFC5508-REQ-1"}),
+    "no replies to ICMP queries": (Behaviour(queries="replies dropped"), {"RFC5508-REQ-1"}),
     "application level gateway": (Behaviour(alg=True), {"RFC4787-REQ-10", "RFC5382-REQ-6"}),
 }
 
@@ -208,6 +210,84 @@ def test_what_only_some_nats_can_show_is_met_by_them(name: str) -> None:
     behaviour, met = LIMITED[name]
     assert not met & keys(right(), "meets")
     assert met <= keys(audited(behaviour), "meets")
+
+
+#: Requirements that nothing in the simulated NAT fails, with the reason.
+NEVER_FAILED = {
+    "RFC6888-REQ-4": "a gateway may have the setting and not use it",
+    "RFC6888-REQ-5": "a gateway may have the setting and not use it",
+    "RFC6888-REQ-14": "without blocks of ports, only the log shows how much is logged",
+    **dict.fromkeys(("RFC6146-3.4-checksum", "RFC7915-5.1-DF", "RFC7915-4.2-MTU", "RFC7915-4-1280"), "no NAT64"),
+    **dict.fromkeys(("RFC1918-3-SYN-ACK", "RFC1918-3-TIME-WAIT"), "the simulated NAT tracks no such segments"),
+    **dict.fromkeys(("RFC4787-REQ-14a", "RFC5382-REQ-2"), "the simulated NAT has no limit of fragments and no window"),
+    **dict.fromkeys(("RFC5508-REQ-3c", "RFC5508-REQ-6"), "the simulated NAT has no such behaviour"),
+    **dict.fromkeys(("RFC7857-3", "RFC7857-4"), "the simulated NAT keeps flows of two hosts apart"),
+}
+#: Requirements that nothing in the simulated NAT meets, with the reason.
+NEVER_MET = {
+    "RFC5382-REQ-5-established": "needs 2 hours",
+    **dict.fromkeys(("RFC6146-3.4-checksum", "RFC7915-5.1-DF", "RFC7915-4.2-MTU", "RFC7915-4-1280"), "no NAT64"),
+}
+
+
+def test_each_requirement_has_a_nat_that_meets_it_and_one_that_fails_it() -> None:
+    every = [audited(behaviour) for behaviour, _ in (*WRONG.values(), *LIMITED.values())]
+    failed = set().union(*(keys(found, "fails") for found in every))
+    met = keys(right(), "meets").union(*(keys(found, "meets") for found in every))
+    visible = {one.key for one in requirements()} - OUT_OF_SIGHT
+    assert visible - failed == NEVER_FAILED.keys()
+    assert visible - met == NEVER_MET.keys()
+
+
+@pytest.mark.parametrize("limit", [100, 1000])
+def test_a_limit_of_flows_for_each_host_hides_no_other_requirement(limit: int) -> None:
+    wanted = [one for one in requirements() if not one.timers and not one.strain]
+    limited = examiner_of(Behaviour(host_flows=limit))
+    assert all(found.mapping == "endpoint-independent" for found in classes(limited).values())
+    found = list(examine(limited, wanted))
+    free = {(one.key, one.transport): one.verdict for one in right()}
+    assert not [one for one in found if one.verdict != free[one.key, one.transport]]
+
+
+def test_sessions_of_one_host_use_up_no_flow_of_what_follows() -> None:
+    wanted = [one for one in requirements() if one.key in ("RFC6888-REQ-4", "RFC6888-REQ-5", "RFC6888-REQ-11d")]
+    found = list(examine(examiner_of(Behaviour(host_sessions=900)), wanted))
+    assert keys(found, "meets") == {one.key for one in wanted}
+
+
+#: What two hosts show only while they compete for one outside address.
+COMPETING = {
+    *("RFC4787-REQ-1", "RFC5382-REQ-1", "RFC5508-REQ-1a", "RFC4787-REQ-3", "RFC5382-REQ-7"),
+    *("RFC7857-3", "RFC7857-10", "RFC6888-REQ-14"),
+}
+
+
+@pytest.mark.parametrize("inside_hosts", [3, 24])
+def test_behind_a_pool_nothing_is_met_because_no_two_hosts_had_one_address(inside_hosts: int) -> None:
+    """Three hosts have three of four addresses; of 24 hosts, some share one."""
+    wrong = Behaviour(addresses=4, ports="overloading", mapping="address and port-dependent", new_identification=False)
+    wanted = [one for one in requirements() if one.key in COMPETING]
+    found = list(examine(examiner_of(wrong, inside_hosts=inside_hosts), wanted))
+    failed = {"RFC4787-REQ-1", "RFC5382-REQ-1", "RFC5508-REQ-1a", "RFC4787-REQ-3", "RFC5382-REQ-7", "RFC7857-10"}
+    if inside_hosts == 24:
+        assert keys(found, "fails") == failed
+    else:
+        assert keys(found, "meets") | keys(found, "fails") == set()
+        assert all("outside address" in one.measured for one in found)
+
+
+def test_a_pool_whose_hosts_share_addresses_is_examined_like_one_address() -> None:
+    wanted = [one for one in requirements() if one.key in COMPETING]
+    found = list(examine(examiner_of(Behaviour(addresses=4)), wanted))
+    assert keys(found, "meets") >= {"RFC4787-REQ-1", "RFC5382-REQ-1", "RFC4787-REQ-3", "RFC7857-10"}
+
+
+def test_queries_that_are_dropped_are_no_failure_of_a_gateway_that_is_dead() -> None:
+    wanted = [one for one in requirements() if one.key == "RFC5508-REQ-1"]
+    (dead,) = examine(examiner_of(Behaviour(forwards=False)), wanted)
+    (dropped,) = examine(examiner_of(Behaviour(queries="dropped")), wanted)
+    assert (dead.verdict, dropped.verdict) == ("not seen", "fails")
+    assert dropped.measured == "queries were dropped, while UDP of the same host passed"
 
 
 def test_a_time_out_that_is_too_long_to_wait_for_is_reported_as_it_is_set() -> None:

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Unpack
 
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import TEAM, Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
@@ -36,8 +36,8 @@ from natgauge.words import Side
 
 #: Exit status of an audit whose gateway fails a requirement of `fail_on`.
 FAILED: Final = 12
-#: Addresses of the tester on each side where natgauge made the links' addresses.
-_HOSTS: Final = 3
+#: Addresses of the tester on each side where natgauge made the links' addresses: inside, those of several teams.
+_HOSTS: Final[dict[Side, int]] = {"initiator": 8 * TEAM, "responder": 3}
 #: Sets the MTU of a device's outside link, where the kernel forwards.
 _KERNEL_MTU: Final = 'ip link set dev "$NG_OUTSIDE" mtu "$NG_VALUE"'
 #: Mappings for which the gateway must have room; some requirements open as many as there is room for.
@@ -225,12 +225,13 @@ def _sides(bench: Bench) -> dict[Side, AuditSide]:
     )
     made: dict[Side, AuditSide] = {}
     for side, addresses, text, link, port in sides:
-        number = _HOSTS if text is None and bench.lab.devices else min(addresses.count, _HOSTS)
+        most = TEAM if bench.address_plan.port_sets else _HOSTS[side]
+        number = most if text is None and bench.lab.devices else min(addresses.count, most)
         if side == "initiator":
             number = min(number, bench.recipe.limits.source_addresses or number)
         hosts = (addresses.first + index for index in range(number))
         mac = None if port.gateway_mac is None else bytes.fromhex(port.gateway_mac.replace(":", ""))
-        made[side] = AuditSide(tuple(islice((one for one in hosts if one in link.network), _HOSTS)), link.device, mac)
+        made[side] = AuditSide(tuple(islice((one for one in hosts if one in link.network), most)), link.device, mac)
     return made
 
 
@@ -239,7 +240,7 @@ def _demand(bench: Bench, sides: Mapping[Side, AuditSide]) -> DeviceDemand:
     return DeviceDemand(
         connections=_MAPPINGS,
         phase1_seconds=0.0,
-        source_addresses=len(sides["initiator"].hosts),
+        source_addresses=min(TEAM, len(sides["initiator"].hosts)),
         fills_table=True,
         as_found=True,
         port_sets=bench.address_plan.port_sets,

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
 from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.examiner import Examiner, NotSeenError, forwards_some, reachable
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.audits.kit.requirement import NotApplicableError, Requirement
@@ -18,26 +17,10 @@ from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditVerdi
 from natgauge.words import Transport
 
 
-def reachable(examiner: Examiner) -> bool:
-    """Open a flow, or another one if the first is refused.
-
-    Raises:
-        NotSeenError: the gateway does not forward the transport.
-    """
-    with suppress(NotSeenError):
-        examiner.open(examiner.endpoint(), examiner.remote())
-        return True
-    examiner.open(examiner.endpoint(), examiner.remote())
-    return True
-
-
 def forwards(examiner: Examiner, transport: Transport) -> bool:
     """Whether the gateway forwards a transport."""
     examiner.begin(transport)
-    try:
-        return examiner.once(reachable)
-    except NotSeenError:
-        return False
+    return forwards_some(examiner)
 
 
 def examine(
@@ -80,13 +63,36 @@ def examine(
 def _judged(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
     """Return the verdict and what was measured.
 
+    Earlier examinations may have used up the flows that the gateway allows a host. That must not decide, so a
+    requirement that was not met is examined once more with other hosts if the gateway refuses further flows of these.
+    """
+    first = examiner.mark
+    verdict, measured = _of_these_hosts(examiner, requirement)
+    if requirement.strain or verdict not in ("fails", "not seen") or not _is_refused_more(examiner, first):
+        return verdict, measured
+    examiner.begin(examiner.transport)
+    return _of_these_hosts(examiner, requirement)
+
+
+def _is_refused_more(examiner: Examiner, since: int) -> bool:
+    """Go on with other inside hosts if these were examined after `since` frames and open no more flows; whether so."""
+    if examiner.mark == since or examiner.serves(examiner.transport) or not examiner.relieve():
+        return False
+    examiner.forget(since)
+    return True
+
+
+def _of_these_hosts(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
+    """Return the verdict and what was measured with the inside hosts that examinations use now.
+
     A gateway that refuses flows at random, or a host that loses a frame, must not decide. So "fails" and "not seen" are
     verdicts only if they come twice, and a requirement that failed once and was met once is not seen.
     """
-    try:
-        examiner.once(reachable)
-    except NotSeenError as error:
-        return "not seen", str(error)
+    if requirement.needs_forwarding:
+        try:
+            examiner.once(reachable)
+        except NotSeenError as error:
+            return "not seen", str(error)
     seen: dict[AuditVerdict, str] = {}
     first = examiner.mark
     while True:
@@ -141,9 +147,10 @@ def classes(examiner: Examiner) -> dict[Transport, BehaviourClasses]:
 
 
 def _class(examiner: Examiner, function: Callable[[Examiner], Any]) -> str | None:
+    since = examiner.mark
     try:
         examiner.once(reachable)
         seen = examiner.once(function)
     except NotSeenError:
-        return None
+        return _class(examiner, function) if _is_refused_more(examiner, since) else None
     return seen if isinstance(seen, str) else seen.kind

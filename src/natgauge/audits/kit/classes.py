@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
 
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import Examiner, FloodError, NotSeenError
 from natgauge.audits.kit.flows import Flow, is_same, lone_packet
 from natgauge.audits.kit.packets import Endpoint, Packet
+from natgauge.audits.kit.rivals import ALONE, compete, rival_of
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
 PortClass = Literal["preserving", "overloading", "contiguous", "random"]
@@ -56,7 +57,7 @@ def mapping(examiner: Examiner) -> MappingSeen:
     """Find the mapping class.
 
     A gateway that keeps the source port looks endpoint-independent as long as nobody else uses the port. So a second
-    inside host takes the same port towards the other two remote endpoints in between.
+    inside host with the same outside address takes the same port towards the other remote endpoints in between.
     """
     own = examiner.endpoint()
     first, second = examiner.remote(0), examiner.remote(0)
@@ -64,17 +65,27 @@ def mapping(examiner: Examiner) -> MappingSeen:
     remotes = (first, third) if examiner.transport == "icmp" else (first, second, third)
     flows = [examiner.open(own, first)]
     alone: Dependence | None = None
+    rival: Flow | None = None
     if len(examiner.hosts("initiator")) > 1:
         other = examiner.endpoint()
         alone = _dependence([examiner.open(other, remote) for remote in remotes])
-        neighbour = Endpoint(examiner.host(1), own.port)
-        for remote in remotes[1:]:
-            examiner.open(neighbour, remote)
+        rival = rival_of(examiner, flows[0].mapped.address, own.port, remotes[1])
+        if rival is not None:
+            for remote in remotes[2:]:
+                examiner.open(rival.inside, remote)
     flows += [examiner.open(own, remote) for remote in remotes[1:]]
     kind = _dependence(flows)
+    if kind == "endpoint-independent":
+        # A pool can choose the outside address by the remote one, and it may choose the same for two of them.
+        further = range(2, len(examiner.hosts("responder")))
+        flows += [examiner.open(own, examiner.remote(index)) for index in further]
+        if len({flow.mapped for flow in flows}) > 1:
+            kind = "address-dependent"
     if kind == "endpoint-independent" and flows[0].mapped.port == own.port:
         # The port was kept, which shows nothing without the second host.
         examiner.host(1)
+        if rival is None:
+            raise NotSeenError(f"{own} kept its port at {flows[0].mapped}; {ALONE}")
     return MappingSeen(kind, alone, tuple((flow.remote, flow.mapped) for flow in flows))
 
 
@@ -104,7 +115,8 @@ class PortsSeen:
     """The port assignment of a gateway.
 
     Attributes:
-        kind: its class; None = the ports were kept, and no second inside host shows whether they are overloaded.
+        kind: its class; None = the ports were kept, and no second inside host with the same outside address shows
+            whether they are overloaded.
         pairs: inside and outside ports of flows, in order of opening.
         overloads: whether two inside hosts had one outside endpoint at the same time.
         entropy: bits of entropy of the outside ports' steps, of at most log2 of their number; None = preserved.
@@ -134,8 +146,12 @@ def ports(examiner: Examiner) -> PortsSeen:
     # Far apart and out of order, so that contiguous outside ports are the gateway's own.
     insides = [30_000 + 389 * (index * 37 % PORT_FLOWS) for index in range(PORT_FLOWS)]
     pairs = tuple((port, examiner.open(examiner.endpoint(port=port), remote).mapped.port) for port in insides)
-    has_others = len(examiner.hosts("initiator")) > 1
-    overloads = has_others and examiner.once(overloading) is not None
+    try:
+        overloads, has_others = examiner.once(overloading) is not None, True
+    except FloodError:
+        raise
+    except NotSeenError:
+        overloads = has_others = False
     counts = steps(pairs)
     number = counts.total()
     entropy: float | None = -sum(count / number * math.log2(count / number) for count in counts.values())
@@ -158,12 +174,12 @@ def are_contiguous(counted: Counter[int]) -> bool:
 def overloading(examiner: Examiner) -> tuple[Endpoint, bool] | None:
     """Return an outside endpoint that two inside hosts had at the same time, and whether towards one remote endpoint.
 
-    Both use the same source port. None = they had different outside endpoints.
+    Both use the same source port. None = they had different outside endpoints, of one address.
     """
     own, first, second = examiner.endpoint(), examiner.remote(0), examiner.remote(1)
-    other = Endpoint(examiner.host(1), own.port)
-    mine = examiner.open(own, first).mapped
-    others = [examiner.open(other, remote).mapped for remote in (second, first)]
+    flow = examiner.open(own, first)
+    mine, rival = flow.mapped, compete(examiner, flow, second)
+    others = [rival.mapped, examiner.open(rival.inside, first).mapped]
     return (mine, mine == others[1]) if mine in others else None
 
 

@@ -11,6 +11,7 @@ from natgauge.audits.kit.errors import quoting
 from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner, NotSeenError
 from natgauge.audits.kit.flows import lone_packet
 from natgauge.audits.kit.packets import Endpoint, Packet, UdpSegment
+from natgauge.words import Address
 
 #: Frames that are sent before any is read: few enough for the queues of a device.
 _BATCH: Final = 128
@@ -56,7 +57,7 @@ def _try(examiner: Examiner, wishes: Sequence[Wish]) -> dict[Wish, Endpoint]:
     def take(packet: Packet) -> bool:
         segment, mapped = packet.segment, packet.sender
         # A frame that was not translated opened nothing.
-        if isinstance(segment, UdpSegment) and mapped and mapped.address not in examiner.hosts("initiator"):
+        if isinstance(segment, UdpSegment) and mapped and not examiner.is_inside(mapped.address):
             wish = waiting.get(segment.data[:8])
             if wish is not None:
                 opened[wish] = mapped
@@ -70,9 +71,12 @@ def _try(examiner: Examiner, wishes: Sequence[Wish]) -> dict[Wish, Endpoint]:
 
 
 class Crowd:
-    """UDP flows of the last inside host to one outside endpoint.
+    """UDP flows of one inside host to one outside endpoint.
+
+    Inside hosts that have few flows so far are used, because a gateway can limit the flows of a host.
 
     Attributes:
+        host: the inside host; where there is one, it has the outside address of the older flows.
         remote: the outside endpoint.
         since: number of frames before the crowd.
         mapped: outside endpoints of the flows, by inside endpoint.
@@ -80,6 +84,8 @@ class Crowd:
         kept: how many of the older flows, which were open before the crowd, passed each time.
         idle: longest time for which the older flows were not used, s.
         is_fair: whether another inside host still opened a flow.
+        is_shared: whether that other host has an outside address of the crowd, as far as it opened a flow.
+        is_lasting: whether the flows that were refused are refused again after another host was served.
         errors: types and codes of the ICMP errors that refused hosts received.
         leaked: whether a refused frame went out without translation.
     """
@@ -90,13 +96,29 @@ class Crowd:
         Raises:
             NotSeenError: they do not open.
         """
+        examiner.relieve()
         self.remote, self.since = examiner.remote(), examiner.mark
         self.mapped: dict[Endpoint, Endpoint] = {}
         self.refused: list[Endpoint] = []
         self.kept, self.idle, self._used = OLDER, 0.0, examiner.network.now()
-        self.is_fair, self.leaked = True, False
+        self.is_fair, self.is_shared, self.is_lasting, self.leaked = True, True, True, False
         self.errors: set[tuple[int, int]] = set()
         self._older = [examiner.flow("udp") for _ in range(OLDER)]
+        self.host = self._competitor(examiner)
+
+    def _competitor(self, examiner: Examiner) -> Address:
+        """Return an inside host with the outside address of the older flows; if there is none, the last host."""
+        last = examiner.hosts("initiator")[-1]
+        for host in (last, *(one for one in examiner.others() if one != last)):
+            flow = examiner.open(Endpoint(host, _FIRST_PORT), self.remote, "udp")
+            if flow.mapped.address == self._older[0].mapped.address:
+                return host
+        return last
+
+    @property
+    def addresses(self) -> set[Address]:
+        """Outside addresses of the crowd."""
+        return {end.address for end in self.mapped.values()}
 
     @property
     def lost(self) -> bool:
@@ -119,10 +141,10 @@ class Crowd:
 
     def grow(self, examiner: Examiner, share: float) -> None:
         """Open flows until there is this share of them, or until one is refused."""
-        host = examiner.hosts("initiator")[-1]
         ports = range(_FIRST_PORT + len(self.mapped), _FIRST_PORT + int(share * examiner.mappings))
         if not self.refused:
-            opened, refused = open_all(examiner, [(Endpoint(host, port), self.remote) for port in ports], self._use)
+            wishes = [(Endpoint(self.host, port), self.remote) for port in ports]
+            opened, refused = open_all(examiner, wishes, self._use)
             self.mapped.update({inside: mapped for (inside, _), mapped in opened.items()})
             self.refused = [inside for inside, _ in refused]
         self._use(examiner, at_once=True)
@@ -147,13 +169,23 @@ def exhausted(examiner: Examiner) -> Crowd:
         NotSeenError: the gateway refused and deleted none of them, or there is one inside address only.
     """
     crowd = examiner.once(Crowd)
-    index = 1 if len(examiner.hosts("initiator")) > 2 else 0
     examiner.host(1)
-    other = [(examiner.endpoint(index), crowd.remote) for _ in range(OLDER)]
     crowd.grow(examiner, 1.0)
-    opened, refused = open_all(examiner, other)
-    crowd.is_fair = bool(opened)
-    crowd.refused += [inside for inside, _ in refused]
+    own = [(inside, crowd.remote) for inside in crowd.refused]
+    first = examiner.host(0)
+    # The host of the older flows comes last: they may be all that it can have.
+    for host in [one for one in (*examiner.others(), first) if one != crowd.host]:
+        opened, refused = open_all(
+            examiner, [(Endpoint(host, examiner.endpoint().port), crowd.remote) for _ in range(OLDER)]
+        )
+        crowd.is_fair = bool(opened)
+        crowd.is_shared = any(mapped.address in crowd.addresses for mapped in opened.values())
+        if crowd.is_shared or refused:
+            crowd.refused += [inside for inside, _ in refused]
+            break
+    if own and crowd.is_fair:
+        # A gateway that finds no port by chance finds one later.
+        crowd.is_lasting = not open_all(examiner, own)[0]
     for inside in {end.address: end for end in crowd.refused}.values():
         # One more of each host for the evidence.
         with suppress(NotSeenError):
@@ -161,7 +193,7 @@ def exhausted(examiner: Examiner) -> Crowd:
     if not crowd.refused and not crowd.lost:
         raise NotSeenError(f"{len(crowd.mapped)} flows of one host to one remote endpoint were open, none was refused")
     outside = examiner.network.arrived(crowd.since, "responder")
-    crowd.leaked = any(frame.packet.source in examiner.hosts("initiator") for frame in outside)
+    crowd.leaked = any(examiner.is_inside(frame.packet.source) for frame in outside)
     for frame in examiner.network.arrived(crowd.since, "initiator"):
         if (error := quoting(frame.packet, crowd.refused)) is not None:
             examiner.network.received(frame)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from itertools import cycle
@@ -28,6 +28,9 @@ SETTLE_SECONDS: Final = 0.05
 _PORTS: Final = range(20_000, 60_002, 2)
 _REMOTE_PORTS: Final = range(7_000, 20_000)
 _UDP_HEADER_OCTETS: Final = 8
+#: Inside hosts that an examination uses together. An audit with more of them goes on with others where a gateway
+#: refuses these further flows.
+TEAM: Final = 3
 
 
 class NotSeenError(Exception):
@@ -76,6 +79,7 @@ class Examiner:
         mappings: most flows of a crowd (see `natgauge.audits.kit.crowd`).
         configured: the gateway's own settings in s, by name.
         timers: measured time-outs by name (see `natgauge.audits.kit.timers`).
+        rival: inside host that last had the outside address of another one; None = none had.
         floods: how often other traffic at the tester's ports kept the examiner from a verdict.
     """
 
@@ -86,13 +90,17 @@ class Examiner:
     mappings: int = 64_512
     configured: Mapping[str, int] = field(default_factory=dict)
     timers: dict[str, Any] = field(default_factory=dict)
+    rival: Address | None = None
     floods: int = 0
     _seen: dict[tuple[Any, ...], tuple[Any, range]] = field(default_factory=dict)
+    _used: set[tuple[Any, ...]] = field(default_factory=set)
     _cited: set[int] = field(default_factory=set)
     _begun: int = 0
     _ports: Iterator[int] = field(default_factory=lambda: _from_any(_PORTS))
     _remote_ports: Iterator[int] = field(default_factory=lambda: _from_any(_REMOTE_PORTS))
     _control: Flow | None = None
+    _team: int = 0
+    _is_last_team: bool = False
 
     def once(self, function: Callable[..., _T], *arguments: Any) -> _T:
         """Return the function's value for this transport and these arguments; it is called only once.
@@ -112,6 +120,7 @@ class Examiner:
                 value = error
             self._seen[key] = (value, range(first, self.mark))
         value, frames = self._seen[key]
+        self._used.add(key)
         self.cite(frames)
         if isinstance(value, NotSeenError):
             raise NotSeenError(*value.args)
@@ -119,8 +128,12 @@ class Examiner:
         return seen
 
     def forget(self, since: int) -> None:
-        """Call again, when asked, the functions whose values came from frames after the first `since`."""
-        self._seen = {key: (value, frames) for key, (value, frames) in self._seen.items() if frames.start < since}
+        """Call again, when asked, the functions whose values the verdict has used, or came after `since` frames."""
+        self._seen = {
+            key: (value, frames)
+            for key, (value, frames) in self._seen.items()
+            if frames.start < since and key not in self._used
+        }
 
     def undisturbed(self, look: Callable[[], _T]) -> _T:
         """Return what a function sees.
@@ -149,7 +162,7 @@ class Examiner:
         """Begin a verdict: frames from now on, and frames that are cited, are its evidence if they have a sentence."""
         self.transport = transport
         self.network.forget()
-        self._begun, self._cited = self.mark, set()
+        self._begun, self._cited, self._used = self.mark, set(), set()
 
     def cite(self, numbers: Iterable[int]) -> None:
         """Add earlier frames to the evidence."""
@@ -164,8 +177,42 @@ class Examiner:
     # Endpoints
 
     def hosts(self, side: Side) -> tuple[Address, ...]:
-        """Return the tester's addresses on a side."""
-        return self.network.sides[side].hosts
+        """Return the tester's addresses on a side; on the inside, those that examinations use now."""
+        every = self.network.sides[side].hosts
+        return every if side == "responder" else every[self._team * TEAM : (self._team + 1) * TEAM]
+
+    def others(self) -> tuple[Address, ...]:
+        """Return all inside hosts but the first one that examinations use now; those that they use now come first."""
+        first, *mine = self.hosts("initiator")
+        every = self.network.sides["initiator"].hosts
+        return *mine, *(host for host in every if host != first and host not in mine)
+
+    def is_inside(self, address: Address) -> bool:
+        """Whether this is the address of any inside host."""
+        return address in self.network.sides["initiator"].hosts
+
+    def serves(self, transport: Transport) -> bool:
+        """Whether each inside host that examinations use now opens another flow, which is translated."""
+        with self.network.aside():
+            try:
+                flows = [
+                    self.open(self.endpoint(index), self.remote(), transport)
+                    for index in range(len(self.hosts("initiator")))
+                ]
+            except NotSeenError:
+                return False
+        return not any(self.is_inside(flow.mapped.address) for flow in flows)
+
+    def relieve(self) -> bool:
+        """Go on with other inside hosts, because these have many flows; whether the gateway serves such hosts."""
+        if self._is_last_team or len(self.network.sides["initiator"].hosts) < (self._team + 2) * TEAM:
+            return False
+        self._team += 1
+        if self.serves("udp"):
+            return True
+        self._team -= 1
+        self._is_last_team = True
+        return False
 
     def host(self, index: int = 0, side: Side = "initiator") -> Address:
         """Return one of the tester's addresses.
@@ -403,6 +450,27 @@ class Examiner:
             return "a FIN of the outside"
         # A gateway that ends connections itself acknowledges the outside's FIN before the inside host does.
         return "" if self.sends(flow, ACK, up=True, since=since) else "the last ACK"
+
+
+def reachable(examiner: Examiner) -> bool:
+    """Open a flow, or another one if the first is refused.
+
+    Raises:
+        NotSeenError: the gateway does not forward the transport.
+    """
+    with suppress(NotSeenError):
+        examiner.open(examiner.endpoint(), examiner.remote())
+        return True
+    examiner.open(examiner.endpoint(), examiner.remote())
+    return True
+
+
+def forwards_some(examiner: Examiner) -> bool:
+    """Whether the gateway has forwarded a flow of the examiner's transport."""
+    try:
+        return examiner.once(reachable)
+    except NotSeenError:
+        return False
 
 
 def _data(packet: Packet) -> bytes:

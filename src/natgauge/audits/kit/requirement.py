@@ -42,6 +42,7 @@ class Requirement:
         profiles: sets of requirements that it belongs to.
         strain: 0 = a few flows, 1 = many flows, 2 = flows until the gateway has no room; examined in this order.
         timers: names of the timers that must have been measured before (see `natgauge.audits.kit.timers`).
+        needs_forwarding: whether only a gateway that forwards the transport can be examined.
     """
 
     rfc: int
@@ -53,6 +54,7 @@ class Requirement:
     profiles: frozenset[AuditProfile] = EVERY_PROFILE
     strain: Literal[0, 1, 2] = 0
     timers: tuple[str, ...] = ()
+    needs_forwarding: bool = True
 
     @property
     def key(self) -> str:
@@ -70,6 +72,7 @@ def requires(
     profiles: frozenset[AuditProfile] = EVERY_PROFILE,
     strain: Literal[0, 1, 2] = 0,
     timers: tuple[str, ...] = (),
+    needs_forwarding: bool = True,
 ) -> Callable[[Examination], Examination]:
     """Declare what a function examines: one behaviour, with each RFC that requires it.
 
@@ -78,7 +81,7 @@ def requires(
 
     def declare(examine: Examination) -> Examination:
         for rfc, name, level, *transports in sources:
-            rest = tuple(transports), examine, profiles, strain, timers
+            rest = tuple(transports), examine, profiles, strain, timers, needs_forwarding
             DECLARED.append(Requirement(rfc, name, level, text, *rest))
         return examine
 

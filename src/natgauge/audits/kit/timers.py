@@ -20,6 +20,7 @@ from natgauge.audits.kit.errors import error_about, received
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.flows import Flow, is_same
 from natgauge.audits.kit.packets import ACK, RST, SYN, Packet, TcpSegment
+from natgauge.audits.kit.rivals import rival_of
 from natgauge.words import Transport
 
 _RATIO: Final = 1.05
@@ -296,6 +297,8 @@ def _ask_again(examiner: Examiner, seen: TimerSeen, flow: Flow) -> None:
         return
     first = examiner.mark
     with suppress(NotSeenError):
-        again = examiner.open(examiner.endpoint(1, flow.inside.port), flow.remote, "udp")
+        again = rival_of(examiner, flow.mapped.address, flow.inside.port, flow.remote, "udp")
+        if again is None:
+            return
         seen.given_again.append(again.mapped == flow.mapped)
         seen.frames.extend(range(first, examiner.mark))

@@ -9,6 +9,7 @@ from natgauge.audits.kit.classes import filtering, mapping, overloading
 from natgauge.audits.kit.crowd import MANY, Crowd
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, requires
+from natgauge.audits.kit.rivals import ALONE
 
 _DIFFERENT: Final = "two inside hosts with the same source port had different outside endpoints"
 
@@ -77,5 +78,7 @@ def _examine_changes(examiner: Examiner) -> Finding:
         after = mapping(examiner).kind, filtering(examiner)
     except NotSeenError as error:
         raise NotSeenError(f"{words}; with {len(crowd.mapped)} more mappings {error}") from error
+    if seen.outside[0][1].address not in crowd.addresses:
+        raise NotSeenError(f"{words}; the {len(crowd.mapped)} more mappings had another outside address; {ALONE}")
     more = f"with {len(crowd.mapped)} more mappings"
     return before == after, f"{words}, also {more}" if before == after else f"{words}, and {more} {' and '.join(after)}"

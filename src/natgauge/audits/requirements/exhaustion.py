@@ -33,6 +33,10 @@ def _examine_limit(examiner: Examiner) -> Finding:
     seen = _refused(examiner)
     if not seen.is_fair:
         raise NotSeenError(f"{seen.words}; a limit for each host can be a setting that this gateway does not use")
+    if not seen.is_lasting:
+        raise NotSeenError(f"{seen.words}; the one host opened more flows later, so it had reached no limit")
+    if not seen.is_shared:
+        raise NotSeenError(f"{seen.words} at another outside address, which the flows of the one host do not use up")
     return True, seen.words
 
 
@@ -70,6 +74,7 @@ def _answered(examiner: Examiner, wanted: set[tuple[int, int]]) -> Finding:
 )
 def _examine_sessions(examiner: Examiner) -> Finding:
     """Open many sessions of one inside endpoint."""
+    examiner.relieve()
     inside = examiner.flow().inside
     opened, refused = open_all(examiner, [(inside, examiner.remote()) for _ in range(_SESSIONS)])
     if not refused:

@@ -58,13 +58,20 @@ def _examine_identification(examiner: Examiner) -> Finding:
     remote, seen = examiner.written(examiner.remote()), list[Packet]()
     if remote.address.version != 4:
         raise NotApplicableError("the inside uses IPv6, whose packets have no identification")
-    for index in range(2):
-        packet = lone_packet(examiner.transport, examiner.endpoint(index), remote, examiner.tag())
+    examiner.host(1)
+    for host in (examiner.host(0), *examiner.others()):
+        inside = replace(examiner.endpoint(), address=host)
+        packet = lone_packet(examiner.transport, inside, remote, examiner.tag())
         note = f"with the identification {_NUMBER} and without DF"
         frame = examiner.deliver(replace(packet, identification=_NUMBER), up=True, note=note)
         if frame is None:
             return False, "a packet that may be fragmented was dropped"
-        seen.append(frame.packet)
+        if not seen or frame.packet.source == seen[0].source:
+            seen.append(frame.packet)
+        if len(seen) == 2:
+            break
+    else:
+        raise NotSeenError("no two inside hosts had one outside address, and others may have one identification")
     if all(packet.dont_fragment for packet in seen):
         raise NotApplicableError("the gateway sets DF, and packets with DF need no identification of their own")
     numbers = [packet.identification for packet in seen]

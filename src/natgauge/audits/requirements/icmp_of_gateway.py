@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Final
 
 from natgauge.audits.kit.errors import provoked
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.examiner import Examiner, NotSeenError, forwards_some
+from natgauge.audits.kit.flows import is_same, lone_packet
 from natgauge.audits.kit.requirement import Finding, NotApplicableError, requires
 
 #: MTU of the gateway's outside link during the examination; IPv6 needs 1280.
@@ -17,9 +18,22 @@ _MTU: Final = 1300
 _DATA_OCTETS: Final = 1380
 
 
-@requires("ICMP queries and their replies pass", (5508, "REQ-1", "MUST", "icmp"))
+@requires("ICMP queries and their replies pass", (5508, "REQ-1", "MUST", "icmp"), needs_forwarding=False)
 def _examine_query(examiner: Examiner) -> Finding:
-    flow = examiner.flow()
+    """Send a query and its reply; new flows by UDP show that the gateway serves the host that sent the query."""
+    try:
+        flow = examiner.open(examiner.endpoint(), examiner.remote())
+    except NotSeenError as error:
+        if forwards_some(examiner):
+            # This query was lost, or the gateway refuses further mappings of this host.
+            raise NotSeenError(*error.args) from error
+        # Raises if UDP does not pass either.
+        examiner.flow("udp")
+        examiner.control()
+        return False, "queries were dropped, while UDP of the same host passed"
+    packet = lone_packet("icmp", *flow.ends(up=False), examiner.tag(), up=False)
+    if examiner.deliver(packet, up=False, wanted=lambda seen: is_same(seen, packet)) is None:
+        return False, f"the query passed, with the identifier {flow.mapped.port} outside; its reply was dropped"
     return True, f"query and reply passed, with the identifier {flow.mapped.port} outside"
 
 

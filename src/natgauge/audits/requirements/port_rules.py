@@ -10,6 +10,7 @@ from natgauge.audits.kit.classes import are_contiguous, ports, steps
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import CGN, NAT64, Finding, NotApplicableError, requires
+from natgauge.audits.kit.rivals import compete
 
 _WELL_KNOWN: Final = 1024
 #: By chance, all of so many flows keep their parity in one case of 65536.
@@ -37,8 +38,8 @@ def _taken(examiner: Examiner) -> list[tuple[int, int]]:
     remote, pairs = examiner.remote(), list[tuple[int, int]]()
     for index in range(_TAKEN_FLOWS):
         port = examiner.endpoint().port + index % 2
-        examiner.open(examiner.endpoint(0, port), remote)
-        pairs.append((port, examiner.open(examiner.endpoint(1, port), remote).mapped.port))
+        flow = examiner.open(examiner.endpoint(0, port), remote)
+        pairs.append((port, compete(examiner, flow, remote).mapped.port))
     return pairs
 
 
@@ -79,9 +80,14 @@ def _examine_obscurity(examiner: Examiner) -> Finding:
 def _examine_log(examiner: Examiner) -> Finding:
     """Look for a block of ports for each host: a line of a log for the block stands for all of its mappings."""
     remote = examiner.remote()
+    first = examiner.open(examiner.endpoint(), remote)
+    hosts = first.inside.address, compete(examiner, first, remote).inside.address
     seen: tuple[list[Endpoint], list[Endpoint]] = [], []
     for index in range(2 * _TAKEN_FLOWS):
-        seen[index % 2].append(examiner.open(examiner.endpoint(index % 2), remote).mapped)
+        inside = Endpoint(hosts[index % 2], examiner.endpoint().port)
+        seen[index % 2].append(examiner.open(inside, remote).mapped)
+    if len({end.address for ends in seen for end in ends}) > 1:
+        raise NotSeenError("the flows of two hosts had several outside addresses, so blocks of ports do not show")
     (low, high), (other_low, other_high) = ((min(ends), max(ends)) for ends in seen)
     sizes = [max(ends).port - min(ends).port for ends in seen]
     if max(sizes) >= _BLOCK or not (high < other_low or other_high < low):

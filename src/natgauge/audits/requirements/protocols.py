@@ -9,6 +9,7 @@ from natgauge.audits.kit.classes import filtering
 from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import Finding, requires
+from natgauge.audits.kit.rivals import compete
 
 #: By chance, UDP and TCP have one port in all of these tries in less than one case of 10^6, with 1000 ports for a host.
 _TRIES: Final = 2
@@ -24,8 +25,9 @@ def _examine_mapping(examiner: Examiner) -> Finding:
     seen: list[tuple[Endpoint, Endpoint]] = []
     for _ in range(_TRIES):
         inside, remote = examiner.endpoint(), examiner.remote()
-        examiner.open(examiner.endpoint(1, inside.port), remote, "udp")
-        udp, tcp = (examiner.open(inside, remote, one).mapped for one in ("udp", "tcp"))
+        flow = examiner.open(inside, remote, "udp")
+        rival = compete(examiner, flow, remote)
+        udp, tcp = rival.mapped, examiner.open(rival.inside, remote, "tcp").mapped
         if udp.port == inside.port:
             raise NotSeenError("UDP kept a port that another host had, so TCP would have the same port in any case")
         seen.append((udp, tcp))
