@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A programmable NAT44 with a clock of its own: every behaviour that an audit names, right and wrong.
+"""A programmable NAT, NAT44 or NAT64, with a clock of its own: every behaviour that an audit names, right and wrong.
 
 It takes and gives Ethernet frames like the tester's ports in a lab, so an audit of it runs the whole code of an audit
 except the packet sockets. A second of its clock takes no time.
@@ -18,7 +18,10 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from typing import Literal
 
-from natgauge.audits.kit.examiner import TEAM, Examiner
+from tests.unit.simulated_nat64 import INSIDE, INSIDE6, PREFIX, Nat64
+
+from natgauge.audits import audit
+from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.other_traffic import Missed
 from natgauge.audits.kit.packets import (
@@ -34,6 +37,7 @@ from natgauge.audits.kit.packets import (
     ErrorMessage,
     Packet,
     Query,
+    Segment,
     TcpSegment,
     UdpSegment,
     checksum,
@@ -42,10 +46,10 @@ from natgauge.audits.kit.packets import (
     make_packet,
     read_packet,
 )
+from natgauge.audits.requirements import requirements
 from natgauge.words import Address, Side, Transport
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
-INSIDE = IPv4Address("10.0.0.1")
 OUTSIDE = IPv4Address("198.19.0.1")
 _MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x01", "responder": b"\x02\0\0\0\0\x02"}
 _NAT_MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x11", "responder": b"\x02\0\0\0\0\x12"}
@@ -60,10 +64,12 @@ _Key = tuple[int, Endpoint, object]
 class Behaviour:
     """How the NAT behaves; the defaults meet all requirements."""
 
+    nat64: Nat64 | None = None
     mapping: Dependence = "endpoint-independent"
     filtering: Dependence = "endpoint-independent"
     ports: Literal["preserving", "overloading", "contiguous", "random"] = "random"
     parity: bool = True
+    overlaps: bool = False
     hairpinning: Literal["external source", "internal source", "none"] = "external source"
     addresses: int = 1
     paired: bool = True
@@ -77,10 +83,12 @@ class Behaviour:
     refreshes_outbound: bool = True
     refreshes_inbound: bool = True
     fragments: Literal["all", "in order", "none"] = "all"
+    fragment_room: int | None = None
     errors: Literal["right", "inner as outside", "dropped"] = "right"
     error_source_filtered: bool = False
     error_checksum_verified: bool = True
     quoted_header_verified: bool = True
+    quoted_segment_verified: bool = False
     extensions_pass: bool = True
     errors_from_inside: bool = True
     hairpins_errors: bool = True
@@ -97,11 +105,16 @@ class Behaviour:
     new_identification: bool = True
     sets_dont_fragment: bool = False
     resets_pass: bool = True
+    fins_pass: bool = True
     reset_seconds: float | None = None
     established_at_once: bool = False
     errors_refresh: bool = False
+    errors_refresh_queries: bool = False
     port_held_seconds: float = 120.0
+    port_range: int = 65536 - 1024
+    port_tries: int | None = None
     host_ports: int | None = None
+    spills: bool = False
     host_flows: int | None = None
     host_sessions: int | None = None
     refusal_codes: tuple[int, ...] = (1, 13)
@@ -109,6 +122,8 @@ class Behaviour:
     room: int | None = None
     evicts: bool = False
     forwards: bool = True
+    served_hosts: int | None = None
+    unserved_leave: bool = False
     queries: Literal["pass", "dropped", "replies dropped"] = "pass"
     alg: bool = False
     invalid_leaks: bool = False
@@ -229,6 +244,8 @@ class SimulatedNat:
         assert packet is not None
         assert octets[:6] == _NAT_MACS[side]
         self._expire()
+        if side == "initiator" and self.behaviour.nat64 is not None:
+            packet = self.behaviour.nat64.to_ipv4(packet)
         self._take(side, packet)
 
     def receive(self, until: float) -> tuple[Side, bytes] | None:
@@ -250,8 +267,10 @@ class SimulatedNat:
         return Missed()
 
     def _emit(self, side: Side, packet: Packet) -> None:
-        octets = _MACS[side] + _NAT_MACS[side] + b"\x08\x00" + packet.octets()
-        self._queue.append((side, octets))
+        rule = self.behaviour.nat64 if side == "initiator" else None
+        for one in (packet,) if rule is None else rule.to_ipv6(packet):
+            kind = b"\x08\x00" if rule is None else b"\x86\xdd"
+            self._queue.append((side, _MACS[side] + _NAT_MACS[side] + kind + one.octets()))
 
     # The NAT
 
@@ -269,6 +288,9 @@ class SimulatedNat:
         rule = self.behaviour.fragments
         key = (packet.source, packet.destination, packet.identification, packet.protocol)
         if rule == "none" or (rule == "in order" and packet.offset and key not in self._fragments):
+            return None
+        room = self.behaviour.fragment_room
+        if room is not None and key not in self._fragments and len(self._fragments) >= room:
             return None
         parts = self._fragments.setdefault(key, [])
         parts.append(packet)
@@ -290,7 +312,7 @@ class SimulatedNat:
                 self._error(side, packet, 11, 0, 0)
             return
         segment = packet.segment
-        if isinstance(segment, TcpSegment) and segment.flags & RST and not self.behaviour.resets_pass:
+        if self._drops(side, segment):
             return
         packet = replace(packet, ttl=packet.ttl - 1)
         if isinstance(segment, TcpSegment):
@@ -298,21 +320,30 @@ class SimulatedNat:
                 self._answer_syn(packet, segment)
                 return
             packet = self._renumbered(side, packet, segment)
-        if (
-            self.behaviour.ends_connections
-            and isinstance(segment, TcpSegment)
-            and self._acknowledges(side, packet, segment)
-        ):
-            return
-        if isinstance(segment, EchoMessage) and self._drops_query(side):
-            return
-        if side == "initiator":
-            self._up(packet, cut)
-        else:
+            if self.behaviour.ends_connections and self._acknowledges(side, packet, segment):
+                return
+        if side == "responder":
             self._down(packet, cut)
+        elif not self._is_unserved(packet):
+            self._up(packet, cut)
+        elif self.behaviour.unserved_leave:
+            self._forward("responder", packet, cut)
 
-    def _drops_query(self, side: Side) -> bool:
-        return self.behaviour.queries == ("dropped" if side == "initiator" else "replies dropped")
+    def _drops(self, side: Side, segment: Segment | None) -> bool:
+        """Whether the NAT drops packets of this kind, wherever they belong to."""
+        rule = self.behaviour
+        if isinstance(segment, TcpSegment):
+            return bool(segment.flags & ((RST * (not rule.resets_pass)) | (FIN * (not rule.fins_pass))))
+        if isinstance(segment, UdpSegment):
+            return rule.nat64 is not None and not rule.nat64.adds_checksum and segment.checksum == 0
+        return isinstance(segment, EchoMessage) and rule.queries == (
+            "dropped" if side == "initiator" else "replies dropped"
+        )
+
+    def _is_unserved(self, packet: Packet) -> bool:
+        """Whether the NAT has no rule for an inside host, whose packets it drops or sends on untranslated."""
+        most = self.behaviour.served_hosts
+        return most is not None and int(packet.source) - int(INSIDE) > most
 
     def _answer_syn(self, packet: Packet, syn: TcpSegment) -> None:
         flags = SYN | ACK if self.behaviour.answers_syn == "SYN-ACK" else RST | ACK
@@ -352,7 +383,7 @@ class SimulatedNat:
         if isinstance(segment, EchoMessage):
             remote = Endpoint(remote.address, 0)
         mapping = self._mapping(packet.protocol, inside, remote, segment)
-        if mapping is None or self._is_out_of_window(mapping, remote, segment):
+        if mapping is None or self._is_invalid(mapping, remote, segment):
             self._refuse(packet, segment)
             return
         mapping.remotes.add(remote)
@@ -371,10 +402,13 @@ class SimulatedNat:
         packet = _with_source(self._identified(packet), mapping.outside, alg=self.behaviour.alg)
         self._forward("responder", packet, cut)
 
-    def _is_out_of_window(self, mapping: _Mapping, remote: Endpoint, segment: object) -> bool:
+    def _is_invalid(self, mapping: _Mapping, remote: Endpoint, segment: object) -> bool:
+        """Whether a segment is out of its connection's window, or opens one that both ends have closed."""
         if not isinstance(segment, TcpSegment) or not self.behaviour.invalid_leaks:
             return False
         before = mapping.sequences.setdefault(remote, segment.sequence)
+        if mapping.up_flags & mapping.down_flags & FIN and segment.flags & SYN:
+            return True
         if segment.flags & SYN or (segment.sequence - before) % 2**32 < 2**16:
             mapping.sequences[remote] = segment.sequence
             return False
@@ -391,9 +425,10 @@ class SimulatedNat:
 
     def _refuse(self, packet: Packet, segment: object) -> None:
         """Answer a packet for which there is no room."""
-        if isinstance(segment, TcpSegment) and not segment.flags & SYN:
-            if self.behaviour.invalid_leaks:
-                self._forward("responder", packet, 0)
+        if isinstance(segment, TcpSegment) and self.behaviour.invalid_leaks:
+            self._forward("responder", packet, 0)
+            return
+        if isinstance(segment, TcpSegment) and segment.flags & (SYN | ACK) != SYN:
             return
         for code in self.behaviour.refusal_codes:
             self._error("initiator", packet, 3, code, 0)
@@ -485,14 +520,20 @@ class SimulatedNat:
 
     # ICMP errors
 
+    def _takes_error(self, packet: Packet, error: ErrorMessage, inner: Packet) -> bool:
+        """Whether the checksums of an ICMP error from outside, and its length, are as this NAT wants them."""
+        rule, head = self.behaviour, 20 + len(inner.options)
+        if rule.error_checksum_verified and not is_right(packet):
+            return False
+        if not rule.extensions_pass and len(error.quoted) > int.from_bytes(error.quoted[2:4], "big"):
+            return False
+        if rule.quoted_header_verified and checksum(error.quoted[:head]):
+            return False
+        return is_right(inner) or not rule.quoted_segment_verified
+
     def _error_down(self, packet: Packet, error: ErrorMessage) -> None:
         inner = error.packet
-        if inner is None or (self.behaviour.error_checksum_verified and not is_right(packet)):
-            return
-        head = 20 + len(inner.options)
-        if not self.behaviour.extensions_pass and len(error.quoted) > int.from_bytes(error.quoted[2:4], "big"):
-            return
-        if self.behaviour.quoted_header_verified and checksum(error.quoted[:head]):
+        if inner is None or not self._takes_error(packet, error, inner):
             return
         source, remote = inner.sender, inner.receiver
         found = [one for one in self.mappings if one.protocol == inner.protocol and one.outside == source]
@@ -503,6 +544,9 @@ class SimulatedNat:
             return
         if self.behaviour.icmp_kills:
             self.mappings.remove(mapping)
+        if self.behaviour.errors_refresh_queries and mapping.protocol == ICMP[4]:
+            mapping.last = self._time
+            self._will_expire(mapping)
         if self.behaviour.errors == "dropped":
             return
         quoted = error.quoted
@@ -579,13 +623,15 @@ class SimulatedNat:
             "address and port-dependent": remote,
         }[rule.mapping]
         found = self.mappings.get((protocol, inside, part))
-        if found is None and protocol == TCP and isinstance(segment, TcpSegment) and not segment.flags & SYN:
+        if found is None and protocol == TCP and isinstance(segment, TcpSegment) and segment.flags & (SYN | ACK) != SYN:
             return None
         if not self._has_room(inside, remote, found):
             return None
         if found is None:
             other = self.mappings.get((UDP, inside, part)) if not rule.separate_mappings else None
             outside = self._outside(protocol, inside, remote) if other is None else other.outside
+            if outside is None:
+                return None
             found = _Mapping((protocol, inside, part), outside)
             self.mappings.add(found)
         return found
@@ -599,7 +645,8 @@ class SimulatedNat:
             return False
         if rule.host_sessions is not None and sum(len(one.remotes) for one in own) >= rule.host_sessions:
             return found is not None and remote in found.remotes
-        if found is not None or (rule.host_ports is not None and len(own) >= rule.host_ports // 2):
+        most = None if rule.host_ports is None else rule.host_ports // 2 * (rule.addresses if rule.spills else 1)
+        if found is not None or (most is not None and len(own) >= most):
             return found is not None
         if rule.room is not None and len(self.mappings) >= rule.room:
             if rule.evicts:
@@ -607,13 +654,17 @@ class SimulatedNat:
             return rule.evicts
         return True
 
-    def _outside(self, protocol: int, inside: Endpoint, remote: Endpoint) -> Endpoint:
+    def _outside(self, protocol: int, inside: Endpoint, remote: Endpoint) -> Endpoint | None:
         rule = self.behaviour
         index = int(inside.address) if rule.paired else self._random.randrange(rule.addresses)
         index += protocol * rule.paired_by_transport + int(remote.address) * rule.paired_by_remote
+        if rule.spills and rule.host_ports is not None:
+            index += len(self.mappings.of_host(inside.address)) // (rule.host_ports // 2)
         address = OUTSIDE + 256 * (index % rule.addresses)
 
         def is_taken(port: int) -> bool:
+            if rule.overlaps:
+                return False
             if rule.ports != "overloading" and self._time - self._free.get(port, -math.inf) < rule.port_held_seconds:
                 return True
             return any(
@@ -625,11 +676,11 @@ class SimulatedNat:
 
         if rule.ports in ("preserving", "overloading") and not is_taken(inside.port):
             return Endpoint(address, inside.port)
-        low, high = (1, 1024) if inside.port < 1024 else (1024, 65536)
+        low, high = (1, 1024) if inside.port < 1024 else (1024, 1024 + rule.port_range)
         if rule.host_ports is not None and low == 1024:
             low = 1024 + (int(inside.address) - int(INSIDE)) * rule.host_ports
             high = low + rule.host_ports
-        while True:
+        for _ in itertools.repeat(None) if rule.port_tries is None else range(rule.port_tries):
             if rule.ports != "contiguous":
                 port = self._random.randrange(low, high)
             else:
@@ -638,6 +689,7 @@ class SimulatedNat:
             fits = rule.ports == "contiguous" or not rule.parity or port % 2 == inside.port % 2
             if fits and not is_taken(port):
                 return Endpoint(address, port)
+        return None
 
 
 def _answer(packet: Packet, segment: TcpSegment) -> Packet:
@@ -703,16 +755,20 @@ def examiner_of(
     behaviour: Behaviour,
     *,
     seed: int = 1,
-    inside_hosts: int = 8 * TEAM,
+    inside_hosts: int | None = None,
     outside_hosts: int = 3,
     transport: Transport = "udp",
 ) -> Examiner:
-    """Return an examiner of a NAT with this behaviour."""
-    inside = tuple(INSIDE + 1 + index for index in range(inside_hosts))
+    """Return an examiner of a NAT with this behaviour; without `inside_hosts`, as many as an audit has."""
+    number = audit.hosts_for(requirements()) if inside_hosts is None else inside_hosts
+    rule = behaviour.nat64
+    gateway: Address = INSIDE if rule is None else INSIDE6
+    inside = tuple(gateway + 1 + index for index in range(number))
     outside = tuple(OUTSIDE + 1 + index for index in range(outside_hosts))
     sides: dict[Side, AuditSide] = {
-        "initiator": AuditSide(inside, INSIDE, _NAT_MACS["initiator"]),
+        "initiator": AuditSide(inside, gateway, _NAT_MACS["initiator"]),
         "responder": AuditSide(outside, OUTSIDE, _NAT_MACS["responder"]),
     }
     nat = SimulatedNat(behaviour, seed)
-    return Examiner(Network(nat, sides), transport, mappings=_CROWD, narrow=nat.narrow)
+    prefix = None if rule is None else PREFIX
+    return Examiner(Network(nat, sides), transport, prefix, mappings=_CROWD, narrow=nat.narrow)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
 from natgauge.audits.kit import port_filter
-from natgauge.audits.kit.examiner import FloodError
 from natgauge.audits.kit.other_traffic import Missed, PortTraffic
-from natgauge.audits.kit.requirement import Requirement
+from natgauge.audits.kit.requirement import NO_FLOWS, Requirement
 from natgauge.audits.kit.sockets import PacketSockets
+from natgauge.audits.kit.unseen import FloodError
 from natgauge.audits.runner import examine, forwards, other_traffic_doubt
 
 MAC = b"\x02\0\0\0\0\x01"
@@ -148,7 +148,7 @@ def test_a_flood_is_frames_that_were_lost_or_far_more_than_the_audit_asked_for(
 
 def test_an_audit_without_other_traffic_has_no_doubt_and_its_verdict() -> None:
     looks = examiner_of(Behaviour())
-    one = Requirement(4787, "REQ-0", "MUST", "no flow passes", ("udp",), lambda _: (False, "dropped"))
+    one = Requirement(4787, "REQ-0", "MUST", "no flow passes", ("udp",), lambda _: (False, "dropped"), NO_FLOWS)
     assert [found.verdict for found in examine(looks, [one])] == ["fails"]
     assert list(other_traffic_doubt(looks)) == []
 
@@ -157,7 +157,7 @@ def test_a_flooded_audit_decides_nothing_and_says_so() -> None:
     """The gateway dropped the frame, or the flood did: nobody can tell."""
     looks, lost = examiner_of(Behaviour()), itertools.count()
     looks.network.ports.missed = lambda: Missed(0, next(lost))  # type: ignore[method-assign]
-    one = Requirement(4787, "REQ-0", "MUST", "no flow passes", ("udp",), lambda _: (False, "dropped"))
+    one = Requirement(4787, "REQ-0", "MUST", "no flow passes", ("udp",), lambda _: (False, "dropped"), NO_FLOWS)
     (found,) = examine(looks, [one])
     assert found.verdict == "not seen"
     assert "flooded" in found.measured

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
 from natgauge.audits.kit.errors import quoting
-from natgauge.audits.kit.examiner import NotSeenError
 from natgauge.audits.kit.flows import described, is_same, is_tcp
 from natgauge.audits.kit.network import _MOST_KEPT, _MOST_OCTETS, AuditSide, Network
 from natgauge.audits.kit.other_traffic import Missed
@@ -34,6 +33,7 @@ from natgauge.audits.kit.packets import (
     read_packet,
 )
 from natgauge.audits.kit.pcapng import pcapng
+from natgauge.audits.kit.unseen import NotSeenError
 from natgauge.words import Side
 
 MAC = b"\x02\0\0\0\0\x01"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Unpack
 
-from natgauge.audits.kit.examiner import TEAM, Examiner
+from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
+from natgauge.audits.kit.hosts import TEAM, hosts_needed
 from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
 from natgauge.audits.kit.requirement import Requirement
@@ -36,8 +37,8 @@ from natgauge.words import Side
 
 #: Exit status of an audit whose gateway fails a requirement of `fail_on`.
 FAILED: Final = 12
-#: Addresses of the tester on each side where natgauge made the links' addresses: inside, those of several teams.
-_HOSTS: Final[dict[Side, int]] = {"initiator": 8 * TEAM, "responder": 3}
+#: Addresses of the tester on the outside where natgauge made the links' addresses.
+_OUTSIDE_HOSTS: Final = 3
 #: Sets the MTU of a device's outside link, where the kernel forwards.
 _KERNEL_MTU: Final = 'ip link set dev "$NG_OUTSIDE" mtu "$NG_VALUE"'
 #: Mappings for which the gateway must have room; some requirements open as many as there is room for.
@@ -92,7 +93,7 @@ def audit(
     store = Store.create(Path(results), "audit", bench.recipe.name)
     began = time.monotonic()
     with store.evidence(), bench:
-        sides = _sides(bench)
+        sides = _sides(bench, TEAM if bench.address_plan.port_sets else hosts_for(chosen))
         device = bench.start(_demand(bench, sides))
         store.write_recipe(as_played(bench.recipe), digest(bench.recipe))
         store.write_environment({"machine": machine.facts(), "device": None if device is None else device.as_dict()})
@@ -213,7 +214,12 @@ def _narrowing(bench: Bench) -> Callable[[int], AbstractContextManager[None]] | 
     return narrow
 
 
-def _sides(bench: Bench) -> dict[Side, AuditSide]:
+def hosts_for(chosen: Iterable[Requirement]) -> int:
+    """Return the number of inside hosts for examinations of these requirements."""
+    return hosts_needed(one.flows for one in chosen for _ in one.transports)
+
+
+def _sides(bench: Bench, inside_hosts: int) -> dict[Side, AuditSide]:
     """Return the tester's addresses on both sides.
 
     Where natgauge made the links' addresses, the tester may use any of them; on a wire, those that the user named.
@@ -225,7 +231,7 @@ def _sides(bench: Bench) -> dict[Side, AuditSide]:
     )
     made: dict[Side, AuditSide] = {}
     for side, addresses, text, link, port in sides:
-        most = TEAM if bench.address_plan.port_sets else _HOSTS[side]
+        most = inside_hosts if side == "initiator" else _OUTSIDE_HOSTS
         number = most if text is None and bench.lab.devices else min(addresses.count, most)
         if side == "initiator":
             number = min(number, bench.recipe.limits.source_addresses or number)

@@ -4,23 +4,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
 from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
-from natgauge.audits.kit.examiner import Examiner, NotSeenError, forwards_some, reachable
+from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.pcapng import CapturedFrame
-from natgauge.audits.kit.requirement import NotApplicableError, Requirement
+from natgauge.audits.kit.requirement import Requirement
+from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 from natgauge.notes import Note
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditVerdict, BehaviourClasses
 from natgauge.words import Transport
 
 
+def reachable(examiner: Examiner) -> bool:
+    """Open a flow, or another one if the first is refused.
+
+    Raises:
+        NotSeenError: the gateway does not forward the transport.
+    """
+    with suppress(NotSeenError):
+        examiner.open(examiner.endpoint(), examiner.remote())
+        return True
+    examiner.open(examiner.endpoint(), examiner.remote())
+    return True
+
+
 def forwards(examiner: Examiner, transport: Transport) -> bool:
     """Whether the gateway forwards a transport."""
     examiner.begin(transport)
-    return forwards_some(examiner)
+    try:
+        return examiner.once(reachable)
+    except NotSeenError:
+        return False
 
 
 def examine(
@@ -63,9 +81,12 @@ def examine(
 def _judged(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
     """Return the verdict and what was measured.
 
-    Earlier examinations may have used up the flows that the gateway allows a host. That must not decide, so a
-    requirement that was not met is examined once more with other hosts if the gateway refuses further flows of these.
+    Earlier examinations may have used up the flows that the gateway allows a host. That must not decide. So other hosts
+    go on where these have fewer flows left than are needed, as far as that is known. And a requirement that was not met
+    is examined once more with other hosts if the gateway refuses further flows of these.
     """
+    if examiner.inside.lack(requirement.flows):
+        examiner.relieve(examiner.transport)
     first = examiner.mark
     verdict, measured = _of_these_hosts(examiner, requirement)
     if requirement.strain or verdict not in ("fails", "not seen") or not _is_refused_more(examiner, first):
@@ -76,7 +97,10 @@ def _judged(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict,
 
 def _is_refused_more(examiner: Examiner, since: int) -> bool:
     """Go on with other inside hosts if these were examined after `since` frames and open no more flows; whether so."""
-    if examiner.mark == since or examiner.serves(examiner.transport) or not examiner.relieve():
+    transport = examiner.transport
+    if examiner.mark == since or not examiner.inside.has_next(transport, for_many=False):
+        return False
+    if (transport in examiner.forwarded and examiner.serves(transport)) or not examiner.relieve(transport):
         return False
     examiner.forget(since)
     return True

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
 
-from natgauge.audits.kit.examiner import Examiner, FloodError, NotSeenError
+from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow, is_same, lone_packet
 from natgauge.audits.kit.packets import Endpoint, Packet
 from natgauge.audits.kit.rivals import ALONE, compete, rival_of
+from natgauge.audits.kit.unseen import AloneError
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
 PortClass = Literal["preserving", "overloading", "contiguous", "random"]
@@ -69,7 +70,7 @@ def mapping(examiner: Examiner) -> MappingSeen:
     if len(examiner.hosts("initiator")) > 1:
         other = examiner.endpoint()
         alone = _dependence([examiner.open(other, remote) for remote in remotes])
-        rival = rival_of(examiner, flows[0].mapped.address, own.port, remotes[1])
+        rival = rival_of(examiner, own, flows[0].mapped.address, remotes[1])
         if rival is not None:
             for remote in remotes[2:]:
                 examiner.open(rival.inside, remote)
@@ -85,7 +86,7 @@ def mapping(examiner: Examiner) -> MappingSeen:
         # The port was kept, which shows nothing without the second host.
         examiner.host(1)
         if rival is None:
-            raise NotSeenError(f"{own} kept its port at {flows[0].mapped}; {ALONE}")
+            raise AloneError(f"{own} kept its port at {flows[0].mapped}; {ALONE}")
     return MappingSeen(kind, alone, tuple((flow.remote, flow.mapped) for flow in flows))
 
 
@@ -146,12 +147,11 @@ def ports(examiner: Examiner) -> PortsSeen:
     # Far apart and out of order, so that contiguous outside ports are the gateway's own.
     insides = [30_000 + 389 * (index * 37 % PORT_FLOWS) for index in range(PORT_FLOWS)]
     pairs = tuple((port, examiner.open(examiner.endpoint(port=port), remote).mapped.port) for port in insides)
+    overloads, has_others = False, len(examiner.hosts("initiator")) > 1
     try:
-        overloads, has_others = examiner.once(overloading) is not None, True
-    except FloodError:
-        raise
-    except NotSeenError:
-        overloads = has_others = False
+        overloads = has_others and examiner.once(overloading) is not None
+    except AloneError:
+        has_others = False
     counts = steps(pairs)
     number = counts.total()
     entropy: float | None = -sum(count / number * math.log2(count / number) for count in counts.values())
@@ -178,8 +178,7 @@ def overloading(examiner: Examiner) -> tuple[Endpoint, bool] | None:
     """
     own, first, second = examiner.endpoint(), examiner.remote(0), examiner.remote(1)
     flow = examiner.open(own, first)
-    mine, rival = flow.mapped, compete(examiner, flow, second)
-    others = [rival.mapped, examiner.open(rival.inside, first).mapped]
+    mine, others = flow.mapped, [compete(examiner, flow, remote).mapped for remote in (second, first)]
     return (mine, mine == others[1]) if mine in others else None
 
 

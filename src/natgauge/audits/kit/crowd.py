@@ -3,25 +3,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from itertools import chain, islice
 from typing import Final
 
 from natgauge.audits.kit.errors import quoting
-from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner, NotSeenError
+from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner
 from natgauge.audits.kit.flows import lone_packet
+from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.packets import Endpoint, Packet, UdpSegment
+from natgauge.audits.kit.rivals import rival_of
+from natgauge.audits.kit.unseen import NotSeenError
 from natgauge.words import Address
 
 #: Frames that are sent before any is read: few enough for the queues of a device.
 _BATCH: Final = 128
-_FIRST_PORT: Final = 1024
+_FIRST_PORT, _LAST_PORT = 1024, 65535
+#: Further flows of a host that has been refused some, and how often they are tried. A gateway that chooses ports at
+#: random, and that refuses all of them by chance, does not serve another host's flows, either.
+_MORE, _MOST_ROUNDS = 64, 4
 #: Share of a crowd's flows under which behaviour must not change.
 MANY: Final = 15 / 16
 #: Flows that are open before the crowd, and flows that another host opens next to it.
 OLDER: Final = 4
 #: The older flows are used this often, and after more idle seconds they may have expired.
 _USED_EVERY_SECONDS, _MOST_IDLE_SECONDS = 4.0, 8.0
+#: Flows of an examination of a crowd: how many they are depends on the gateway.
+CROWD: Final = Flows(OLDER, are_many=True)
 
 Wish = tuple[Endpoint, Endpoint]
 
@@ -61,6 +71,7 @@ def _try(examiner: Examiner, wishes: Sequence[Wish]) -> dict[Wish, Endpoint]:
             wish = waiting.get(segment.data[:8])
             if wish is not None:
                 opened[wish] = mapped
+                examiner.inside.opens(wish[0].address, mapped.address)
         return len(opened) == len(waiting)
 
     with examiner.network.aside():
@@ -96,7 +107,7 @@ class Crowd:
         Raises:
             NotSeenError: they do not open.
         """
-        examiner.relieve()
+        examiner.relieve("udp", for_many=True)
         self.remote, self.since = examiner.remote(), examiner.mark
         self.mapped: dict[Endpoint, Endpoint] = {}
         self.refused: list[Endpoint] = []
@@ -106,14 +117,20 @@ class Crowd:
         self._older = [examiner.flow("udp") for _ in range(OLDER)]
         self.host = self._competitor(examiner)
 
+    @property
+    def outside(self) -> Address:
+        """Outside address of the older flows."""
+        return self._older[0].mapped.address
+
     def _competitor(self, examiner: Examiner) -> Address:
-        """Return an inside host with the outside address of the older flows; if there is none, the last host."""
+        """Return another inside host with the outside address of the older flows; if there is none, the last host."""
+        own = replace(self._older[0].inside, port=_FIRST_PORT)
         last = examiner.hosts("initiator")[-1]
-        for host in (last, *(one for one in examiner.others() if one != last)):
-            flow = examiner.open(Endpoint(host, _FIRST_PORT), self.remote, "udp")
-            if flow.mapped.address == self._older[0].mapped.address:
-                return host
-        return last
+        outside = examiner.open(replace(own, address=last), self.remote, "udp").mapped.address
+        if outside == self.outside or last == own.address:
+            return last
+        found = rival_of(examiner, own, self.outside, self.remote, "udp")
+        return last if found is None else found.inside.address
 
     @property
     def addresses(self) -> set[Address]:
@@ -149,6 +166,23 @@ class Crowd:
             self.refused = [inside for inside, _ in refused]
         self._use(examiner, at_once=True)
 
+    def more(self, examiner: Examiner) -> bool:
+        """Try to open flows that were refused, and further ones; whether one opens."""
+        last = max((inside.port for inside in (*self.mapped, *self.refused)), default=0)
+        unused = (Endpoint(self.host, port) for port in range(last + 1, _LAST_PORT + 1))
+        again = (inside for inside in self.refused if inside not in self.mapped)
+        opened, refused = open_all(examiner, [(one, self.remote) for one in islice(chain(again, unused), _MORE)])
+        self.mapped.update({inside: mapped for (inside, _), mapped in opened.items()})
+        self.refused = list(dict.fromkeys((*self.refused, *(inside for inside, _ in refused))))
+        return bool(opened)
+
+    def insist(self, examiner: Examiner) -> bool:
+        """Whether the one host has reached a limit: of many further flows, none opens.
+
+        A gateway that chooses ports at random can refuse a flow although ports are free, and it finds them later.
+        """
+        return bool(self.refused) and any(not self.more(examiner) for _ in range(_MOST_ROUNDS))
+
     def _use(self, examiner: Examiner, *, at_once: bool = False) -> None:
         """Use the older flows now and then, so that they do not expire while a slow host opens others."""
         idle = examiner.network.now() - self._used
@@ -162,6 +196,19 @@ class Crowd:
         self._used = examiner.network.now()
 
 
+def _others(examiner: Examiner, crowd: Crowd) -> Iterator[Address]:
+    """Yield the other inside hosts that the gateway has served; those with an outside address of the crowd come first.
+
+    The host of the older flows comes last: they may be all that it can have.
+    """
+    first = examiner.host(0)
+    for host in examiner.inside.rivals(crowd.host, crowd.outside):
+        if host != first and (host in examiner.inside.team or examiner.inside.opened(host)):
+            yield host
+    if first != crowd.host:
+        yield first
+
+
 def exhausted(examiner: Examiner) -> Crowd:
     """Open as many flows of one inside host as it can have, and then some of another one.
 
@@ -171,21 +218,17 @@ def exhausted(examiner: Examiner) -> Crowd:
     crowd = examiner.once(Crowd)
     examiner.host(1)
     crowd.grow(examiner, 1.0)
-    own = [(inside, crowd.remote) for inside in crowd.refused]
-    first = examiner.host(0)
-    # The host of the older flows comes last: they may be all that it can have.
-    for host in [one for one in (*examiner.others(), first) if one != crowd.host]:
-        opened, refused = open_all(
-            examiner, [(Endpoint(host, examiner.endpoint().port), crowd.remote) for _ in range(OLDER)]
-        )
-        crowd.is_fair = bool(opened)
+    is_lasting = crowd.insist(examiner)
+    for host in _others(examiner, crowd):
+        wishes = [(replace(examiner.endpoint(), address=host), crowd.remote) for _ in range(OLDER)]
+        opened, refused = open_all(examiner, wishes)
+        crowd.is_fair = not refused
         crowd.is_shared = any(mapped.address in crowd.addresses for mapped in opened.values())
         if crowd.is_shared or refused:
             crowd.refused += [inside for inside, _ in refused]
             break
-    if own and crowd.is_fair:
-        # A gateway that finds no port by chance finds one later.
-        crowd.is_lasting = not open_all(examiner, own)[0]
+    # Flows of the one host that expired meanwhile leave room for others, whose number is then not limited.
+    crowd.is_lasting = is_lasting and not (crowd.is_fair and crowd.more(examiner))
     for inside in {end.address: end for end in crowd.refused}.values():
         # One more of each host for the evidence.
         with suppress(NotSeenError):
@@ -193,7 +236,7 @@ def exhausted(examiner: Examiner) -> Crowd:
     if not crowd.refused and not crowd.lost:
         raise NotSeenError(f"{len(crowd.mapped)} flows of one host to one remote endpoint were open, none was refused")
     outside = examiner.network.arrived(crowd.since, "responder")
-    crowd.leaked = any(examiner.is_inside(frame.packet.source) for frame in outside)
+    crowd.leaked = any(frame.packet.sender in crowd.refused for frame in outside)
     for frame in examiner.network.arrived(crowd.since, "initiator"):
         if (error := quoting(frame.packet, crowd.refused)) is not None:
             examiner.network.received(frame)

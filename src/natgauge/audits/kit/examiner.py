@@ -4,21 +4,22 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from itertools import cycle
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from natgauge.audits.kit.flows import Flow, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
-from natgauge.audits.kit.network import Network, sides
-from natgauge.audits.kit.other_traffic import PortTraffic
-from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, UDP, Endpoint, Packet, embedded
+from natgauge.audits.kit.hosts import InsideHosts
+from natgauge.audits.kit.network import sides
+from natgauge.audits.kit.observations import Observations
+from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Endpoint, Packet, embedded
 from natgauge.audits.kit.pcapng import CapturedFrame
+from natgauge.audits.kit.unseen import NotSeenError
 from natgauge.words import Address, Side, Transport
 
-_T = TypeVar("_T")
 #: A frame that does not arrive is sent again, because the host may stall or lose a frame.
 TRIES: Final = 3
 PATIENCE_SECONDS: Final = 1.0
@@ -27,35 +28,6 @@ SETTLE_SECONDS: Final = 0.05
 #: Ports of the inside, all even, and of the outside; ports that no rule treats in a special way.
 _PORTS: Final = range(20_000, 60_002, 2)
 _REMOTE_PORTS: Final = range(7_000, 20_000)
-_UDP_HEADER_OCTETS: Final = 8
-#: Inside hosts that an examination uses together. An audit with more of them goes on with others where a gateway
-#: refuses these further flows.
-TEAM: Final = 3
-
-
-class NotSeenError(Exception):
-    """An examination cannot reach a verdict; the text is the reason, without a full stop."""
-
-
-class FloodError(NotSeenError):
-    """Other traffic flooded the tester's ports during an examination."""
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """How a datagram went through a gateway.
-
-    Attributes:
-        packets: packets in which it arrived as it was sent, in their order; empty = it did not.
-        is_changed: whether it arrived whole with other data.
-    """
-
-    packets: tuple[Packet, ...] = ()
-    is_changed: bool = False
-
-    def __str__(self) -> str:
-        """What happened to it, as the end of a sentence."""
-        return "was delivered" if self.packets else "arrived with other data" if self.is_changed else "was dropped"
 
 
 def _from_any(ports: range) -> Iterator[int]:
@@ -65,153 +37,77 @@ def _from_any(ports: range) -> Iterator[int]:
 
 
 @dataclass(eq=False)
-class Examiner:
+class Examiner(Observations):
     """Opens flows through the gateway and sees what arrives.
 
     All methods that wait for a frame which a gateway has to deliver, or for control frames, raise `NotSeenError` if
     the frame does not arrive.
 
     Attributes:
-        network: the tester's ports.
-        transport: transport of the verdict, and of flows for which no other one is named.
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
         mappings: most flows of a crowd (see `natgauge.audits.kit.crowd`).
         configured: the gateway's own settings in s, by name.
         timers: measured time-outs by name (see `natgauge.audits.kit.timers`).
-        rival: inside host that last had the outside address of another one; None = none had.
-        floods: how often other traffic at the tester's ports kept the examiner from a verdict.
+        forwarded: transports of which the gateway has forwarded a flow.
+        fragments_entered: whether the gateway has delivered a datagram in fragments from outside.
+        inside: the tester's inside hosts.
     """
 
-    network: Network
-    transport: Transport = "udp"
     prefix: IPv6Address | None = None
     narrow: Callable[[int], AbstractContextManager[None]] | None = None
     mappings: int = 64_512
     configured: Mapping[str, int] = field(default_factory=dict)
     timers: dict[str, Any] = field(default_factory=dict)
-    rival: Address | None = None
-    floods: int = 0
-    _seen: dict[tuple[Any, ...], tuple[Any, range]] = field(default_factory=dict)
-    _used: set[tuple[Any, ...]] = field(default_factory=set)
-    _cited: set[int] = field(default_factory=set)
-    _begun: int = 0
+    forwarded: set[Transport] = field(default_factory=set)
+    fragments_entered: bool = False
+    inside: InsideHosts = field(init=False)
     _ports: Iterator[int] = field(default_factory=lambda: _from_any(_PORTS))
     _remote_ports: Iterator[int] = field(default_factory=lambda: _from_any(_REMOTE_PORTS))
     _control: Flow | None = None
-    _team: int = 0
-    _is_last_team: bool = False
 
-    def once(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        """Return the function's value for this transport and these arguments; it is called only once.
-
-        Raises:
-            NotSeenError: the function raised it.
-        """
-        key = (function, self.transport, arguments)
-        if key not in self._seen:
-            first = self.mark
-            value: Any
-            try:
-                value = self.undisturbed(lambda: function(self, *arguments))
-            except FloodError:
-                raise
-            except NotSeenError as error:
-                value = error
-            self._seen[key] = (value, range(first, self.mark))
-        value, frames = self._seen[key]
-        self._used.add(key)
-        self.cite(frames)
-        if isinstance(value, NotSeenError):
-            raise NotSeenError(*value.args)
-        seen: _T = value
-        return seen
-
-    def forget(self, since: int) -> None:
-        """Call again, when asked, the functions whose values the verdict has used, or came after `since` frames."""
-        self._seen = {
-            key: (value, frames)
-            for key, (value, frames) in self._seen.items()
-            if frames.start < since and key not in self._used
-        }
-
-    def undisturbed(self, look: Callable[[], _T]) -> _T:
-        """Return what a function sees.
-
-        Raises:
-            FloodError: other traffic flooded the tester's ports meanwhile, so that the function may have missed frames.
-            NotSeenError: the function raised it.
-        """
-        before = self.network.load()
-        try:
-            seen = look()
-        except NotSeenError:
-            self._refuse_flood(before)
-            raise
-        self._refuse_flood(before)
-        return seen
-
-    def _refuse_flood(self, before: PortTraffic) -> None:
-        if flood := self.network.load().flood(before):
-            self.floods += 1
-            raise FloodError(flood)
-
-    # Evidence
-
-    def begin(self, transport: Transport) -> None:
-        """Begin a verdict: frames from now on, and frames that are cited, are its evidence if they have a sentence."""
-        self.transport = transport
-        self.network.forget()
-        self._begun, self._cited, self._used = self.mark, set(), set()
-
-    def cite(self, numbers: Iterable[int]) -> None:
-        """Add earlier frames to the evidence."""
-        self._cited.update(numbers)
-
-    def evidence(self) -> tuple[CapturedFrame, ...]:
-        """Return the frames that decided the verdict, in order."""
-        frames = self.network.frames
-        numbers = sorted(self._cited | set(range(self._begun, len(frames))))
-        return tuple(frames[number] for number in numbers if frames[number].sentence)
+    def __post_init__(self) -> None:
+        """Take the inside hosts of the network."""
+        self.inside = InsideHosts(self.network.sides["initiator"].hosts)
 
     # Endpoints
 
     def hosts(self, side: Side) -> tuple[Address, ...]:
         """Return the tester's addresses on a side; on the inside, those that examinations use now."""
-        every = self.network.sides[side].hosts
-        return every if side == "responder" else every[self._team * TEAM : (self._team + 1) * TEAM]
-
-    def others(self) -> tuple[Address, ...]:
-        """Return all inside hosts but the first one that examinations use now; those that they use now come first."""
-        first, *mine = self.hosts("initiator")
-        every = self.network.sides["initiator"].hosts
-        return *mine, *(host for host in every if host != first and host not in mine)
+        return self.network.sides[side].hosts if side == "responder" else self.inside.team
 
     def is_inside(self, address: Address) -> bool:
         """Whether this is the address of any inside host."""
-        return address in self.network.sides["initiator"].hosts
+        return address in self.inside.every
 
     def serves(self, transport: Transport) -> bool:
-        """Whether each inside host that examinations use now opens another flow, which is translated."""
-        with self.network.aside():
-            try:
-                flows = [
-                    self.open(self.endpoint(index), self.remote(), transport)
-                    for index in range(len(self.hosts("initiator")))
-                ]
-            except NotSeenError:
-                return False
-        return not any(self.is_inside(flow.mapped.address) for flow in flows)
+        """Whether each inside host that examinations use now opens another flow, which is translated.
 
-    def relieve(self) -> bool:
-        """Go on with other inside hosts, because these have many flows; whether the gateway serves such hosts."""
-        if self._is_last_team or len(self.network.sides["initiator"].hosts) < (self._team + 2) * TEAM:
+        The first host that does not shows how many flows the gateway lets a host have.
+        """
+        with self.network.aside():
+            for host in self.inside.team:
+                try:
+                    flow = self.open(Endpoint(host, next(self._ports)), self.remote(), transport)
+                except NotSeenError:
+                    if transport in self.forwarded:
+                        self.inside.learn(host)
+                    return False
+                if self.is_inside(flow.mapped.address):
+                    return False
+        return True
+
+    def relieve(self, transport: Transport, *, for_many: bool = False) -> bool:
+        """Go on with other inside hosts, which have opened few flows; whether the gateway serves such hosts.
+
+        Some are left for the examinations that open many flows: `for_many` = this is one of them.
+        """
+        if not self.inside.has_next(transport, for_many=for_many):
             return False
-        self._team += 1
-        if self.serves("udp"):
+        self.inside.go_on(for_many=for_many)
+        if self.serves(transport):
             return True
-        self._team -= 1
-        self._is_last_team = True
+        self.inside.go_back(transport)
         return False
 
     def host(self, index: int = 0, side: Side = "initiator") -> Address:
@@ -245,11 +141,6 @@ class Examiner:
         return secrets.token_bytes(8)
 
     # Sending
-
-    @property
-    def mark(self) -> int:
-        """Number of frames so far."""
-        return len(self.network.frames)
 
     def send(self, packet: Packet, *, up: bool, note: str = "") -> None:
         """Send a packet; `up` = from the inside; `note` says what is special about it."""
@@ -293,40 +184,6 @@ class Examiner:
                 return frame
         return None
 
-    def datagram(  # noqa: PLR0913 - one datagram, each property by its name
-        self, flow: Flow, octets: int, *, up: bool, cut: int = 0, backwards: bool = False, note: str = ""
-    ) -> Carried:
-        """Send a UDP datagram over a flow, several times if it does not arrive as it was sent.
-
-        Args:
-            flow: the flow.
-            octets: octets of its data.
-            up: whether the inside sends it.
-            cut: octets of the fragments in which it is sent; 0 = it is sent whole, and may be fragmented.
-            backwards: whether the last fragment is sent first.
-            note: what is special about the datagram.
-        """
-        end, is_changed = flow.remote if up else flow.inside, False
-        for _ in range(TRIES):
-            data, since = secrets.token_bytes(octets), self.mark
-            whole = flow.datagram(data, up=up)
-            parts = whole.cut(cut) if cut else (whole,)
-            for part in reversed(parts) if backwards else parts:
-                self.send(part, up=up, note=note)
-            self.control()
-            self.network.pause(self.network.now() + SETTLE_SECONDS)
-            packets = []
-            for frame in self.network.arrived(since, sides(up=up)[1]):
-                # Only the first fragment has the ports.
-                if _data(frame.packet) and frame.packet.receiver in (end, None):
-                    self.network.received(frame)
-                    packets.append(frame.packet)
-            arrived = b"".join(map(_data, sorted(packets, key=lambda one: one.offset)))
-            if arrived == data:
-                return Carried(tuple(packets))
-            is_changed |= len(arrived) == len(data)
-        return Carried(is_changed=is_changed)
-
     def control(self) -> None:
         """Send a UDP frame each way over a flow of its own, and wait until both have arrived."""
         with self.network.aside():
@@ -358,6 +215,8 @@ class Examiner:
                 f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside"
                 f"{self._answer_to(inside, since)}"
             )
+        self.forwarded.add(transport)
+        self.inside.opens(inside.address, mapped.address)
         number = SequenceNumber(after_syn(packet), after_syn(frame.packet))
         return Flow(transport, inside, remote, written, mapped, since, number)
 
@@ -450,30 +309,3 @@ class Examiner:
             return "a FIN of the outside"
         # A gateway that ends connections itself acknowledges the outside's FIN before the inside host does.
         return "" if self.sends(flow, ACK, up=True, since=since) else "the last ACK"
-
-
-def reachable(examiner: Examiner) -> bool:
-    """Open a flow, or another one if the first is refused.
-
-    Raises:
-        NotSeenError: the gateway does not forward the transport.
-    """
-    with suppress(NotSeenError):
-        examiner.open(examiner.endpoint(), examiner.remote())
-        return True
-    examiner.open(examiner.endpoint(), examiner.remote())
-    return True
-
-
-def forwards_some(examiner: Examiner) -> bool:
-    """Whether the gateway has forwarded a flow of the examiner's transport."""
-    try:
-        return examiner.once(reachable)
-    except NotSeenError:
-        return False
-
-
-def _data(packet: Packet) -> bytes:
-    """Return the data of a UDP datagram that are in one of its fragments; empty where a packet is none."""
-    payload = packet.payload if packet.offset else packet.payload[_UDP_HEADER_OCTETS:]
-    return payload if packet.protocol == UDP else b""

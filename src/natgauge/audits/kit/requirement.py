@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, NoReturn
 
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.unseen import NotSeenError
 from natgauge.records.audit import Level
 from natgauge.words import Transport
 
@@ -24,10 +26,6 @@ Examination = Callable[[Examiner], Finding]
 Source = tuple[int, str, Level, *tuple[Transport, ...]]
 
 
-class NotApplicableError(Exception):
-    """A requirement does not apply to this gateway; the text is the reason, without a full stop."""
-
-
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """One requirement of an RFC.
@@ -39,6 +37,7 @@ class Requirement:
         text: the requirement in few words, without a full stop.
         transports: transports that it is examined for.
         examine: examines a gateway for the examiner's transport. It may raise `NotSeenError` and `NotApplicableError`.
+        flows: the flows that the examination needs.
         profiles: sets of requirements that it belongs to.
         strain: 0 = a few flows, 1 = many flows, 2 = flows until the gateway has no room; examined in this order.
         timers: names of the timers that must have been measured before (see `natgauge.audits.kit.timers`).
@@ -51,6 +50,7 @@ class Requirement:
     text: str
     transports: tuple[Transport, ...]
     examine: Examination
+    flows: Flows
     profiles: frozenset[AuditProfile] = EVERY_PROFILE
     strain: Literal[0, 1, 2] = 0
     timers: tuple[str, ...] = ()
@@ -62,13 +62,16 @@ class Requirement:
         return f"RFC{self.rfc}-{self.name}"
 
 
+#: What an examination needs that opens no flow: no frame shows the requirement, or its flows were opened before.
+NO_FLOWS: Final = Flows(0)
 #: Requirements of the modules that were imported.
 DECLARED: Final[list[Requirement]] = []
 
 
-def requires(
+def requires(  # noqa: PLR0913 - what examinations declare, each by its name
     text: str,
     *sources: Source,
+    flows: Flows,
     profiles: frozenset[AuditProfile] = EVERY_PROFILE,
     strain: Literal[0, 1, 2] = 0,
     timers: tuple[str, ...] = (),
@@ -81,7 +84,7 @@ def requires(
 
     def declare(examine: Examination) -> Examination:
         for rfc, name, level, *transports in sources:
-            rest = tuple(transports), examine, profiles, strain, timers, needs_forwarding
+            rest = tuple(transports), examine, flows, profiles, strain, timers, needs_forwarding
             DECLARED.append(Requirement(rfc, name, level, text, *rest))
         return examine
 

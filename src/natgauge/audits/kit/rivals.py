@@ -9,40 +9,51 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow
 from natgauge.audits.kit.packets import Endpoint
+from natgauge.audits.kit.unseen import AloneError, NotSeenError
 from natgauge.words import Address, Transport
 
 #: Why an examination that needs a rival has no verdict.
 ALONE: Final = "no other inside host had its outside address, so no two hosts competed for a port"
+#: Hosts whose flow may be refused before the search ends: each takes as long as all tries of a frame.
+_MOST_REFUSED: Final = 2
 
 
 def rival_of(
-    examiner: Examiner, address: Address, port: int, remote: Endpoint, transport: Transport | None = None
+    examiner: Examiner, own: Endpoint, outside: Address, remote: Endpoint, transport: Transport | None = None
 ) -> Flow | None:
-    """Open flows of the other inside hosts from a source port until one has this outside address.
+    """Open flows of other inside hosts from the source port of an inside endpoint until one has its outside address.
 
     Args:
         examiner: examines the gateway.
-        address: the outside address that another host must have.
-        port: source port of the flows.
-        remote: where they go.
+        own: the inside endpoint.
+        outside: its outside address.
+        remote: where the flows go.
         transport: their transport; None = the examiner's.
 
     Returns:
         The flow that has this address; None = no host has it.
 
     Raises:
-        NotSeenError: a flow does not open, or there is one inside address only.
+        NotSeenError: no flow has this address and some do not open, or there is one inside address only.
     """
     examiner.host(1)
-    hosts = examiner.others()
-    for host in sorted(hosts, key=lambda one: one != examiner.rival):
-        flow = examiner.open(Endpoint(host, port), remote, transport)
-        if flow.mapped.address == address:
-            examiner.rival = host
+    refusals: list[NotSeenError] = []
+    for host in examiner.inside.rivals(own.address, outside):
+        try:
+            flow = examiner.open(Endpoint(host, own.port), remote, transport)
+        except NotSeenError as error:
+            examiner.inside.is_refused(host)
+            refusals.append(error)
+            if len(refusals) < _MOST_REFUSED:
+                continue
+            raise
+        if flow.mapped.address == outside:
             return flow
+    if refusals:
+        raise refusals[0]
     return None
 
 
@@ -50,9 +61,10 @@ def compete(examiner: Examiner, flow: Flow, remote: Endpoint) -> Flow:
     """Return a flow of another inside host from the source port of this flow, with its outside address.
 
     Raises:
-        NotSeenError: no host has this outside address, or a flow does not open.
+        AloneError: no host has this outside address.
+        NotSeenError: a flow does not open, or there is one inside address only.
     """
-    found = rival_of(examiner, flow.mapped.address, flow.inside.port, remote)
+    found = rival_of(examiner, flow.inside, flow.mapped.address, remote)
     if found is None:
-        raise NotSeenError(f"{flow.inside} had {flow.mapped} outside; {ALONE}")
+        raise AloneError(f"{flow.inside} had {flow.mapped} outside; {ALONE}")
     return found

@@ -12,16 +12,18 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import cycle
 from typing import Final
 
 from natgauge.audits.kit.errors import error_about, received
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow, is_same
 from natgauge.audits.kit.packets import ACK, RST, SYN, Packet, TcpSegment
 from natgauge.audits.kit.rivals import rival_of
-from natgauge.words import Transport
+from natgauge.audits.kit.unseen import NotSeenError
+from natgauge.words import Address, Transport
 
 _RATIO: Final = 1.05
 #: Refreshed mappings need an idle time only somewhere below the time-out, which leaves a factor of two.
@@ -214,12 +216,12 @@ def watch(
     """
     found: dict[str, TimerSeen] = {}
     events: list[tuple[float, int, TimerSeen, Iterator[float]]] = []
-    for kind in kinds:
+    hosts = cycle(examiner.inside.every)
+    for kind, host in zip(kinds, hosts, strict=False):
         show(f"time-outs: opening mappings: {kind.name}")
-        seen = TimerSeen(kind)
         with suppress(NotSeenError):
-            lives = [_life(examiner, seen, idle) for idle in idle_times(kind, wait)]
-            events += [(next(life), number, seen, life) for number, life in enumerate(lives, start=len(events))]
+            seen, opened = _opened(examiner, kind, wait, host)
+            events += [(due, number, seen, life) for number, (due, life) in enumerate(opened, start=len(events))]
             found[kind.name] = seen
     heapq.heapify(events)
     begun = examiner.network.now()
@@ -238,10 +240,35 @@ def watch(
     return found
 
 
-def _life(examiner: Examiner, seen: TimerSeen, idle: float) -> Iterator[float]:
+def _opened(
+    examiner: Examiner, kind: TimerKind, wait: float, host: Address
+) -> tuple[TimerSeen, list[tuple[float, Iterator[float]]]]:
+    """Open the mappings of a kind from one inside host, because a gateway can limit the flows of a host.
+
+    If the gateway does not serve this host, the first one of the team opens them.
+
+    Raises:
+        NotSeenError: a mapping does not open.
+    """
+    first = examiner.host(0)
+    for own in dict.fromkeys((host, first)):
+        seen = TimerSeen(kind)
+        lives = [_life(examiner, seen, idle, own) for idle in idle_times(kind, wait)]
+        try:
+            return seen, [(next(life), life) for life in lives]
+        except NotSeenError:
+            if own == first:
+                raise
+    raise AssertionError("the last host either opens all mappings or raises")
+
+
+def _life(examiner: Examiner, seen: TimerSeen, idle: float, host: Address) -> Iterator[float]:
     """Open a mapping, leave it idle, and probe it; yields the times of the clock at which its next step is due."""
     kind, network, first = seen.kind, examiner.network, examiner.mark
-    flow = examiner.open(examiner.endpoint(), examiner.remote(0, kind.remote_port), kind.transport)
+    inside = replace(examiner.endpoint(), address=host)
+    flow = examiner.open(inside, examiner.remote(0, kind.remote_port), kind.transport)
+    if examiner.is_inside(flow.mapped.address) and host not in examiner.inside.team:
+        raise NotSeenError(f"the gateway does not translate {inside}")
     began = network.now()
     kind.open(examiner, flow)
     opened, shown = network.now(), range(first, examiner.mark)
@@ -297,7 +324,7 @@ def _ask_again(examiner: Examiner, seen: TimerSeen, flow: Flow) -> None:
         return
     first = examiner.mark
     with suppress(NotSeenError):
-        again = rival_of(examiner, flow.mapped.address, flow.inside.port, flow.remote, "udp")
+        again = rival_of(examiner, flow.inside, flow.mapped.address, flow.remote, "udp")
         if again is None:
             return
         seen.given_again.append(again.mapped == flow.mapped)

@@ -13,7 +13,7 @@ import pkgutil
 import re
 from collections.abc import Iterable, Iterator
 
-from natgauge.audits.kit.requirement import DECLARED, Requirement, unseen
+from natgauge.audits.kit.requirement import DECLARED, NO_FLOWS, Requirement, unseen
 from natgauge.errors import did_you_mean
 
 
@@ -38,4 +38,4 @@ def unknown(keys: Iterable[str]) -> Iterator[Requirement]:
         if key not in every:
             rfc, _, name = key.removeprefix("RFC").partition("-")
             reason = unseen(f"natgauge knows no such requirement; {did_you_mean(key, every)}")
-            yield Requirement(int(rfc), name, "MAY", "declared by the recipe", ("udp",), reason)
+            yield Requirement(int(rfc), name, "MAY", "declared by the recipe", ("udp",), reason, NO_FLOWS)

@@ -5,14 +5,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.packets import Packet, TcpSegment, UdpSegment
 from natgauge.audits.kit.requirement import Finding, requires
+from natgauge.audits.kit.unseen import NotSeenError
 
 _SIP: Final = 5060
 
 
-@requires("application level gateways are off", (4787, "REQ-10", "SHOULD", "udp"), (5382, "REQ-6", "SHOULD", "tcp"))
+@requires(
+    "application level gateways are off",
+    (4787, "REQ-10", "SHOULD", "udp"),
+    (5382, "REQ-6", "SHOULD", "tcp"),
+    flows=Flows(2),
+)
 def _examine(examiner: Examiner) -> Finding:
     """Send a SIP request whose addresses a gateway for SIP would rewrite."""
     flow = examiner.established(examiner.endpoint(), examiner.remote(0, _SIP))

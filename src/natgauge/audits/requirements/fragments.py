@@ -6,10 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from natgauge.audits.kit.examiner import Carried, Examiner, NotSeenError
-from natgauge.audits.kit.flows import lone_packet
+from natgauge.audits.kit.datagrams import Carried, carry
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.packets import Packet
-from natgauge.audits.kit.requirement import Finding, NotApplicableError, requires
+from natgauge.audits.kit.requirement import Finding, requires
+from natgauge.audits.kit.rivals import compete
+from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 
 _DATA_OCTETS: Final = 800
 _FRAGMENT_OCTETS: Final = 400
@@ -22,22 +25,23 @@ def _orders(examiner: Examiner) -> dict[str, Carried]:
     """Return by direction and order what happens to a fragmented datagram, which may arrive whole."""
     flow = examiner.flow()
     return {
-        f"{direction}, {order}": examiner.datagram(flow, _DATA_OCTETS, up=up, cut=_FRAGMENT_OCTETS, backwards=backwards)
+        f"{direction}, {order}": carry(examiner, flow, _DATA_OCTETS, up=up, cut=_FRAGMENT_OCTETS, backwards=backwards)
         for direction, up in (("from inside", True), ("from outside", False))
         for order, backwards in (("in order", False), ("out of order", True))
     }
 
 
-@requires("fragments pass in order and out of order", (4787, "REQ-14", "MUST", "udp"))
+@requires("fragments pass in order and out of order", (4787, "REQ-14", "MUST", "udp"), flows=Flows(2))
 def _examine(examiner: Examiner) -> Finding:
     seen = examiner.once(_orders)
     words = "; ".join(f"{name}: a datagram {carried}" for name, carried in seen.items())
     return all(carried.packets for carried in seen.values()), words
 
 
-@requires("lone fragments do not stop others", (4787, "REQ-14a", "MUST", "udp"))
+@requires("lone fragments do not stop others", (4787, "REQ-14a", "MUST", "udp"), flows=Flows(3))
 def _examine_attack(examiner: Examiner) -> Finding:
-    if not examiner.once(_orders)["from outside, in order"].packets:
+    # Lone fragments of an examination before can be there still, so what was delivered once is enough.
+    if not (examiner.fragments_entered or examiner.once(_orders)["from outside, in order"].packets):
         raise NotSeenError("the gateway delivers no fragments from outside at all")
     flow = examiner.flow()
     packet = flow.datagram(bytes(_DATA_OCTETS), up=False)
@@ -47,31 +51,25 @@ def _examine_attack(examiner: Examiner) -> Finding:
         for part in lone[1:]:
             examiner.send(part, up=False)
     whole = examiner.passes(flow, up=False)
-    cut = examiner.datagram(flow, _DATA_OCTETS, up=False, cut=_FRAGMENT_OCTETS)
+    cut = carry(examiner, flow, _DATA_OCTETS, up=False, cut=_FRAGMENT_OCTETS)
     words = f"after {_LONE} lone fragments, a whole datagram was {'delivered' if whole else 'dropped'}"
     return whole and bool(cut.packets), f"{words}, and one in fragments {cut}"
 
 
-@requires("no two hosts have one IP identification outside", (7857, "10", "SHOULD", "udp"))
+@requires("no two hosts have one IP identification outside", (7857, "10", "SHOULD", "udp"), flows=Flows(2))
 def _examine_identification(examiner: Examiner) -> Finding:
     """Let two inside hosts send to one outside host with one identification, while both packets may be under way."""
-    remote, seen = examiner.written(examiner.remote()), list[Packet]()
-    if remote.address.version != 4:
+    remote, seen = examiner.remote(), list[Packet]()
+    if examiner.written(remote).address.version != 4:
         raise NotApplicableError("the inside uses IPv6, whose packets have no identification")
-    examiner.host(1)
-    for host in (examiner.host(0), *examiner.others()):
-        inside = replace(examiner.endpoint(), address=host)
-        packet = lone_packet(examiner.transport, inside, remote, examiner.tag())
+    flow = examiner.open(examiner.endpoint(), remote)
+    for one in (flow, compete(examiner, flow, remote)):
+        packet = replace(one.packet(examiner.tag(), up=True), identification=_NUMBER)
         note = f"with the identification {_NUMBER} and without DF"
-        frame = examiner.deliver(replace(packet, identification=_NUMBER), up=True, note=note)
+        frame = examiner.deliver(packet, up=True, note=note)
         if frame is None:
             return False, "a packet that may be fragmented was dropped"
-        if not seen or frame.packet.source == seen[0].source:
-            seen.append(frame.packet)
-        if len(seen) == 2:
-            break
-    else:
-        raise NotSeenError("no two inside hosts had one outside address, and others may have one identification")
+        seen.append(frame.packet)
     if all(packet.dont_fragment for packet in seen):
         raise NotApplicableError("the gateway sets DF, and packets with DF need no identification of their own")
     numbers = [packet.identification for packet in seen]

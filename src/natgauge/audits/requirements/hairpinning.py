@@ -6,11 +6,15 @@ from __future__ import annotations
 from natgauge.audits.kit.classes import hairpinned, hairpinning
 from natgauge.audits.kit.errors import error_about, quoting
 from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.packets import ErrorMessage
-from natgauge.audits.kit.requirement import Finding, NotApplicableError, requires
+from natgauge.audits.kit.requirement import Finding, requires
+from natgauge.audits.kit.unseen import NotApplicableError
 
 
-@requires("hairpinning between inside hosts", (4787, "REQ-9", "MUST", "udp"), (5382, "REQ-8", "MUST", "tcp"))
+@requires(
+    "hairpinning between inside hosts", (4787, "REQ-9", "MUST", "udp"), (5382, "REQ-8", "MUST", "tcp"), flows=Flows(2)
+)
 def _examine(examiner: Examiner) -> Finding:
     seen = examiner.once(hairpinning)
     words = "a frame to the outside endpoint of another inside host"
@@ -21,6 +25,7 @@ def _examine(examiner: Examiner) -> Finding:
     "hairpinned frames with the external source address and port",
     (4787, "REQ-9a", "MUST", "udp"),
     (5382, "REQ-8a", "MUST", "tcp"),
+    flows=Flows(2),
 )
 def _examine_source(examiner: Examiner) -> Finding:
     seen = examiner.once(hairpinning)
@@ -29,7 +34,7 @@ def _examine_source(examiner: Examiner) -> Finding:
     return seen == "external source", f"a hairpinned frame has an {seen}"
 
 
-@requires("ICMP errors are hairpinned, too", (5508, "REQ-7", "MUST", "udp"))
+@requires("ICMP errors are hairpinned, too", (5508, "REQ-7", "MUST", "udp"), flows=Flows(2))
 def _examine_error(examiner: Examiner) -> Finding:
     """Answer a hairpinned frame with an ICMP error, which must reach the inside host that sent the frame."""
     seen = examiner.once(hairpinned)

@@ -8,14 +8,17 @@ from dataclasses import replace
 from typing import Final
 
 from natgauge.audits.kit.errors import ErrorSeen, error_about, pass_error, received, send_error
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.packets import Endpoint, Packet, checksum
-from natgauge.audits.kit.requirement import Finding, NotApplicableError, requires
+from natgauge.audits.kit.requirement import Finding, requires
+from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 
 #: Two options of IPv4 that do nothing, and the end of the list.
 _OPTIONS: Final = b"\x01\x01\x00\x00"
 #: Length to which the quoted packet is padded before extensions (RFC 4884 section 4.6).
 _QUOTED_OCTETS: Final = 128
+_FLOWS: Final = Flows(3)
 #: An extension structure with one object, an MPLS label (RFC 4884 section 7, RFC 4950), and its checksum.
 _OBJECT: Final = b"\x00\x08\x01\x01\x00\x01\x01\x40"
 _EXTENSIONS: Final = b"\x20\x00" + checksum(b"\x20\x00\x00\x00" + _OBJECT).to_bytes(2, "big") + _OBJECT
@@ -63,14 +66,14 @@ def _refuse_ipv6(examiner: Examiner) -> None:
         raise NotApplicableError("the outside uses IPv6, whose header has neither checksum nor options")
 
 
-@requires("errors with a wrong checksum are dropped", (5508, "REQ-3", "SHOULD", "udp"))
+@requires("errors with a wrong checksum are dropped", (5508, "REQ-3", "SHOULD", "udp"), flows=_FLOWS)
 def _examine_checksum(examiner: Examiner) -> Finding:
     words = "with a wrong checksum"
     _, seen, said = _send(examiner, words, lambda packet: _with_broken(_about(packet), 2))
     return seen is None, said
 
 
-@requires("errors that quote a wrong IP checksum are dropped", (5508, "REQ-3a", "SHOULD", "udp"))
+@requires("errors that quote a wrong IP checksum are dropped", (5508, "REQ-3a", "SHOULD", "udp"), flows=_FLOWS)
 def _examine_header(examiner: Examiner) -> Finding:
     _refuse_ipv6(examiner)
     words = "that quotes an IP header with a wrong checksum"
@@ -78,7 +81,7 @@ def _examine_header(examiner: Examiner) -> Finding:
     return seen is None, said
 
 
-@requires("IP options of the quoted packet are passed over", (5508, "REQ-3b", "MUST", "udp"))
+@requires("IP options of the quoted packet are passed over", (5508, "REQ-3b", "MUST", "udp"), flows=_FLOWS)
 def _examine_options(examiner: Examiner) -> Finding:
     """Quote a packet with options, which move its ports."""
     _refuse_ipv6(examiner)
@@ -87,14 +90,16 @@ def _examine_options(examiner: Examiner) -> Finding:
     return seen is not None and seen.source == inside, said
 
 
-@requires("the checksum of the quoted segment is not verified", (5508, "REQ-3c", "SHOULD", "udp"))
+@requires("the checksum of the quoted segment is not verified", (5508, "REQ-3c", "SHOULD", "udp"), flows=_FLOWS)
 def _examine_segment(examiner: Examiner) -> Finding:
     words = "that quotes a wrong UDP checksum"
     _, seen, said = _send(examiner, words, lambda packet: _about(_with_broken(packet, 6)))
     return seen is not None, said
 
 
-@requires("padding and ICMP extensions are no part of the quoted segment", (5508, "REQ-3d", "MUST", "udp"))
+@requires(
+    "padding and ICMP extensions are no part of the quoted segment", (5508, "REQ-3d", "MUST", "udp"), flows=_FLOWS
+)
 def _examine_extensions(examiner: Examiner) -> Finding:
     _refuse_ipv6(examiner)
 

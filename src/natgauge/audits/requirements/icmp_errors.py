@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from natgauge.audits.kit.errors import ERROR_KINDS, ErrorKind, error_about, pass_error, received, send_error
 from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.requirement import Finding, requires
+
+#: Flows of an examination with an error of each kind.
+_OF_EACH_KIND: Final = Flows(len(ERROR_KINDS) + 1)
 
 
 def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
@@ -26,7 +32,10 @@ def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
 
 
 @requires(
-    "ICMP Destination Unreachable is translated", (4787, "REQ-12b", "SHOULD", "udp"), (5382, "REQ-9", "SHOULD", "tcp")
+    "ICMP Destination Unreachable is translated",
+    (4787, "REQ-12b", "SHOULD", "udp"),
+    (5382, "REQ-9", "SHOULD", "tcp"),
+    flows=_OF_EACH_KIND,
 )
 def _examine_unreachable(examiner: Examiner) -> Finding:
     return _examine(examiner, "port unreachable", "host unreachable")
@@ -35,6 +44,7 @@ def _examine_unreachable(examiner: Examiner) -> Finding:
 @requires(
     "ICMP errors from outside arrive with the quoted packet as the host sent it",
     (5508, "REQ-4", "MUST", "udp", "tcp", "icmp"),
+    flows=_OF_EACH_KIND,
 )
 def _examine_outside(examiner: Examiner) -> Finding:
     return _examine(examiner, *ERROR_KINDS)
@@ -46,7 +56,7 @@ def _examine(examiner: Examiner, *kinds: ErrorKind) -> Finding:
     return not wrong, "; ".join(wrong) or f"delivered with the inner packet as the host sent it: {', '.join(kinds)}"
 
 
-@requires("ICMP errors of any source are let through", (4787, "REQ-12a", "SHOULD", "udp"))
+@requires("ICMP errors of any source are let through", (4787, "REQ-12a", "SHOULD", "udp"), flows=Flows(2))
 def _examine_source(examiner: Examiner) -> Finding:
     flow = examiner.flow()
     third = examiner.host(1, "responder")
@@ -59,6 +69,7 @@ def _examine_source(examiner: Examiner) -> Finding:
 @requires(
     "ICMP errors from the inside arrive with the quoted packet as the outside sent it",
     (5508, "REQ-5", "MUST", "udp", "tcp"),
+    flows=Flows(2),
 )
 def _examine_inside(examiner: Examiner) -> Finding:
     flow = examiner.flow()
@@ -72,7 +83,12 @@ def _examine_inside(examiner: Examiner) -> Finding:
     return seen.numbers_kept, f"delivered from {seen.packet.source} with the quoted destination {flow.mapped}"
 
 
-@requires("ICMP errors do not end a mapping", (4787, "REQ-12", "MUST", "udp"), (5382, "REQ-10", "MUST", "tcp"))
+@requires(
+    "ICMP errors do not end a mapping",
+    (4787, "REQ-12", "MUST", "udp"),
+    (5382, "REQ-10", "MUST", "tcp"),
+    flows=_OF_EACH_KIND,
+)
 def _examine_kept(examiner: Examiner) -> Finding:
     ended = []
     for kind in ERROR_KINDS:

@@ -8,25 +8,30 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Final
 
+from natgauge.audits.kit.datagrams import carry
 from natgauge.audits.kit.errors import provoked
-from natgauge.audits.kit.examiner import Examiner, NotSeenError, forwards_some
+from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import is_same, lone_packet
-from natgauge.audits.kit.requirement import Finding, NotApplicableError, requires
+from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.requirement import Finding, requires
+from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 
 #: MTU of the gateway's outside link during the examination; IPv6 needs 1280.
 _MTU: Final = 1300
 _DATA_OCTETS: Final = 1380
 
 
-@requires("ICMP queries and their replies pass", (5508, "REQ-1", "MUST", "icmp"), needs_forwarding=False)
+@requires(
+    "ICMP queries and their replies pass", (5508, "REQ-1", "MUST", "icmp"), flows=Flows(2), needs_forwarding=False
+)
 def _examine_query(examiner: Examiner) -> Finding:
     """Send a query and its reply; new flows by UDP show that the gateway serves the host that sent the query."""
     try:
         flow = examiner.open(examiner.endpoint(), examiner.remote())
-    except NotSeenError as error:
-        if forwards_some(examiner):
+    except NotSeenError:
+        if "icmp" in examiner.forwarded:
             # This query was lost, or the gateway refuses further mappings of this host.
-            raise NotSeenError(*error.args) from error
+            raise
         # Raises if UDP does not pass either.
         examiner.flow("udp")
         examiner.control()
@@ -37,7 +42,7 @@ def _examine_query(examiner: Examiner) -> Finding:
     return True, f"query and reply passed, with the identifier {flow.mapped.port} outside"
 
 
-@requires("ICMP Time Exceeded is made", (5508, "REQ-10a", "MUST", "udp"))
+@requires("ICMP Time Exceeded is made", (5508, "REQ-10a", "MUST", "udp"), flows=Flows(2))
 def _examine_ttl(examiner: Examiner) -> Finding:
     packet = replace(examiner.flow().datagram(examiner.tag(), up=True), ttl=1)
     seen = provoked(examiner, packet, "time exceeded", "a TTL of 1 does not allow to forward it")
@@ -46,7 +51,7 @@ def _examine_ttl(examiner: Examiner) -> Finding:
     return True, f"Time Exceeded from {seen.packet.source} for a packet with TTL 1"
 
 
-@requires("packets that are too big get an ICMP error", (4787, "REQ-13", "MUST", "udp"))
+@requires("packets that are too big get an ICMP error", (4787, "REQ-13", "MUST", "udp"), flows=Flows(2))
 def _examine_refused(examiner: Examiner) -> Finding:
     packet = examiner.flow().datagram(secrets.token_bytes(_DATA_OCTETS), up=True, dont_fragment=True)
     with _narrowed(examiner):
@@ -59,14 +64,14 @@ def _examine_refused(examiner: Examiner) -> Finding:
     return True, f"ICMP error with MTU {mtu} from {seen.packet.source} for a packet above the outside MTU of {_MTU}"
 
 
-@requires("packets that may be fragmented are", (4787, "REQ-13a", "MUST", "udp"))
+@requires("packets that may be fragmented are", (4787, "REQ-13a", "MUST", "udp"), flows=Flows(2))
 def _examine_cut(examiner: Examiner) -> Finding:
     flow = examiner.flow()
     if flow.inside.address.version == 6:
         raise NotApplicableError("the inside uses IPv6, whose routers fragment nothing")
     with _narrowed(examiner):
         since = examiner.mark
-        carried = examiner.datagram(flow, _DATA_OCTETS, up=True, note="it may be fragmented")
+        carried = carry(examiner, flow, _DATA_OCTETS, up=True, note="it may be fragmented")
         _refuse_whole(examiner, since)
     if not carried.packets:
         return False, f"a packet that may be fragmented {carried}"

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow, SequenceNumber, is_tcp
+from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.packets import ACK, FIN, PSH, RST, SYN, Packet
 from natgauge.audits.kit.requirement import Finding, requires
 from natgauge.words import Address
@@ -74,6 +75,6 @@ _CASES: Final[tuple[tuple[str, str, _State, int], ...]] = (
 
 for _name, _words, _state, _flags in _CASES:
     # RFC 1918 is older than RFC 2119; its word is "should not".
-    requires(f"{_words} does not leave from a private address", (1918, f"3-{_name}", "SHOULD", "tcp"))(
+    requires(f"{_words} does not leave from a private address", (1918, f"3-{_name}", "SHOULD", "tcp"), flows=Flows(3))(
         partial(_examine, _state, _flags, _words)
     )

@@ -6,11 +6,14 @@ from __future__ import annotations
 import secrets
 from typing import Final
 
+from natgauge.audits.kit.datagrams import carry
 from natgauge.audits.kit.errors import MTU_IN_ERRORS, send_error
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow
+from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.packets import UdpSegment, is_right, make_packet
-from natgauge.audits.kit.requirement import NAT64, Finding, NotApplicableError, requires
+from natgauge.audits.kit.requirement import NAT64, Finding, requires
+from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 
 #: IPv6 links pass packets of this size without fragmentation (RFC 8200 section 5).
 _LEAST_MTU: Final = 1280
@@ -20,6 +23,7 @@ _HEADERS4: Final = 28
 _LARGE: Final = 1400
 #: An IPv6 header is 20 octets longer than an IPv4 header.
 _LONGER: Final = 20
+_FLOWS: Final = Flows(2)
 
 
 def _flow(examiner: Examiner) -> Flow:
@@ -28,7 +32,7 @@ def _flow(examiner: Examiner) -> Flow:
     return examiner.flow()
 
 
-@requires("UDP without a checksum gets one", (6146, "3.4-checksum", "MUST", "udp"), profiles=NAT64)
+@requires("UDP without a checksum gets one", (6146, "3.4-checksum", "MUST", "udp"), flows=_FLOWS, profiles=NAT64)
 def _examine_checksum(examiner: Examiner) -> Finding:
     ends = _flow(examiner).ends(up=False)
     packet = make_packet(*ends, UdpSegment(examiner.tag(), checksum=0))
@@ -39,7 +43,7 @@ def _examine_checksum(examiner: Examiner) -> Finding:
     return right, f"UDP without a checksum arrived with a {'right' if right else 'wrong'} one"
 
 
-@requires("DF is set above 1260 octets, and not below", (7915, "5.1-DF", "MUST", "udp"), profiles=NAT64)
+@requires("DF is set above 1260 octets, and not below", (7915, "5.1-DF", "MUST", "udp"), flows=_FLOWS, profiles=NAT64)
 def _examine_may_be_cut(examiner: Examiner) -> Finding:
     flow, bits = _flow(examiner), dict[int, bool]()
     for octets in (_SMALL, _LARGE):
@@ -52,7 +56,9 @@ def _examine_may_be_cut(examiner: Examiner) -> Finding:
     return not bits[_SMALL] and bits[_LARGE], words
 
 
-@requires("the MTU of Packet Too Big is 20 octets larger", (7915, "4.2-MTU", "MUST", "udp"), profiles=NAT64)
+@requires(
+    "the MTU of Packet Too Big is 20 octets larger", (7915, "4.2-MTU", "MUST", "udp"), flows=_FLOWS, profiles=NAT64
+)
 def _examine_mtu(examiner: Examiner) -> Finding:
     seen = send_error(examiner, _flow(examiner), "too big")
     if seen is None:
@@ -61,10 +67,15 @@ def _examine_mtu(examiner: Examiner) -> Finding:
     return seen.message.rest == MTU_IN_ERRORS + _LONGER, words
 
 
-@requires("IPv4 packets without DF are fragmented to 1280 octets", (7915, "4-1280", "SHOULD", "udp"), profiles=NAT64)
+@requires(
+    "IPv4 packets without DF are fragmented to 1280 octets",
+    (7915, "4-1280", "SHOULD", "udp"),
+    flows=_FLOWS,
+    profiles=NAT64,
+)
 def _examine_cut(examiner: Examiner) -> Finding:
     flow, note = _flow(examiner), f"{_LARGE} octets that may be fragmented"
-    carried = examiner.datagram(flow, _LARGE - _HEADERS4, up=False, note=note)
+    carried = carry(examiner, flow, _LARGE - _HEADERS4, up=False, note=note)
     if not carried.packets:
         return False, f"IPv4 of {_LARGE} octets without DF {carried}"
     sizes = [len(part.octets()) for part in carried.packets]

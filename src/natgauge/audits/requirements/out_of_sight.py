@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.requirement import CGN, EVERY_PROFILE, requires, unseen
+from natgauge.audits.kit.requirement import CGN, EVERY_PROFILE, NO_FLOWS, requires, unseen
 from natgauge.records.audit import Level
 
 #: RFC, name, level, text, reason.
@@ -27,7 +27,9 @@ TABLE: Final[tuple[tuple[int, str, Level, str, str], ...]] = (
 )  # fmt: skip
 
 for _rfc, _name, _level, _text, _reason in TABLE:
-    requires(_text, (_rfc, _name, _level, "udp"), profiles=CGN if _rfc == 6888 else EVERY_PROFILE)(unseen(_reason))
-requires("opening and closing have time-outs of their own", (7857, "2.1-separate", "SHOULD", "tcp"))(
+    requires(_text, (_rfc, _name, _level, "udp"), flows=NO_FLOWS, profiles=CGN if _rfc == 6888 else EVERY_PROFILE)(
+        unseen(_reason)
+    )
+requires("opening and closing have time-outs of their own", (7857, "2.1-separate", "SHOULD", "tcp"), flows=NO_FLOWS)(
     unseen("needs two settings")
 )

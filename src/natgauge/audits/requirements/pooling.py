@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.crowd import exhausted
+from natgauge.audits.kit.crowd import CROWD, exhausted
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, requires
+from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.requirement import CGN, Finding, requires
+from natgauge.audits.kit.unseen import NotApplicableError
 from natgauge.words import Transport
 
 #: An arbitrary choice among two addresses is the same for all of so many flows in one case of 2^31.
@@ -37,18 +39,20 @@ def _compared(examiner: Examiner, *transports: Transport) -> Finding:
     return all(len(outside) == 1 for outside in seen.values()), f"{_FLOWS} flows each: {words}"
 
 
-@requires(_TEXT, (4787, "REQ-2", "SHOULD", "udp"), (7857, "4-paired", "SHOULD", "tcp"))
+@requires(_TEXT, (4787, "REQ-2", "SHOULD", "udp"), (7857, "4-paired", "SHOULD", "tcp"), flows=Flows(_FLOWS))
 def _examine(examiner: Examiner) -> Finding:
     return _compared(examiner, examiner.transport)
 
 
-@requires(_TEXT, (6888, "REQ-2", "MUST", "udp", "tcp"), profiles=CGN)
+@requires(_TEXT, (6888, "REQ-2", "MUST", "udp", "tcp"), flows=Flows(2 * _FLOWS), profiles=CGN)
 def _examine_all(examiner: Examiner) -> Finding:
     """Require one address of a host for UDP and TCP together."""
     return _compared(examiner, *(("udp",) if examiner.transport == "udp" else ("udp", "tcp")))
 
 
-@requires("a host whose address has no port left gets no second address", (7857, "4", "SHOULD", "udp"), strain=2)
+@requires(
+    "a host whose address has no port left gets no second address", (7857, "4", "SHOULD", "udp"), flows=CROWD, strain=2
+)
 def _examine_full(examiner: Examiner) -> Finding:
     """Give one host more flows than its outside address has ports."""
     if not _examine(examiner)[0]:

@@ -6,22 +6,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from natgauge.audits.kit.classes import are_contiguous, ports, steps
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.classes import PORT_FLOWS, are_contiguous, ports, steps
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.packets import Endpoint
-from natgauge.audits.kit.requirement import CGN, NAT64, Finding, NotApplicableError, requires
+from natgauge.audits.kit.requirement import CGN, NAT64, Finding, requires
 from natgauge.audits.kit.rivals import compete
+from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 
 _WELL_KNOWN: Final = 1024
 #: By chance, all of so many flows keep their parity in one case of 65536.
 _TAKEN_FLOWS: Final = 16
+#: Flows of an examination that looks at ports that are free, and at ports that another host uses.
+_FREE_AND_TAKEN: Final = Flows(PORT_FLOWS + _TAKEN_FLOWS + 2)
 #: Ports in a row that may be the block of one host.
 _BLOCK: Final = 4096
 #: Both ends of both ranges, without port 0.
 _SOURCES: Final = (500, 1023, 1024, 65535)
 
 
-@requires("ports stay below 1024, or from 1024 on", (4787, "REQ-3a", "SHOULD", "udp"))
+@requires("ports stay below 1024, or from 1024 on", (4787, "REQ-3a", "SHOULD", "udp"), flows=Flows(len(_SOURCES)))
 def _examine_range(examiner: Examiner) -> Finding:
     remote = examiner.remote()
     pairs = [(port, examiner.open(examiner.endpoint(port=port), remote).mapped.port) for port in _SOURCES]
@@ -43,7 +47,7 @@ def _taken(examiner: Examiner) -> list[tuple[int, int]]:
     return pairs
 
 
-@requires("even ports stay even, odd ports odd", (4787, "REQ-4", "SHOULD", "udp"))
+@requires("even ports stay even, odd ports odd", (4787, "REQ-4", "SHOULD", "udp"), flows=_FREE_AND_TAKEN)
 def _examine_parity(examiner: Examiner) -> Finding:
     """Look at ports that are free, and at ports that another inside host uses."""
     words = list[str]()
@@ -56,7 +60,12 @@ def _examine_parity(examiner: Examiner) -> Finding:
     return True, "; ".join(words)
 
 
-@requires("outside ports are hard to guess", (6888, "REQ-15", "SHOULD", "udp", "tcp"), profiles=CGN | NAT64)
+@requires(
+    "outside ports are hard to guess",
+    (6888, "REQ-15", "SHOULD", "udp", "tcp"),
+    flows=Flows(PORT_FLOWS + 2),
+    profiles=CGN | NAT64,
+)
 def _examine_guessing(examiner: Examiner) -> Finding:
     seen = examiner.once(ports)
     if seen.entropy is None:
@@ -64,7 +73,11 @@ def _examine_guessing(examiner: Examiner) -> Finding:
     return not are_contiguous(steps(seen.pairs)), seen.words
 
 
-@requires("outside ports are hard to guess where they are not kept", (7857, "9", "SHOULD", "udp", "tcp"))
+@requires(
+    "outside ports are hard to guess where they are not kept",
+    (7857, "9", "SHOULD", "udp", "tcp"),
+    flows=_FREE_AND_TAKEN,
+)
 def _examine_obscurity(examiner: Examiner) -> Finding:
     """A gateway that keeps ports has to hide only those that it must change (RFC 6056 section 4)."""
     if examiner.once(ports).entropy is not None:
@@ -76,7 +89,12 @@ def _examine_obscurity(examiner: Examiner) -> Finding:
     return met, f"{len(changed)} ports that another host used became {'random' if met else 'contiguous'} ones"
 
 
-@requires("ports are assigned so that logs are small", (6888, "REQ-14", "SHOULD", "udp"), profiles=CGN)
+@requires(
+    "ports are assigned so that logs are small",
+    (6888, "REQ-14", "SHOULD", "udp"),
+    flows=Flows(_TAKEN_FLOWS + 1),
+    profiles=CGN,
+)
 def _examine_log(examiner: Examiner) -> Finding:
     """Look for a block of ports for each host: a line of a log for the block stands for all of its mappings."""
     remote = examiner.remote()

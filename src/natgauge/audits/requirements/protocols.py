@@ -6,16 +6,18 @@ from __future__ import annotations
 from typing import Final
 
 from natgauge.audits.kit.classes import filtering
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import Finding, requires
 from natgauge.audits.kit.rivals import compete
+from natgauge.audits.kit.unseen import NotSeenError
 
 #: By chance, UDP and TCP have one port in all of these tries in less than one case of 10^6, with 1000 ports for a host.
 _TRIES: Final = 2
 
 
-@requires("UDP and TCP of one inside endpoint have two mappings", (7857, "5", "SHOULD", "udp"))
+@requires("UDP and TCP of one inside endpoint have two mappings", (7857, "5", "SHOULD", "udp"), flows=Flows(2 * _TRIES))
 def _examine_mapping(examiner: Examiner) -> Finding:
     """Open UDP and TCP from one inside endpoint, whose port another host has already for UDP to this remote endpoint.
 
@@ -35,7 +37,7 @@ def _examine_mapping(examiner: Examiner) -> Finding:
     return not shared, f"one inside endpoint had {seen[-1][0]} for UDP and {seen[-1][1]} for TCP"
 
 
-@requires("mappings and filters of UDP admit no TCP", (7857, "6", "SHOULD", "tcp"))
+@requires("mappings and filters of UDP admit no TCP", (7857, "6", "SHOULD", "tcp"), flows=Flows(4))
 def _examine_filter(examiner: Examiner) -> Finding:
     """Let a SYN try to enter where only UDP has gone out.
 

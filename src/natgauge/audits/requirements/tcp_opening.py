@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.packets import ACK, RST, SYN, Endpoint, ErrorMessage, Packet, TcpSegment, make_packet
 from natgauge.audits.kit.requirement import Finding, requires
+from natgauge.audits.kit.unseen import NotSeenError
 
 #: A gateway must not answer an unsolicited SYN for 6 s.
 _SILENT_SECONDS: Final = 6.0
 
 
-@requires("all valid sequences of TCP packets pass", (5382, "REQ-2", "MUST", "tcp"))
+@requires("all valid sequences of TCP packets pass", (5382, "REQ-2", "MUST", "tcp"), flows=Flows(2))
 def _examine_sequences(examiner: Examiner) -> Finding:
     flow = examiner.flow()
     if not examiner.passes(flow, up=True) or not examiner.passes(flow, up=False):
@@ -25,14 +27,14 @@ def _examine_sequences(examiner: Examiner) -> Finding:
     return True, f"handshake, data both ways and both FINs passed{changed}"
 
 
-@requires("resets of TCP connections pass", (7857, "2.2-translated", "MUST", "tcp"))
+@requires("resets of TCP connections pass", (7857, "2.2-translated", "MUST", "tcp"), flows=Flows(3))
 def _examine_reset(examiner: Examiner) -> Finding:
     passed = [examiner.sends(examiner.flow(), RST | ACK, up=up) is not None for up in (True, False)]
     words = ["passed" if one else "was dropped" for one in passed]
     return all(passed), f"a reset from inside {words[0]}, and one from outside {words[1]}"
 
 
-@requires("simultaneous open passes", (5382, "REQ-2a", "MUST", "tcp"))
+@requires("simultaneous open passes", (5382, "REQ-2a", "MUST", "tcp"), flows=Flows(2))
 def _examine_simultaneous(examiner: Examiner) -> Finding:
     """Both ends send SYN, then both send SYN and ACK (RFC 9293 figure 7)."""
     flow = examiner.open(examiner.endpoint(), examiner.remote())
@@ -45,7 +47,7 @@ def _examine_simultaneous(examiner: Examiner) -> Finding:
     return passed, f"data {'passed' if passed else 'did not pass'} after SYN, SYN, SYN and ACK, SYN and ACK"
 
 
-@requires("no answer to an unsolicited SYN for 6 s", (5382, "REQ-4", "MUST", "tcp"))
+@requires("no answer to an unsolicited SYN for 6 s", (5382, "REQ-4", "MUST", "tcp"), flows=Flows(2))
 def _examine_unsolicited(examiner: Examiner) -> Finding:
     known, network = examiner.flow(), examiner.network
     source = examiner.remote(1)

@@ -7,10 +7,12 @@ from functools import partial
 from typing import Final
 
 from natgauge.audits.kit import timers
-from natgauge.audits.kit.classes import filtering, ports
-from natgauge.audits.kit.examiner import Examiner, NotSeenError
-from natgauge.audits.kit.requirement import CGN, Finding, NotApplicableError, Source, requires
+from natgauge.audits.kit.classes import PORT_FLOWS, filtering, ports
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.requirement import CGN, NO_FLOWS, Finding, Source, requires
 from natgauge.audits.kit.timers import TimerKind, TimerSeen
+from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 
 _KINDS: Final = {kind.name: kind for kind in timers.TIMERS}
 _UDP: Final = (timers.UDP_OUT, timers.UDP_BOTH, timers.UDP_STREAM)
@@ -65,7 +67,10 @@ def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner) -> Findi
 
 
 @requires(
-    "half-open and closed TCP connections are forgotten before open ones", (7857, "2", "SHOULD", "tcp"), timers=_TRACKED
+    "half-open and closed TCP connections are forgotten before open ones",
+    (7857, "2", "SHOULD", "tcp"),
+    flows=NO_FLOWS,
+    timers=_TRACKED,
 )
 def _examine_tracking(examiner: Examiner) -> Finding:
     """Connections that are half open or closed must not live as long as open ones (RFC 6146 section 3.5.2)."""
@@ -77,7 +82,13 @@ def _examine_tracking(examiner: Examiner) -> Finding:
     return met, _words(half, closed, opened)
 
 
-@requires("outside ports are not given again for 120 s", (6888, "REQ-8", "SHOULD", "udp"), profiles=CGN, timers=_UDP)
+@requires(
+    "outside ports are not given again for 120 s",
+    (6888, "REQ-8", "SHOULD", "udp"),
+    flows=Flows(PORT_FLOWS + 3),
+    profiles=CGN,
+    timers=_UDP,
+)
 def _examine_again(examiner: Examiner) -> Finding:
     """Look at outside ports of mappings that were gone for a few seconds."""
     every = [_seen(examiner, name) for name in _UDP]
@@ -123,7 +134,7 @@ _REFRESHES: Final[tuple[tuple[str, Source, str, bool], ...]] = (
     ("ICMP errors from inside refresh no mapping", (7857, "7.1", "SHOULD", "udp"), timers.UDP_ERROR, False),
 )
 for _text, _source, _seconds, _names in _LIVES:
-    requires(_text, _source, timers=_names)(partial(_at_least, _seconds, _names))
+    requires(_text, _source, flows=NO_FLOWS, timers=_names)(partial(_at_least, _seconds, _names))
 for _text, _source, _name, _wanted in _REFRESHES:
     _kind = _KINDS[_name]
-    requires(_text, _source, timers=(_name, _kind.plain))(partial(_examine_refresh, _kind, _wanted))
+    requires(_text, _source, flows=NO_FLOWS, timers=(_name, _kind.plain))(partial(_examine_refresh, _kind, _wanted))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Large datagrams of an audit: sent whole or in fragments, and put together where they arrive."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from natgauge.audits.kit.examiner import SETTLE_SECONDS, TRIES, Examiner
+from natgauge.audits.kit.flows import Flow
+from natgauge.audits.kit.network import sides
+from natgauge.audits.kit.packets import UDP, Packet
+
+_UDP_HEADER_OCTETS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """How a datagram went through a gateway.
+
+    Attributes:
+        packets: packets in which it arrived as it was sent, in their order; empty = it did not.
+        is_changed: whether it arrived whole with other data.
+    """
+
+    packets: tuple[Packet, ...] = ()
+    is_changed: bool = False
+
+    def __str__(self) -> str:
+        """What happened to it, as the end of a sentence."""
+        return "was delivered" if self.packets else "arrived with other data" if self.is_changed else "was dropped"
+
+
+def carry(  # noqa: PLR0913 - one datagram, each property by its name
+    examiner: Examiner, flow: Flow, octets: int, *, up: bool, cut: int = 0, backwards: bool = False, note: str = ""
+) -> Carried:
+    """Send a UDP datagram over a flow, several times if it does not arrive as it was sent.
+
+    Args:
+        examiner: examines the gateway.
+        flow: the flow.
+        octets: octets of its data.
+        up: whether the inside sends it.
+        cut: octets of the fragments in which it is sent; 0 = it is sent whole, and may be fragmented.
+        backwards: whether the last fragment is sent first.
+        note: what is special about the datagram.
+
+    Raises:
+        NotSeenError: control frames did not arrive.
+    """
+    end, is_changed, network = flow.remote if up else flow.inside, False, examiner.network
+    for _ in range(TRIES):
+        data, since = secrets.token_bytes(octets), examiner.mark
+        whole = flow.datagram(data, up=up)
+        parts = whole.cut(cut) if cut else (whole,)
+        for part in reversed(parts) if backwards else parts:
+            examiner.send(part, up=up, note=note)
+        examiner.control()
+        network.pause(network.now() + SETTLE_SECONDS)
+        packets = []
+        for frame in network.arrived(since, sides(up=up)[1]):
+            # Only the first fragment has the ports.
+            if _data(frame.packet) and frame.packet.receiver in (end, None):
+                network.received(frame)
+                packets.append(frame.packet)
+        arrived = b"".join(map(_data, sorted(packets, key=lambda one: one.offset)))
+        if arrived == data:
+            examiner.fragments_entered |= bool(cut) and not up
+            return Carried(tuple(packets))
+        is_changed |= len(arrived) == len(data)
+    return Carried(is_changed=is_changed)
+
+
+def _data(packet: Packet) -> bytes:
+    """Return the data of a UDP datagram that are in one of its fragments; empty where a packet is none."""
+    payload = packet.payload if packet.offset else packet.payload[_UDP_HEADER_OCTETS:]
+    return payload if packet.protocol == UDP else b""
