@@ -11,6 +11,8 @@ import pytest
 from tests.labs.nat44 import chain, with_table
 from tests.labs.test_audit import audited, verdicts
 
+from natgauge.audits.requirements import requirements
+
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 RUNS: Final = pytest.mark.parametrize("run", [1, 2, 3])
 HOSTS: Final = (2, 3, 4)
@@ -143,6 +145,20 @@ def test_each_behaviour_of_a_known_rule_set_is_named(name: str, run: int, tmp_pa
     found = verdicts(done)
     for keys, verdict in ((known.fails, "fails"), (known.meets, "meets"), (known.unseen, "not seen")):
         assert {key: each for (key, _), each in found.items() if key in keys} == dict.fromkeys(keys, verdict)
+
+
+@RUNS
+def test_a_limit_of_connections_for_each_host_hides_no_requirement(run: int, tmp_path: Path) -> None:
+    """After 100 connections of a host, the gateway serves others only."""
+    hosts = "    set hosts { type ipv4_addr; flags dynamic; size 65535; }\n"
+    rule = 'iifname "$NG_INSIDE" ct state new add @hosts { ip saddr ct count over 100 } drop'
+    limited = with_table(tmp_path, "limited-nat", hosts + filtered(rule))
+    free, few = (audited(dut, tmp_path, lab_name=f"limit{run}") for dut in ("nftables-nat44", limited))
+    assert few.record.classes == free.record.classes
+    filling = {one.key for one in requirements() if one.strain}
+    first, second = ({key: one for key, one in verdicts(done).items() if key[0] not in filling} for done in (free, few))
+    assert second == first
+    assert verdicts(few)["RFC6888-REQ-4", "udp"] == "meets"
 
 
 @RUNS

@@ -106,7 +106,7 @@ class InsideHosts:
 
     def lack(self, flows: Flows) -> bool:
         """Whether a host of this team has too few flows left for an examination, and one that is new has enough."""
-        if self.allowance is None or flows.each > self.allowance:
+        if self.allowance is None or not 0 < flows.each <= self.allowance:
             return False
         return max(self._opened[host] for host in self.team) + flows.each > self.allowance
 
