@@ -24,6 +24,7 @@ pub mod selftest;
 pub mod sender;
 pub mod shared;
 pub mod softwire;
+mod sources;
 pub mod table;
 pub mod transport;
 pub mod trial;

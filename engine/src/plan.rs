@@ -47,7 +47,7 @@ fn divisor(by: u64, largest: u64) -> types::divisor {
     divisor
 }
 
-fn permutation(size: u64, keys: &mut SplitMix64) -> types::permutation {
+pub(crate) fn permutation(size: u64, keys: &mut SplitMix64) -> types::permutation {
     // An approximate root is enough, because the number of rows is computed from it.
     let columns = (size as f64).sqrt().ceil() as u64;
     let rows = size.div_ceil(columns);
@@ -268,6 +268,11 @@ fn mark_keys<const KEYS: usize>(seed: u64, mark: u32) -> [u64; KEYS] {
 fn seal_keys() -> [u64; SEAL_KEYS] {
     // The hasher's own keys come from the kernel's random numbers.
     std::array::from_fn(|_| RandomState::new().build_hasher().finish() | 1)
+}
+
+/// The permutation from connections to four tuples.
+pub(crate) fn four_tuples(request: &Request) -> types::permutation {
+    permutation(request.space().unwrap_or(u64::MAX), &mut SplitMix64(request.seed))
 }
 
 /// The plan for a request. `macs`: own and gateway's MAC address of each side.

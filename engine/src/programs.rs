@@ -11,10 +11,12 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, ProgramMut};
 
 use crate::failure::{Failure, Outcome};
 use crate::port::{why_not_attached, Port};
+use crate::report::SourceCounts;
+use crate::request::Request;
 use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, PHASE2, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
 use crate::tester::{types, TesterProgs, TesterSkel, TesterSkelBuilder};
-use crate::{neighbour, netns};
+use crate::{neighbour, netns, sources};
 
 pub mod floor;
 mod received;
@@ -131,6 +133,11 @@ fn receivers<'a, 'obj>(progs: &'a mut TesterProgs<'obj>, tcp: bool) -> [&'a mut 
 }
 
 impl<'obj> Programs<'obj> {
+    /// Connections of each source address, and how many of them the Responder learned; see `sources::counts`.
+    pub fn by_source(&self, request: &Request) -> Option<Vec<SourceCounts>> {
+        sources::counts(request, &self.skel.maps.state_table)
+    }
+
     /// Load the programs with the plan as their read-only data.
     pub fn load(
         place: &'obj mut MaybeUninit<OpenObject>,

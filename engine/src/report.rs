@@ -155,6 +155,19 @@ pub struct StateTable {
     /// Frames of phase 2 whose outside source differed from the one learned.
     pub remapped: u64,
     pub octets: u64,
+    /// Connections of each source address, in the order of the addresses. Absent: all were stored, there is one source
+    /// address or more than 256, connections are more than 16,777,216, or four tuples may occur twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_source: Option<Vec<SourceCounts>>,
+}
+
+/// Connections of one source address.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SourceCounts {
+    pub connections: u64,
+    /// Connections that the Responder learned.
+    pub stored: u64,
 }
 
 /// Counts of one of the tester's ports.

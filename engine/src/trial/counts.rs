@@ -53,6 +53,9 @@ impl Trial<'_> {
                 stored: received.stored,
                 remapped: received.remapped,
                 octets: self.table_octets,
+                by_source: (phase1.is_some() && received.stored < request.connections)
+                    .then(|| self.programs.by_source(request))
+                    .flatten(),
             },
             ports: Ports {
                 initiator: self.port_report(INITIATOR, &received, offered[INITIATOR]),

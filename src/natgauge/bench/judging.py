@@ -29,7 +29,7 @@ from natgauge.words import MAXIMUM_CONNECTIONS, Placement
 _NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
 #: Counts of a stream that its hops follow from.
 _COUNTED: Final = {"intended_frames": True, "skipped": True, "received_frames": True, **dict.fromkeys(WRONG, True)}
-_ASKED: Final = {"initiator": {"family"}, "responder": {"family"}, "translation": {"pool"}}
+_ASKED: Final = {"initiator": {"family", "source_addresses"}, "responder": {"family"}, "translation": {"pool"}}
 _OPENING: Final = {**_COUNTED, "messages": True}
 _BOTH_COUNTED: Final = {"initiator": _COUNTED, "responder": _COUNTED}
 
@@ -180,7 +180,9 @@ def _hops_of(raw: RawTrial) -> TrialHops:
         "network_counters": raw.network_counters,
         "taps": raw.taps,
         "request": raw.request.model_dump(include=_ASKED),
-        "result": raw.result.model_dump(include={"phase1": _OPENING, "phase2": _BOTH_COUNTED, "ports": True}),
+        "result": raw.result.model_dump(
+            include={"phase1": _OPENING, "phase2": _BOTH_COUNTED, "ports": True, "state_table": {"by_source"}}
+        ),
     }
     return hops_of(record)
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal
 
-from natgauge.causes.hops import HopCounter, HopLoss, TrialHops
+from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, facts_of
+from natgauge.causes.hosts import HostLosses
 from natgauge.causes.kinds import FULL, DeviceLimit, Kind, kinds
 
 #: How sure a cause is: a counter or a reached limit names it, or natgauge infers it.
@@ -25,7 +26,9 @@ FULL_SHARE: Final = 0.999
 PORTS_SHARE: Final = 0.01
 _NOT_ENTERED: Final = "conntrack insert_failed"
 #: What a trial alone shows, and what all trials of a measurement may add.
-_REFINED: Final = frozenset({("rule", "rate limit"), ("not known", "table")})
+_REFINED: Final = frozenset({("rule", "rate limit"), ("host limit", "rate limit"), ("not known", "table")})
+#: Causes by counters that may be a limit for each host: what refuses says nothing of whose connections it counts.
+_MAY_LIMIT_HOSTS: Final = frozenset({"rule", "process", "gateway", "not known"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class Cause:
         lost: frames that were lost in all.
         held: connections that the device's table held; None = not known.
         limit: the most connections that the table may hold; None = not known.
+        hosts: inside hosts that lost connections, in words; empty = not known.
+        each_host: connections that each of these hosts kept, where it is the same number for all; None = it is not.
     """
 
     #: A stored cause with an unknown field is refused.
@@ -83,6 +88,8 @@ class Cause:
     lost: int = 0
     held: int | None = None
     limit: int | None = None
+    hosts: str = ""
+    each_host: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that no trial has.
@@ -105,7 +112,19 @@ class Cause:
         words = kinds()[self.kind].words
         held = f" at {self.held:,} connections" if self.limited_by in FULL and self.held is not None else ""
         where = f" ({self.place})" if words and self.place else ""
-        return f"{'probably ' if words and self.is_doubtful else ''}{words}{held}{where}"
+        return f"{'probably ' if words and self.is_doubtful else ''}{words}{self._each}{held}{where}{self._who}"
+
+    @property
+    def _each(self) -> str:
+        """The limit of each inside host, as the end of the noun."""
+        if self.each_host is None:
+            return ""
+        return f", of about {self.each_host:,} connections" if self.kind == "host limit" else " for each inside host"
+
+    @property
+    def _who(self) -> str:
+        """The hosts that lost connections, where that tells something: some of them, or each for its own limit."""
+        return f" ({self.hosts} lost connections)" if self.hosts and kinds()[self.kind].words else ""
 
     @property
     def has_room(self) -> bool:
@@ -119,7 +138,7 @@ class Cause:
 
 
 def cause_of(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
-    """Return the cause of a trial that failed.
+    """Return the cause of a trial that failed, with the inside hosts that lost connections.
 
     Args:
         hops: hops of the trial.
@@ -127,6 +146,23 @@ def cause_of(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
         opens: whether frames were lost that were to open connections; others no table and no pool of ports refuses, so
             that these are guesses.
     """
+    return _with_hosts(_by_counters(hops, table, opens=opens), hops.hosts)
+
+
+def _with_hosts(cause: Cause, hosts: HostLosses) -> Cause:
+    """Return the cause with the hosts that lost connections; a limit for each host is named by what they kept."""
+    is_partial = 0 < len(hosts.losing) < len(hosts.hosts)
+    found = hosts.limit if cause.kind in _MAY_LIMIT_HOSTS else None
+    if found is None:
+        return replace(cause, hosts=hosts.words) if is_partial else cause
+    number, certainty = found
+    remedy = "the gateway's limit for each inside host (`ct count`, `connlimit`, ports for each host)"
+    known: Cause = replace(cause, hosts=hosts.words, each_host=number)
+    return replace(known, kind="host limit", certainty=certainty, remedy=remedy, frames=cause.frames or cause.lost)
+
+
+def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
+    """Return the cause by counters and the limit of the table."""
     common = Cause("not known", lost=hops.lost, held=table.held, limit=table.limit)
     if opens and table.is_full:
         remedy = "--table-size, a shorter --udp-timeout"
@@ -192,6 +228,10 @@ def of_search(causes: Iterable[Cause], *, passed: bool) -> Cause:
         passed: whether a lower rate of as many connections passed.
     """
     cause = most_frequent(causes)
+    if cause.kind == "host limit" and passed:
+        # Fewer connections in the same time: the hosts kept equal numbers because they opened them at equal rates.
+        named = facts_of(cause.counter).cause if cause.counter else "not known"
+        cause = replace(cause, kind=named, each_host=cause.each_host if named == "rule" else None)
     if cause.kind == "rule" and passed:
         return replace(cause, kind="rate limit", remedy="rules with a rate or a quota (`limit`, `hashlimit`, `police`)")
     return cause

@@ -11,6 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final, get_args
 
+from natgauge.causes.hosts import NO_HOSTS, HostLosses, hosts_of
 from natgauge.causes.kinds import Hop, Kind
 
 #: Hops between the receipt of a packet by IP and its sending.
@@ -120,12 +121,14 @@ class TrialHops:
         lost: frames of these that did not arrive right and in time.
         hops: from the sending to the receiving tester; of a device whose kernel was not read, those with counters.
         has_kernel_counters: whether the record has counters of the devices' kernels.
+        hosts: connections of each inside host.
     """
 
     sent: int
     lost: int
     hops: tuple[HopLoss, ...]
     has_kernel_counters: bool
+    hosts: HostLosses = NO_HOSTS
 
     @property
     def losing(self) -> HopLoss | None:
@@ -202,7 +205,7 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
         for hop, device in way
     ]
     known = [each for each in hops if each.counters or each.hop in (first, last) or each.device in (network or {})]
-    return TrialHops(sent, lost, tuple(known), bool(network))
+    return TrialHops(sent, lost, tuple(known), bool(network), hosts_of(trial))
 
 
 def _spoken(trial: Mapping[str, Any]) -> _Network | None:

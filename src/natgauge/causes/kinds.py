@@ -14,10 +14,10 @@ from typing import Final, Literal
 Hop = Literal["tester out", "ring", "softnet", "header", "conntrack", "routing", "rules", "gateway", "out", "tester in"]
 #: Kinds of causes of lost, wrong or late frames.
 Kind = Literal[
-    "table", "hash chain", "port pool", "clash", "rule", "rate limit", "process", "queue", "filter", "interface",
-    "ring", "backlog", "header", "memory", "IPv6 off", "invalid", "no translation", "untracked", "forgotten", "route",
-    "forwarding", "reverse path", "path mtu", "answers", "tag", "checksum", "pool address", "gateway", "tester", "late",
-    "slow", "not known",
+    "table", "hash chain", "port pool", "clash", "rule", "rate limit", "host limit", "process", "queue", "filter",
+    "interface", "ring", "backlog", "header", "memory", "IPv6 off", "invalid", "no translation", "untracked",
+    "forgotten", "route", "forwarding", "reverse path", "path mtu", "answers", "tag", "checksum", "pool address", "gateway",
+    "tester", "late", "slow", "not known",
 ]  # fmt: skip
 #: What a result is limited by where its frames were lost for a cause.
 DeviceLimit = Literal["device", "table", "port pool"]

@@ -23,6 +23,12 @@ _BOTTLENECKS: Final[Mapping[LimitedBy, str]] = {
 
 
 def bottleneck(result: Result) -> str:
-    """Return what limited a result, as a noun: what a grave doubt names, else its cause with the word of a guess."""
+    """Return what limited a result, as a noun: what a grave doubt names, and its cause with the word of a guess.
+
+    A loss has a cause; a link, single lost frames and a delay are one.
+    """
     cause = result.cause.words if result.cause is not None else ""
-    return doubtful.bottleneck(result) or cause or _BOTTLENECKS[result.limited_by]
+    doubt = doubtful.bottleneck(result)
+    if doubt == doubtful.LOSS and cause and result.cause is not None and result.cause.kind != "not known":
+        return f"{doubt}: {cause}"
+    return doubt or cause or _BOTTLENECKS[result.limited_by]

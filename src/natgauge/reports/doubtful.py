@@ -24,11 +24,13 @@ _AT_LEAST: Final[frozenset[NoteWord]] = frozenset(
 _AT_MOST: Final[frozenset[NoteWord]] = frozenset({"queues", "short trials", "bucket", "flow control"})
 #: Doubts that two bounds say by themselves.
 _OF_BOUNDS: Final[frozenset[NoteWord]] = frozenset({"undecided"})
+#: The bottleneck of a device that loses frames at every rate.
+LOSS: Final = "a loss that no rate cures"
 #: Doubts that say that the rate of the device was not what limited, and what did.
 _BOTTLENECKS: Final[Mapping[NoteWord, str]] = {
     "link limited": "the link, not the device",
     "rare loss": "rare loss, not the rate",
-    "loss at every rate": "a loss that no rate cures",
+    "loss at every rate": LOSS,
     "late at every rate": "a delay above the time limit for a frame, not the rate",
 }
 

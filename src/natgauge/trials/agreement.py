@@ -405,13 +405,24 @@ class Phase2Counts(AgreementPart):
     responder: StreamCounts | None = None
 
 
+class SourceCounts(AgreementPart):
+    """Connections of one source address. `stored`: those that the Responder learned."""
+
+    connections: Count
+    stored: Count
+
+
 class StateTable(AgreementPart):
-    """The Responder's state table (RFC 9693 section 4.10): the connections learned in phase 1."""
+    """The Responder's state table (RFC 9693 section 4.10): the connections learned in phase 1.
+
+    `by_source`: in the order of the source addresses; None: all were learned, or there are one or too many sources.
+    """
 
     connections: Count
     stored: Count
     remapped: Count | None = None
     octets: Count
+    by_source: list[SourceCounts] | None = None
 
 
 class DeviceSigns(AgreementPart):

@@ -129,6 +129,13 @@ ip route replace 10.0.0.4/30 dev wg0"""
 _ONE_WAY: Final = f"ip route del 198.19.0.0/16 dev {_OUT}; ip route add 198.19.0.2/32 dev {_OUT}"
 _EACH: Final = "    set each { type ipv4_addr; flags dynamic; size 100; }\n"
 _FEW_EACH: Final = _EACH + chain(_FORWARD, "ct state new add @each { ip saddr ct count over 500 } drop")
+_REJECT_EACH: Final = _EACH + chain(_FORWARD, "ct state new add @each { ip saddr ct count over 300 } reject")
+_SOME_EACH: Final = _EACH + chain(
+    _FORWARD, f"ip saddr {SECOND_SOURCES} ct state new add @each {{ ip saddr ct count over 500 }} drop"
+)
+_BEFORE_EACH: Final = _EACH + chain(_MANGLE, "add @each { ip saddr limit rate over 4000/second burst 20 packets } drop")
+#: All connections lead to the process.
+_ALL: Final = {"--destination-addresses": SECOND}
 _SLOW_EACH: Final = _EACH + chain(
     _FORWARD, "ct state new add @each { ip saddr limit rate over 5000/second burst 50 packets } drop"
 )
@@ -173,7 +180,7 @@ GATEWAYS: Final[tuple[Planted, ...]] = (
     Planted("rule-of-ports", "rule", rules("udp sport 40000-50000 drop")),
     Planted("rule-reject", "rule", rules(f"ip saddr {SECOND_SOURCES} reject with icmp admin-prohibited")),
     Planted("one-percent", "rule", rules("numgen inc mod 100 0 drop")),
-    Planted("connlimit", "rule", tables(_FEW_EACH)),
+    Planted("connlimit", "host limit", tables(_FEW_EACH)),
     Planted("policy-block", "rule", shell(f"ip xfrm policy add dir fwd dst {SECOND}/32 action block")),
     Planted("new-flow-rate", "rate limit", rules("ct state new limit rate over 20000/second burst 100 packets drop")),
     Planted("hashlimit", "rate limit", tables(_SLOW_EACH)),
@@ -181,6 +188,12 @@ GATEWAYS: Final[tuple[Planted, ...]] = (
     Planted("wrong-address", "pool address", nat(_ELSEWHERE, f"oifname {_OUT} masquerade")),
     Planted("to-itself", "forgotten", _TO_ITSELF),
     Planted("lossy-process", "process", process("drop")),
+    Planted("connlimit-reject", "host limit", tables(_REJECT_EACH)),
+    Planted("connlimit-of-some", "host limit", tables(_SOME_EACH)),
+    Planted("limit-of-a-process-by-host", "host limit", process("each"), _ALL),
+    Planted("limit-of-a-process", "process", process("limit"), _ALL),
+    Planted("one-host", "rule", rules("ip saddr 10.0.0.3 drop")),
+    Planted("rate-by-source", "rate limit", tables(_BEFORE_EACH)),
     Planted("slow-process", "process", process("slow")),
 )
 

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which inside hosts lost connections in phase 1, and whether each kept the same number: a limit for each host."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, Final, Literal
+
+#: Hosts that are named; of more, only their number.
+_MOST_NAMES: Final = 4
+#: Share by which the numbers of connections that hosts keep may differ, where each host has the same limit.
+_TOLERANCE: Final = 0.002
+#: Chances that a loss by share leaves numbers as equal: below the first, the limit is seen; below the second, a guess.
+_SEEN, _GUESS = 0.01, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class HostCounts:
+    """Connections of one inside host: those that phase 1 opened, and those that arrived."""
+
+    address: str
+    connections: int
+    stored: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostLosses:
+    """Connections of each inside host in phase 1; empty = not known, or none was lost."""
+
+    hosts: tuple[HostCounts, ...] = ()
+
+    @property
+    def losing(self) -> tuple[HostCounts, ...]:
+        """Hosts that lost connections."""
+        return tuple(host for host in self.hosts if host.stored < host.connections)
+
+    @property
+    def words(self) -> str:
+        """The hosts that lost connections, such as "10.0.0.2 and 10.0.0.3 of 4 inside hosts"; empty = not known."""
+        losing = self.losing
+        if not losing:
+            return ""
+        if len(losing) > _MOST_NAMES or len(losing) == len(self.hosts):
+            return f"{len(losing)} of {len(self.hosts)} inside hosts"
+        *names, last = (host.address for host in losing)
+        named = " and ".join(filter(None, [", ".join(names), last]))
+        return f"{named} of {len(self.hosts)} inside hosts"
+
+    @property
+    def limit(self) -> tuple[int, Literal["seen", "guess"]] | None:
+        """The number of connections that each losing host kept, and how sure it is that the number is a limit.
+
+        A loss by share, by rate or by a full table leaves numbers that differ by chance. The gateway may limit some of
+        the hosts only.
+        """
+        losing = self.losing
+        most = max((host.stored for host in losing), default=0)
+        room = max(1.0, _TOLERANCE * most)
+        apart = most - min((host.stored for host in losing), default=0)
+        if len(losing) < 2 or not most or apart > room:
+            return None
+        opened = sum(host.connections for host in losing)
+        share = sum(host.stored for host in losing) / opened
+        deviation = math.sqrt(opened / len(losing) * share * (1 - share))
+        chance = min(1.0, (2 * apart + 1) / (math.sqrt(2 * math.pi) * deviation)) ** (len(losing) - 1)
+        return None if chance > _GUESS else (most, "seen" if chance <= _SEEN else "guess")
+
+
+#: Of a trial whose hosts are not known, or that lost no connection.
+NO_HOSTS: Final = HostLosses()
+
+
+def hosts_of(trial: Mapping[str, Any]) -> HostLosses:
+    """Return the losses of each inside host from the record of a trial."""
+    counts: Sequence[Mapping[str, int]] = (trial["result"].get("state_table") or {}).get("by_source") or ()
+    addresses = ((trial.get("request") or {}).get("initiator") or {}).get("source_addresses") or {}
+    if not counts or "first" not in addresses:
+        return NO_HOSTS
+    first, step = ip_address(addresses["first"]), addresses.get("step") or 1
+    return HostLosses(
+        tuple(HostCounts(str(first + at * step), host["connections"], host["stored"]) for at, host in enumerate(counts))
+    )
