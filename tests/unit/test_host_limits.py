@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from tests.unit.test_causes import ALL, FEWER, FULL, PORTS
-from tests.unit.test_explain import trial
+from tests.unit.test_causes import FEWER, FULL, PORTS
+from tests.unit.test_explain import ALL, trial
 
 from natgauge.causes.cause import Cause, TableState, cause_of, of_search, of_share, refined
 from natgauge.causes.hops import hops_of
