@@ -13,14 +13,19 @@ def in_memory() -> BinaryIO:
     return os.fdopen(os.memfd_create("natgauge"), "w+b")
 
 
-def replace(path: Path, text: str, *, mode: int = 0o666) -> None:
+def octets_of(content: str | bytes) -> bytes:
+    """Return what is stored of a content: of a text its UTF-8, with lone surrogates as escapes."""
+    return content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+
+
+def replace(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
     """Give a file new content; a kill or a crash at any moment leaves the old content or the new one.
 
     Lone surrogates, which UTF-8 does not have, are written out as escapes.
 
     Args:
         path: the file.
-        text: its new content.
+        content: its new content.
         mode: its permissions, as far as the process's umask allows them.
 
     Raises:
@@ -30,7 +35,7 @@ def replace(path: Path, text: str, *, mode: int = 0o666) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         with _new(partial, mode) as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
+            file.write(octets_of(content))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
@@ -42,8 +47,8 @@ def replace(path: Path, text: str, *, mode: int = 0o666) -> None:
         raise
 
 
-def write_through(path: Path, text: str) -> None:
-    """Write a text to a device or a pipe, such as /dev/stdout or that of a shell's `>(...)`.
+def write_through(path: Path, content: str | bytes) -> None:
+    """Write a text or octets to a device or a pipe, such as /dev/stdout or that of a shell's `>(...)`.
 
     Raises:
         OSError: it cannot be written, or nobody reads the pipe.
@@ -52,7 +57,7 @@ def write_through(path: Path, text: str) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     os.set_blocking(handle, True)
     with os.fdopen(handle, "wb") as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
+        file.write(octets_of(content))
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "files": set(),
     "foreign": {"errors"},
     "notes": set(),
+    "outputs": {"errors", "files"},
     "plain_text": set(),
     "other_traffic": {"notes"},
     "statistics": set(),
@@ -77,7 +78,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "other_traffic", "paired", "procedures", "records", "statistics", "trials", "words",
     },
     "reports": {
-        "analysis", "causes", "errors", "files", "foreign", "metrics", "notes", "other_traffic", "plain_text",
+        "analysis", "causes", "errors", "foreign", "metrics", "notes", "other_traffic", "outputs",
+        "plain_text",
         "records", "statistics", "table_memory", "tables", "words",
     },
 }  # fmt: skip

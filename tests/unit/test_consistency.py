@@ -21,6 +21,11 @@ from tests.unit.mutants import replaced
 
 from natgauge.cli import run
 from natgauge.errors import NatgaugeError
+from natgauge.measurements.doubt_consistency import NOT_STORED, check_doubts
+from natgauge.measurements.making import make
+from natgauge.procedures.kit.result.results import Measurement, make_result
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.reports.find_results import find
 from natgauge.statistics.interval import relative_half_width
@@ -46,7 +51,8 @@ def changed(folder: Path, name: str, change: Callable[[Any], None]) -> str:
     change(document)
     path.write_text("".join(json.dumps(line) + "\n" for line in document) if lines else json.dumps(document))
     try:
-        find([folder])
+        for stored in find([folder]).stored:
+            check_doubts(stored.result, stored.folder)
     except NatgaugeError as error:
         return str(error)
     finally:
@@ -137,6 +143,58 @@ def test_a_ratio_by_rates_that_is_changed_with_its_interval_contradicts_the_roun
     path.write_text(json.dumps(document))
     with pytest.raises(NatgaugeError, match="nat, new: the interval of the ratio is"):
         find([tmp_path / "edited"])
+
+
+def doubtful(folder: Path) -> Result:
+    """A complete folder of a result with many doubts."""
+    place: dict[str, Any] = {
+        "placement": "isolated",
+        "device_cores": 1,
+        "receiver_ns": 100.0,
+        "cpu_quota": 1.5,
+        "emulated": True,
+    }
+    traffic: dict[str, Any] = {"fresh_trials": "no-wait", "search_top_phase2_rate": 1e6}
+    parameters = Parameters.grouped(settings={**made().parameters.flat(), **place, **traffic})
+    trials = {"PASS": 1, "INVALID": 1, "COLLAPSED": 1}
+    repetition = Measurement(1e6, None, "tester", trials, figures={"frames_per_second_total": 2e6})
+    result = make(make_result("throughput", "frames/s", {}, [repetition]), parameters, str(folder))
+    folder.mkdir()
+    store = Store(folder)
+    of_all = {"metric": result.metric, "unit": result.unit, "repetition": 1, "samples": {}, "disturbed": 0}
+    store.add_measurement({**of_all, **result.repetitions[0].model_dump(mode="json")})
+    store.write_summary(result.document())
+    return result
+
+
+def test_a_doubt_that_follows_from_the_figures_cannot_be_removed(tmp_path: Path) -> None:
+    words = [doubt.word for doubt in doubtful(tmp_path / "x").doubts if doubt.word not in NOT_STORED]
+    assert find([tmp_path / "x"])
+    for word in words:
+
+        def without(record: Any, word: str = word) -> None:
+            record["doubts"] = [each for each in record["doubts"] if each["word"] != word]
+
+        assert f"figures and parameters give {word}" in changed(tmp_path / "x", "summary.json", without)
+    assert {"tester limited", "single repetition", "CPU quota", "functional", "INVALID trials", "collapsed"} <= {*words}
+
+
+def test_a_doubt_whose_value_is_changed_is_refused(tmp_path: Path) -> None:
+    place: dict[str, Any] = {"placement": "isolated", "device_cores": 1, "receiver_ns": 100.0}
+    parameters = Parameters.grouped(settings={**made().parameters.flat(), **place})
+    repetition = Measurement(1e6, None, "device", {"PASS": 1}, figures={"frames_per_second_total": 2e6})
+    result = make(make_result("throughput", "frames/s", {}, [repetition]), parameters, str(tmp_path))
+    store = Store(tmp_path)
+    of_all = {"metric": result.metric, "unit": result.unit, "repetition": 1, "samples": {}, "disturbed": 0}
+    store.add_measurement({**of_all, **result.repetitions[0].model_dump(mode="json")})
+    store.write_summary(result.document())
+    assert find([tmp_path])
+    at = next(at for at, doubt in enumerate(result.doubts) if doubt.word == "tester on device cores")
+
+    def less(record: Any) -> None:
+        record["doubts"][at]["value"] /= 10
+
+    assert "tester on device cores: value is 0.02, but" in changed(tmp_path, "summary.json", less)
 
 
 def test_a_ratio_by_rates_inside_of_its_interval_is_that_of_the_rates_that_passed(folders: dict[str, Path]) -> None:

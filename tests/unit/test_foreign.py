@@ -26,7 +26,7 @@ OWN_FILES = {
     "labs/common/queue_counters.py",
     "audits/kit/pcapng.py", "campaigns/spread/resources.py", "campaigns/spread/worker.py",
     "cli/__init__.py", "errors.py", "files.py", "foreign.py", "host/caches.py", "host/capabilities.py", "host/cpus.py",
-    "host/kernel.py", "host/private_folder.py", "labs/common/machine_globals.py", "labs/common/marks.py",
+    "outputs.py", "host/kernel.py", "host/private_folder.py", "labs/common/machine_globals.py", "labs/common/marks.py",
     "labs/common/namespace_end.py", "labs/common/protected.py", "host/machine.py", "host/sampling.py",
     "host/settings.py", "host/this_machine.py",
     "host/tuning/changes.py", "host/tuning/contract.py", "host/tuning/knobs/irq_affinity.py", "labs/common/boot.py",

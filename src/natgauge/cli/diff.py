@@ -63,11 +63,13 @@ def command(
     Comparisons can be compared, too: for each gateway and quantity, the ratio of both ratios to the baseline, which
     must be the same gateway in both.
     """
+    from natgauge.measurements.doubt_consistency import check_all
     from natgauge.reports import both_kinds, find_results
 
-    difference = both_kinds.difference(
-        find_results.find([first]), find_results.find([second]), about=about, across=across, margin=margin
-    )
+    found = find_results.find([first]), find_results.find([second])
+    for one in found:
+        check_all(one.stored)
+    difference = both_kinds.difference(*found, about=about, across=across, margin=margin)
     if as_json:
         document(both_kinds.document(difference))
     else:

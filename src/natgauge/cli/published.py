@@ -129,7 +129,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
     Raises:
         UsageError: a file cannot be written.
     """
-    from natgauge import files
+    from natgauge import outputs
     from natgauge.errors import HostError, UsageError, unwritable
     from natgauge.published import plans
 
@@ -142,9 +142,9 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
         path = folder / plans.file_name(table, size=size)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            files.replace(path, text)
         except OSError as error:
             raise unwritable(path, error, what="published: --into", remedy="name a folder of yours") from error
+        outputs.write(path, text, what="published: --into", remedy="name a folder of yours")
         say(path)
 
 

@@ -66,7 +66,7 @@ _FORMS: Final[Mapping[str, str]] = {
     "--html",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write a self-contained page with charts instead; an existing file is replaced.",
+    help="Write a self-contained page with charts instead; an existing file is replaced; - is standard output.",
 )
 @click.option(
     "--parquet",
@@ -89,20 +89,18 @@ def command(
 
     FOLDER is a results folder of a measurement, comparison or audit, a folder with several of them, or a campaign's.
     """
+    from natgauge.measurements.doubt_consistency import check_all
     from natgauge.reports import find_results
 
     _refuse_options(form=form, against=against, published=published, like=like, beside=beside)
     collected = find_results.find(folders, failed=html is not None)
+    check_all(collected.stored)
     _refuse(collected, form=form, against=against, published=published, like=like)
     for folder in collected.unended:
         left_out = "left out" if html is None else "without result"
         say(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
     if html is not None:
-        from natgauge.bench.repeating import command_again
-        from natgauge.reports.html import page
-
-        page.write(collected, html, command_again)
-        say(html)
+        _write_page(collected, html)
     if parquet is not None:
         from natgauge.reports import frames
 
@@ -119,6 +117,17 @@ def command(
         if collected.audits:
             others = collected.stored or collected.comparisons
             say(("\n" if others else "") + _audited(collected, form or "text"))
+
+
+def _write_page(collected: StoredResults, path: Path) -> None:
+    """Write the page, and print its name, unless the page itself went to a stream."""
+    from natgauge import outputs
+    from natgauge.bench.repeating import command_again
+    from natgauge.reports.html import page
+
+    page.write(collected, path, command_again)
+    if not outputs.is_stream(path):
+        say(path)
 
 
 def _refuse_options(

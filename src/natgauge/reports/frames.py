@@ -6,12 +6,14 @@ Needs polars, which `pip install 'natgauge[frames]'` brings along.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from natgauge import outputs
 from natgauge.errors import UsageError, unwritable
 from natgauge.reports.find_results import Stored, StoredComparison, StoredResults, each_trial, find
 from natgauge.reports.optional_deps import need
@@ -20,6 +22,8 @@ from natgauge.words import Verdict
 if TYPE_CHECKING:
     import polars as pl
 
+#: End of the error of files that cannot be written.
+_REMEDY: Final = "name a folder of yours"
 #: Column -> kind; rates in 1/s, times in s, counts of frames.
 _CELL: Final = {"folder": str, "metric": str, "dut": str}
 _PHASES: Final = {
@@ -162,12 +166,13 @@ def write(collected: StoredResults, folder: Path) -> list[Path]:
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for item in fields(frames):
-            path = folder / f"{item.name}.parquet"
-            getattr(frames, item.name).write_parquet(path)
-            written.append(path)
     except OSError as error:
-        raise unwritable(folder, error, what="report", remedy="name a folder of yours") from error
+        raise unwritable(folder, error, what="report", remedy=_REMEDY) from error
+    for item in fields(frames):
+        path, content = folder / f"{item.name}.parquet", io.BytesIO()
+        getattr(frames, item.name).write_parquet(content)
+        outputs.write(path, content.getvalue(), what="report", remedy=_REMEDY)
+        written.append(path)
     return written
 
 

@@ -8,7 +8,6 @@ unfolds what is linked or printed.
 from __future__ import annotations
 
 import math
-import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,8 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge import files
-from natgauge.errors import UsageError, unwritable
+from natgauge import outputs
 from natgauge.plain_text import visible
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
@@ -44,6 +42,8 @@ _CONDITIONS: Final = {
 _MACHINE: Final = {"placement": "placement {}", "cpu": "on {}", "kernel": "Linux {}"}
 #: Figures next to the answers.
 _FIRST: Final = 2
+#: Beginning and end of the error of a page that cannot be written.
+_WHAT, _REMEDY = "report", "name a file in a folder of yours"
 _HERE: Final = "natgauge.reports.html"
 #: Parameter with the command as it was stored, which is shown only where it can be made again.
 _COMMAND: Final = "command"
@@ -61,22 +61,8 @@ def write(collected: StoredResults, path: Path, again: CommandAgain) -> None:
         UsageError: a results folder is damaged, or the file cannot be written.
         HostError: jinja2 or vl-convert is not installed.
     """
-    try:
-        why = "it is a folder" if path.is_dir() else "" if path.parent.is_dir() else f"there is no folder {path.parent}"
-    except OSError as error:
-        raise unwritable(path, error, what="report", remedy="name a file in a folder of yours") from error
-    if why:
-        raise UsageError(f"report: cannot write {path}: {why}; name a file in a folder of yours")
-    html = page(collected, again)
-    try:
-        # A page that is there stays until the new one is whole. The file behind a link is replaced, not the link; a
-        # device such as /dev/stdout has no content to keep.
-        if path.exists() and not path.is_file():
-            files.write_through(path, html)
-        else:
-            files.replace(Path(os.path.realpath(path)), html)
-    except OSError as error:
-        raise unwritable(path, error, what="report", remedy="name a file in a folder of yours") from error
+    outputs.refuse_unwritable(path, what=_WHAT, remedy=_REMEDY)
+    outputs.write(path, page(collected, again), what=_WHAT, remedy=_REMEDY)
 
 
 def page(collected: StoredResults, again: CommandAgain) -> str:

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a record has every doubt that follows from what its folder stores.
+
+Doubts are found again with the same rules (`doubts`). `NOT_STORED` names those whose evidence no folder has, so that
+their absence shows nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from natgauge import foreign
+from natgauge.measurements import doubts
+from natgauge.notes import NoteWord
+from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
+from natgauge.records.contradiction import ContradictionError, expect
+from natgauge.records.measurement import Repetition, Result
+from natgauge.records.store import MEASUREMENTS, SUMMARY
+
+#: Doubts that a folder's other files do not show, and why.
+NOT_STORED: Final[Mapping[NoteWord, str]] = {
+    "excused trials": "a procedure may take a stored trial for another verdict, so which trials count is not known",
+    "undecided": "as excused trials",
+    "other traffic": "as excused trials",
+    "throughput doubted": "the result of a throughput that was measured first is not stored",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredResult(MeasurementResult):
+    """A measurement without the outcomes of its trials; their numbers are those of the record."""
+
+    disturbed_trials: int = 0
+
+    @property
+    def disturbed(self) -> int:
+        """Trials in which stalls or stolen time were seen."""
+        return self.disturbed_trials
+
+
+class _Stored(Protocol):
+    """A result and its folder."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+
+    @property
+    def result(self) -> Result:
+        """The result."""
+
+
+def check_all(every: Iterable[_Stored]) -> None:
+    """Check the doubts of several results, see `check_doubts`.
+
+    Raises:
+        UsageError: a doubt is missing, or has another value.
+    """
+    for stored in every:
+        check_doubts(stored.result, stored.folder)
+
+
+def check_doubts(result: Result, folder: Path) -> None:
+    """Check that a result has every doubt that follows from its figures, notes and parameters.
+
+    Args:
+        result: the result.
+        folder: its folder; one without the file of its repetitions is no complete one, and contradicts nothing.
+
+    Raises:
+        UsageError: one is missing, or has another value.
+    """
+    where = folder / SUMMARY
+    if not foreign.is_there(folder / MEASUREMENTS):
+        return
+    stored = {doubt.word: doubt for doubt in result.doubts}
+    for doubt in doubts.find(_measured(result), result.parameters):
+        if doubt.word in NOT_STORED:
+            continue
+        if doubt.word not in stored:
+            named = ", ".join(stored) or "none"
+            raise ContradictionError(where, "the list of doubts", named, "its figures and parameters give", doubt.word)
+        alike = [each for each in result.doubts if each.word == doubt.word]
+        # An earlier natgauge stored no values of doubts.
+        if len(alike) == 1 and alike[0].value is not None:
+            expect(f"doubt {doubt.word}: value", alike[0].value, doubt.value, "its figures give", where)
+            expect(f"doubt {doubt.word}: grade", alike[0].grade, doubt.grade, "its figures give", where)
+
+
+def _measured(result: Result) -> MeasurementResult:
+    """Return a result as the procedure handed it over, as far as it is stored."""
+    sampled = _is_sampled(result)
+    repetitions = [_repetition(repetition, sampled=sampled) for repetition in result.repetitions]
+    made = make_result(result.metric, result.unit, {}, repetitions, result.notes)
+    return _StoredResult(
+        made.metric,
+        made.unit,
+        made.parameters,
+        made.measurements,
+        made.summary,
+        made.notes,
+        disturbed_trials=result.disturbed,
+    )
+
+
+def _repetition(repetition: Repetition, *, sampled: bool) -> Measurement:
+    return Measurement(
+        value=repetition.value,
+        upper=repetition.upper,
+        limited_by=repetition.limited_by,
+        trials={str(verdict): count for verdict, count in repetition.trials.items()},
+        figures=repetition.figures,
+        is_sampled=sampled,
+        notes=repetition.notes,
+        series=repetition.series,
+        cause=repetition.cause,
+    )
+
+
+def _is_sampled(result: Result) -> bool:
+    """Whether values rest on samples, of which a figure then has more values than there are repetitions."""
+    return any(
+        figure.count > sum(name in repetition.figures for repetition in result.repetitions)
+        for name, figure in result.figures.items()
+        if any(name in repetition.figures for repetition in result.repetitions)
+    )

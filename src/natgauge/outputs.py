@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that a user names for output: new ones, regular ones, and the process's own streams; all else is refused.
+
+A device takes what is written and keeps nothing, a pipe without a reader waits for ever. So what is not a file is
+refused, but for the streams that this process was started with: `-`, `/dev/stdout`, and a shell's `>(...)`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Final
+
+from natgauge import files
+from natgauge.errors import UsageError, unwritable
+
+#: The name of standard output.
+STANDARD_OUTPUT: Final = Path("-")
+#: Folders whose entries are the open files of this process.
+_OPEN_FILES: Final = (Path("/dev/fd"), Path("/proc/self/fd"))
+#: What a path may lead to that is no regular file.
+_KINDS: Final = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def refuse_unwritable(path: Path, *, what: str, remedy: str) -> None:
+    """Refuse a path that `write` would refuse, before the work that makes its content.
+
+    Args:
+        path: path that the user named.
+        what: first word of the error.
+        remedy: end of the error: what to do.
+
+    Raises:
+        UsageError: it leads to something that is no regular file and no stream of this process, or its folder is
+            missing.
+    """
+    try:
+        why = _reason(path)
+    except OSError as error:
+        raise unwritable(path, error, what=what, remedy=remedy) from error
+    if why:
+        raise UsageError(f"{what}: cannot write {path}: {why}; {remedy}")
+
+
+def write(path: Path, content: str | bytes, *, what: str, remedy: str) -> None:
+    """Write a file whole or not at all, or to one of the process's own streams.
+
+    A file that is there stays until the new one is whole. The file behind a link is replaced, not the link.
+
+    Args:
+        path: path that the user named; `-` = standard output.
+        content: text, or octets.
+        what: first word of an error.
+        remedy: end of an error: what to do.
+
+    Raises:
+        UsageError: see `refuse_unwritable`; or it cannot be written.
+        HostError: the disk is full.
+        BrokenPipeError: nobody reads the stream any more.
+    """
+    refuse_unwritable(path, what=what, remedy=remedy)
+    try:
+        handle = _own_handle(path)
+        if handle is not None:
+            _print(content, handle)
+        elif _is_open_pipe(path):
+            files.write_through(path, content)
+        else:
+            files.replace(Path(os.path.realpath(path)), content)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unwritable(path, error, what=what, remedy=remedy) from error
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path is a stream of this process, so that nothing else is to be printed there."""
+    return _own_handle(path) is not None or _is_open_pipe(path)
+
+
+def _reason(path: Path) -> str:
+    """Return why a path cannot be written; empty where it can."""
+    if is_stream(path):
+        return ""
+    if not path.exists():
+        target = Path(os.path.realpath(path))
+        return "" if target.parent.is_dir() else f"there is no folder {target.parent}"
+    mode = path.stat().st_mode
+    if stat.S_ISREG(mode):
+        return ""
+    what = next((word for is_of, word in _KINDS if is_of(mode)), "no regular file")
+    return f"it is {what}"
+
+
+def _own_handle(path: Path) -> int | None:
+    """Return the handle of standard output or standard error that a path leads to; None = it leads elsewhere."""
+    if path == STANDARD_OUTPUT:
+        return 1
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return None if stat.S_ISDIR(found.st_mode) else next((each for each in (1, 2) if _same(found, each)), None)
+
+
+def _is_open_pipe(path: Path) -> bool:
+    """Whether a path is another open file of this process that is a pipe, as in a shell's `>(...)`."""
+    try:
+        return path.parent in _OPEN_FILES and stat.S_ISFIFO(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _same(found: os.stat_result, handle: int) -> bool:
+    try:
+        own = os.fstat(handle)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+
+
+def _print(content: str | bytes, handle: int) -> None:
+    """Write to a stream behind what was printed before."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    with os.fdopen(os.dup(handle), "wb") as file:
+        file.write(files.octets_of(content))

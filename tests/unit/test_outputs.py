@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user names for output is a file or a stream of this process; all else is refused in one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.made_results import made
+
+from natgauge import outputs
+from natgauge.cli import run
+from natgauge.errors import HostError, UsageError
+from natgauge.records.store import Store
+
+NAMED = {"what": "report", "remedy": "name another"}
+
+
+@pytest.fixture(name="results")
+def a_results_folder(tmp_path: Path) -> Path:
+    (tmp_path / "results").mkdir()
+    Store(tmp_path / "results").write_summary(made([1.0]).document())
+    return tmp_path / "results"
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/full", "/dev/null", "fifo", "folder", "nowhere/file"])
+def test_a_page_is_written_to_no_device_pipe_or_folder(
+    path: str, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    assert run(["report", str(results), "--html", str(tmp_path / path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"cannot write {tmp_path / path}: " in line
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["fifo", "folder", "results"]
+
+
+def test_a_data_frame_replaces_no_pipe(results: Path, tmp_path: Path) -> None:
+    pytest.importorskip("polars")
+    (results / "trials.jsonl").write_text("")
+    document = made([1.0], trials={}).document()
+    document["repetitions"][0]["trials"] = {}
+    Store(results).write_summary(document)
+    (tmp_path / "frames").mkdir()
+    os.mkfifo(tmp_path / "frames" / "trials.parquet")
+    assert run(["report", str(results), "--parquet", str(tmp_path / "frames")]) == 2
+
+
+def test_a_file_is_replaced_behind_its_link_and_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    for content in ("one", b"two"):
+        outputs.write(tmp_path / "link", content, **NAMED)
+        assert (tmp_path / "file").read_text() == (content if isinstance(content, str) else content.decode())
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1"])
+def test_standard_output_takes_the_page_and_nothing_else(name: str, results: Path, tmp_path: Path) -> None:
+    words = [str(Path(sys.executable).with_name("natgauge")), "report", str(results), "--html", name]
+    piped = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    with (tmp_path / "page").open("w") as file:
+        subprocess.run(words, stdout=file, check=True, timeout=60)
+    for text in (piped.stdout, (tmp_path / "page").read_text()):
+        assert text.startswith("<!DOCTYPE html>")
+        assert text.rstrip().endswith("</html>")
+
+
+def test_a_full_stream_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(outputs, "_own_handle", lambda _path: full.fileno())
+        with pytest.raises(HostError, match="cannot write -: No space left on device; make room"):
+            outputs.write(Path("-"), "x" * 100_000, **NAMED)
+
+
+def test_a_path_that_cannot_be_looked_at_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot write"):
+        outputs.write(tmp_path / ("x" * 300), "x", **NAMED)
