@@ -66,6 +66,11 @@ TABLE: Final = FileKind("published", "install natgauge again", 4 * _MIB)
 MEMORY: Final = FileKind("cache", "remove it", 64 * _MIB)
 
 
+def kind_of(mode: int) -> str:
+    """Return in words what is no regular file, by the mode that `stat` has of it."""
+    return next((word for is_of, word in _KINDS if is_of(mode)), "no regular file")
+
+
 def is_there(path: Path) -> bool:
     """Whether something has this path, also what reading then refuses: a pipe, a device, a link that leads nowhere.
 
@@ -174,8 +179,7 @@ def _octets_of(file: BinaryIO, path: Path, kind: FileKind) -> bytes:
 def _refuse(path: Path, found: os.stat_result, kind: FileKind) -> None:
     """Refuse what is no regular file, and a file that is too large."""
     if not stat.S_ISREG(found.st_mode):
-        what = next((word for is_of, word in _KINDS if is_of(found.st_mode)), "no regular file")
-        raise _unreadable(path, kind, f"it is {what}{_link(path)}; only regular files are read")
+        raise _unreadable(path, kind, f"it is {kind_of(found.st_mode)}{_link(path)}; only regular files are read")
     if found.st_size > kind.octets:
         size = f"it has {found.st_size / _MIB:,.0f} MiB{_link(path)}; the most is {kind.octets // _MIB:,} MiB"
         raise _unreadable(path, kind, size)

@@ -13,21 +13,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from natgauge import files
+from natgauge import files, foreign
 from natgauge.errors import UsageError, unwritable
 
 #: The name of standard output.
 STANDARD_OUTPUT: Final = Path("-")
 #: Folders whose entries are the open files of this process.
 _OPEN_FILES: Final = (Path("/dev/fd"), Path("/proc/self/fd"))
-#: What a path may lead to that is no regular file.
-_KINDS: Final = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
 
 
 def refuse_unwritable(path: Path, *, what: str, remedy: str) -> None:
@@ -94,10 +86,7 @@ def _reason(path: Path) -> str:
         target = Path(os.path.realpath(path))
         return "" if target.parent.is_dir() else f"there is no folder {target.parent}"
     mode = path.stat().st_mode
-    if stat.S_ISREG(mode):
-        return ""
-    what = next((word for is_of, word in _KINDS if is_of(mode)), "no regular file")
-    return f"it is {what}"
+    return "" if stat.S_ISREG(mode) else f"it is {foreign.kind_of(mode)}"
 
 
 def _own_handle(path: Path) -> int | None:

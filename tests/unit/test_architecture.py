@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "files": set(),
     "foreign": {"errors"},
     "notes": set(),
-    "outputs": {"errors", "files"},
+    "outputs": {"errors", "files", "foreign"},
     "plain_text": set(),
     "other_traffic": {"notes"},
     "statistics": set(),
