@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "verdicts", "words",
     },
     "measurements": {
-        "bench", "causes", "duts", "ethernet", "host", "inputs", "labs", "metrics", "notes", "other_traffic",
+        "bench", "causes", "duts", "ethernet", "foreign", "host", "inputs", "labs", "metrics", "notes", "other_traffic",
         "procedures", "records", "statistics", "tester", "words",
     },
     "audits": {"bench", "duts", "errors", "host", "inputs", "labs", "notes", "records", "words"},
