@@ -104,7 +104,13 @@ fn find(wanted: &PortRequest) -> Outcome<Port> {
     netns::within(wanted.netns, || {
         let field = format!("{}.interface", wanted.name);
         let ifindex = if_nametoindex(wanted.interface)
-            .map_err(|_| Failure::field(&field, wanted.interface, "no such interface in its namespace"))?;
+            // Of a lab's port: whoever asked has seen it before.
+            .map_err(|_| {
+                Failure::Broke(format!(
+                    "{field}: {}: no such interface in its namespace; was it deleted?",
+                    wanted.interface
+                ))
+            })?;
         let own_mac = check_interface(&field, wanted)?;
         let mac = wanted.mac.unwrap_or(own_mac);
         let gateway = match (wanted.gateway.mac, wanted.gateway.address) {

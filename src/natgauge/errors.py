@@ -131,9 +131,17 @@ class UsageError(NatgaugeError):
 
 
 class HostError(NatgaugeError):
-    """This host cannot do it: a missing capability, package, kernel feature or resource."""
+    """This host cannot do it: a missing capability, package, kernel feature or resource.
+
+    Attributes:
+        mend: shell command that removes the cause; empty = none is known.
+    """
 
     exit_status = 3
+
+    def __init__(self, message: str, *, mend: str = "") -> None:
+        super().__init__(message)
+        self.mend = mend
 
 
 class UnreachableError(HostError):

@@ -32,6 +32,7 @@ from natgauge.host.cpus import online_cpus, usable_cpus
 from natgauge.labs.common import cleanup, links, locks, marks, namespaces
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.cable import CableLab
+from natgauge.labs.common.decisions import Gone, carry_out
 from natgauge.labs.contract import Port
 from natgauge.labs.netns.lab import FRONT, NetnsLab
 from natgauge.labs.wire.lab import WireLab
@@ -412,10 +413,9 @@ def test_what_no_lab_has_goes_by_its_mark_and_not_by_its_name() -> None:
         marks.write(half_made, "0")
         namespaces.path_of(half_made).touch()
         present = (marked, theirs, half_made)
-        assert sorted(cleanup._delete_ownerless(present)) == [
-            f"deleted namespace {half_made}",
-            f"deleted namespace {marked}",
-        ]
+        lines: list[str] = []
+        carry_out(cleanup._of_ownerless(present, Gone()), lines.append)
+        assert sorted(lines) == [f"deleted namespace {half_made}", f"deleted namespace {marked}"]
         (stray,) = cleanup.find_strays(present)
         assert (stray.name, stray.processes, stray.why) == (theirs, (), "")
         with pytest.raises(BrokenError, match="natgauge did not make it"):

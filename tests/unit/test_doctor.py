@@ -3,20 +3,26 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from natgauge.errors import HostError
-from natgauge.host import capabilities, programs
-from natgauge.labs.common import cleanup, namespaces
+from natgauge.host import capabilities, kernel, programs
+from natgauge.labs.common import cleanup, locks, namespaces
 from natgauge.labs.common.register import HiddenLabsError
+from natgauge.labs.netns import lab
 from natgauge.tester import doctor
 from natgauge.tester.doctor import examine, worst_state
 from natgauge.tester.finding import Finding, Host
 from natgauge.tester.probe import CableProof
+
+#: The real one, which `root` replaces.
+STATUS = cleanup.status
 
 FILES = {
     "sys/kernel/btf/vmlinux": "",
@@ -29,6 +35,7 @@ FILES = {
     "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
     "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "performance\n",
     "proc/sys/kernel/sched_rt_runtime_us": "950000\n",
+    "proc/2/comm": "kthreadd\n",
     "proc/stat": "cpu  1000 0 1000 9000 0 0 0 1 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n",
     "proc/meminfo": "MemTotal:       16777216 kB\nMemAvailable:    8388608 kB\n",
 }
@@ -41,6 +48,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    (tmp_path / "proc" / str(os.getpid())).mkdir()
+    (tmp_path / "proc/self").symlink_to(str(os.getpid()))
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\necho program 1\n")
     program.chmod(0o755)
@@ -254,6 +263,27 @@ def test_a_quota_is_found_with_how_often_it_stopped_us(root: Path) -> None:
     assert finding(host(root), "memory").what == "only 200 MiB available", "less than the machine has"
 
 
+@pytest.mark.parametrize(("path", "text"), [("proc/2/comm", "sh\n"), ("proc/2/comm", None), ("proc/self", "1")])
+def test_where_the_kernels_threads_are_not_shown_the_isolated_placement_is_refused_first(
+    root: Path, monkeypatch: pytest.MonkeyPatch, path: str, text: str | None
+) -> None:
+    """In a PID namespace of its own, or with the /proc of another one."""
+    (root / path).unlink()
+    if path == "proc/self":
+        (root / path).symlink_to(text or "")
+    elif text is not None:
+        (root / path).write_text(text)
+    found = finding(host(root), "kernel threads")
+    assert (found.state, "--placement shared" in (found.mend or "")) == ("warning", True)
+    monkeypatch.setattr(kernel, "shows_threads", lambda: False)
+    monkeypatch.setattr(lab, "usable_cpus", lambda: (0, 1))
+    isolated = lab.NetnsLab(
+        "x", initiator_family="ipv4", responder_family="ipv4", placement="isolated", sender_cpus=(0,), device_cpus=(1,)
+    )
+    with pytest.raises(HostError, match=r"placement isolated: .*\(docker run --pid=host\), or use --placement shared"):
+        isolated._prepare()
+
+
 def test_what_killed_runs_left_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dead = cleanup.LabStatus("demo", "netns", "left behind", None, ("ng-demo-tester",), {})
     monkeypatch.setattr(cleanup, "status", lambda: [dead])
@@ -262,6 +292,30 @@ def test_what_killed_runs_left_is_found(root: Path, monkeypatch: pytest.MonkeyPa
     found = finding(host(root), "leftovers")
     assert (found.state, found.mend) == ("warning", "natgauge lab clean")
     assert found.what == "a killed run left lab demo, namespace ng-mine-dut"
+
+
+@pytest.mark.parametrize(
+    ("place", "mend"),
+    [("labs/x.json", "rm -r {path} && natgauge lab clean"), ("namespaces", "rm {path}"), ("", "rm {path}")],
+)
+def test_the_remedy_for_what_cleaning_cannot_read_mends_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch, place: str, mend: str
+) -> None:
+    monkeypatch.setattr(locks, "RUN", root / "natgauge")
+    monkeypatch.setattr(cleanup, "status", STATUS)
+    monkeypatch.setattr(namespaces, "names", tuple)
+    monkeypatch.setattr(namespaces, "all_processes", tuple)
+    path = locks.RUN / place
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.write_text("{")
+    found = finding(host(root), "leftovers")
+    assert (found.state, found.mend) == ("warning", mend.format(path=path))
+    with pytest.raises(HostError):
+        cleanup.clean()
+    clean = str(found.mend).replace("natgauge lab clean", "true")
+    subprocess.run(["/bin/sh", "-c", clean], check=True)
+    assert cleanup.clean() == []
+    assert finding(host(root), "leftovers").state == "ok"
 
 
 def test_a_namespace_of_others_is_no_remains_of_a_killed_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 from pyroute2 import netns
 
-from natgauge.labs.common import cleanup, locks, namespaces
+from natgauge.errors import BrokenError
+from natgauge.host.this_machine import ThisMachine
+from natgauge.labs.common import cleanup, device, locks, marks, namespaces
 from natgauge.labs.common.threads import NoThreadError, in_thread
 
 
@@ -28,8 +31,9 @@ def test_a_process_that_was_started_while_others_were_ended_is_ended_too(
             running.remove(pid)
             running.extend(alive[pid])
 
-    def deleted(_action: Callable[[], None], name: str) -> None:
+    def deleted(_action: Callable[[], list[str]], name: str) -> list[str]:
         done.append(name)
+        return []
 
     (tmp_path / "ng-lab-dut").touch()
     monkeypatch.setattr(namespaces, "path_of", lambda name: tmp_path / name)
@@ -81,3 +85,29 @@ def test_namespaces_are_listed_before_the_registers_are_read(monkeypatch: pytest
     cleanup.clean(strays=True)
     assert looks[0] == "namespaces"
     assert looks.count("namespaces") == 1
+
+
+def test_a_recipe_that_removes_the_private_directory_of_its_device_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(device, "inside", lambda _name, function: function())
+    monkeypatch.setattr(device, "within", lambda _name, _pids: ())
+    monkeypatch.setattr(device, "_see_own_sysfs", lambda: None)
+    monkeypatch.setattr(os, "setpriority", lambda *_: None)
+    work = tmp_path / "dut"
+    work.mkdir()
+    machine = ThisMachine(memory=None)  # type: ignore[arg-type]
+    dut = device.NamespaceDevice("dut", "ng-x-dut", "inside", "outside", {"NG_WORK": str(work)}, machine)
+    assert dut.run('cd /; rmdir "$NG_WORK"').status == 0
+    with pytest.raises(BrokenError, match=rf"device dut: its private directory {work} is gone; a recipe must not"):
+        dut.run("true")
+
+
+def test_an_ordinary_file_with_a_copied_mark_is_not_natgauges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A kill while a namespace is made leaves an empty file of its name, which begins with natgauge's prefix."""
+    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
+    monkeypatch.setattr(namespaces, "_RUN", tmp_path)
+    for name, content in (("ng-x-dut", ""), ("ng-y-dut", "of others"), ("plain", "")):
+        marks.write(name, marks.cookie())
+        (tmp_path / name).write_text(content)
+    assert [name for name in ("ng-x-dut", "ng-y-dut", "plain") if namespaces.is_marked(name)] == ["ng-x-dut"]

@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from natgauge.cli import run
 from natgauge.errors import HostError
+from natgauge.host.private_folder import unwritable
 from natgauge.host.tuning.changes import Changed, read, state
 from natgauge.labs.common import cleanup, locks, namespaces, protected
 from natgauge.labs.common.locks import Lock
-from natgauge.labs.common.register import HiddenLabsError, Register
+from natgauge.labs.common.register import HiddenLabsError, Register, kept_settings
 
 NOBODY = 65534
 AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
@@ -75,6 +78,44 @@ def test_a_link_in_place_of_a_folder_is_refused(run_folder: Path, tmp_path: Path
     with pytest.raises(HostError, match="run: is no folder"):
         Register.begin("x", "netns", {})
     assert modes(tmp_path / "theirs") == {str(tmp_path / "theirs"): "0o755"}
+
+
+@pytest.mark.parametrize("below", ["", "labs", "locks", "namespaces", "settings", "uses"])
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo, lambda path: path.symlink_to("nowhere")])
+def test_what_is_in_the_place_of_a_folder_is_named_by_every_command(
+    run_folder: Path, below: str, make: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = run_folder / below
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    make(place)
+    line = f"natgauge: {place}: is no folder, natgauge keeps its locks there; delete it\n"
+    for arguments in (["status"], ["down", "x"], ["clean"], ["clean", "--dry-run"]):
+        assert (run(["lab", *arguments]), capsys.readouterr().err) == (3, line)
+    with pytest.raises(HostError, match=f"{place}: is no folder") as refused:
+        Register.begin("x", "netns", {})
+    assert refused.value.mend == f"rm {place}"
+    if below in ("", "labs") and place.exists():
+        with pytest.raises(HostError, match=f"{place}: is no folder"):
+            kept_settings("x", "netns")
+
+
+def test_a_file_system_that_cannot_be_written_is_said_to_be_that(tmp_path: Path) -> None:
+    refused = unwritable(tmp_path, OSError(errno.EROFS, os.strerror(errno.EROFS)))
+    assert "(Read-only file system); mount /run writable" in str(refused)
+
+
+def test_what_is_in_the_place_of_a_file_is_named(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Register.begin("x", "netns", {}).release()
+    (run_folder / "labs" / "y.lock").symlink_to("nowhere")
+    with pytest.raises(HostError, match=r"y.lock: is no regular file, natgauge keeps a file there; delete it"):
+        Register.begin("y", "netns", {})
+    (run_folder / "labs" / "y.lock").unlink()
+    (run_folder / "labs" / "y.json").mkdir()
+    assert run(["lab", "clean"]) == 3
+    out, err = capsys.readouterr()
+    assert "y.json: cannot be read (it is a folder; only regular files are read); delete it" in err
+    assert "y.json" not in out
+    assert (run_folder / "labs" / "y.json").is_dir()
 
 
 @AS_ROOT

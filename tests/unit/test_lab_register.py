@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import get_args
@@ -18,8 +18,9 @@ from typing import get_args
 import pytest
 
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.labs.common import cleanup, locks, marks, namespaces
+from natgauge.labs.common import cleanup, locks, marks, namespaces, remains
 from natgauge.labs.common import register as registers
+from natgauge.labs.common.decisions import Decision, Gone, carry_out
 from natgauge.labs.common.register import Register
 
 HOLDER = """
@@ -73,6 +74,13 @@ def holder(root: Path) -> Iterator[subprocess.Popen[str]]:
     process.stdout.close()
 
 
+def done(decisions: Iterable[Decision]) -> list[str]:
+    """The lines of these decisions once they are carried out."""
+    lines: list[str] = []
+    carry_out(list(decisions), lines.append)
+    return lines
+
+
 def _begin(name: str = "x") -> Register:
     return Register.begin(name, "netns", {})
 
@@ -93,6 +101,11 @@ def test_what_will_be_made_is_in_the_file_at_once(root: Path) -> None:
 def _made() -> Path:
     """The folder that the holder makes."""
     return locks.directory_of("x") / "made"
+
+
+def _title() -> str:
+    """The first line on lab x, which was left behind."""
+    return f"took down lab x, left behind by {registers.user_name()}"
 
 
 def _left() -> list[str]:
@@ -127,7 +140,7 @@ def test_a_process_that_a_killed_user_was_starting_is_waited_for(holder: subproc
         time.sleep(0.01)
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    assert cleanup.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {_made()}"]
+    assert cleanup.clean({"x"}) == [_title(), f"restored {root}/knob to before", f"deleted directory {_made()}"]
 
 
 def test_what_a_killed_user_left_is_found_and_undone(holder: subprocess.Popen[str], root: Path) -> None:
@@ -135,7 +148,7 @@ def test_what_a_killed_user_left_is_found_and_undone(holder: subprocess.Popen[st
     holder.wait()
     (lab,) = cleanup.status()
     assert (lab.state, lab.pid, lab.changed) == ("left behind", None, {f"{root}/knob": "before"})
-    assert cleanup.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {_made()}"]
+    assert cleanup.clean({"x"}) == [_title(), f"restored {root}/knob to before", f"deleted directory {_made()}"]
     assert cleanup.clean({"x"}) == []
     assert [path.name for path in root.iterdir()] == ["knob"]
     assert cleanup.status() == []
@@ -239,7 +252,7 @@ def test_what_cannot_be_undone_stays_written_down(root: Path) -> None:
     assert (root / "knob").read_text() == "1"
     assert _content()["items"] == [{"what": "directory", "path": str(obstacle)}]
     obstacle.unlink()
-    assert cleanup.clean({"x"}) == []
+    assert cleanup.clean({"x"}) == [_title()]
     assert cleanup.status() == []
 
 
@@ -285,7 +298,7 @@ def test_a_run_killed_before_it_made_anything_leaves_a_lock_that_is_cleaned(root
     folder = locks.made_folder("labs")
     for name in ("x.lock", "x.json.1.new"):
         (folder / name).write_text("1")
-    assert cleanup._delete_lock_files() == [f"deleted {folder}/x.lock"]
+    assert done(remains.of_labs(Gone())) == [f"deleted {folder}/x.json.1.new", f"deleted {folder}/x.lock"]
     assert _left() == []
 
 
@@ -363,12 +376,12 @@ def test_a_program_that_is_ending_is_waited_for(
     assert not Path(f"/proc/{ending}/exe").exists()
     handle = os.pidfd_open(ending)
     try:
-        assert cleanup._end_orphans() == [f"ended process {ending}"]
+        assert done(cleanup._of_orphans()) == [f"ended process {ending}"]
         # A descriptor of a process can be read from its end on.
         assert select.select([handle], [], [], 0)[0] == [handle]
     finally:
         os.close(handle)
-    assert cleanup._end_orphans() == []
+    assert done(cleanup._of_orphans()) == []
 
 
 def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_processes(
@@ -380,7 +393,7 @@ def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_proc
     monkeypatch.setattr(namespaces, "all_processes", lambda: [process.pid])
     # While it is waited for, its parent does what the init process does for an orphan.
     monkeypatch.setattr(time, "sleep", lambda _seconds: process.wait())
-    assert cleanup._end_orphans() == []
+    assert done(cleanup._of_orphans()) == []
     assert not Path(f"/proc/{process.pid}").exists()
 
 
@@ -393,6 +406,8 @@ def test_what_does_not_end_is_told_after_all_else_was_undone(
     def stays(_pids: object) -> list[int]:
         raise BrokenError("process 7: did not end")
 
+    monkeypatch.setattr(namespaces, "all_processes", lambda: [holder.pid])
+    monkeypatch.setattr(cleanup, "_is_orphan", lambda pid: pid == holder.pid)
     monkeypatch.setattr(namespaces, "end_processes", stays)
     monkeypatch.setattr(namespaces, "names", tuple)
     with pytest.raises(BrokenError, match="process 7: did not end"):
@@ -444,5 +459,19 @@ def test_a_file_that_is_no_mark_is_left(root: Path) -> None:
     folder = locks.made_folder("namespaces")
     (folder / "precious").write_text("of others")
     marks.write("ng-own-dut", marks.cookie())
-    cleanup._delete_marks()
+    assert done(remains.of_marks(Gone())) == [f"deleted {folder}/ng-own-dut"]
     assert [path.name for path in folder.iterdir()] == ["precious"]
+
+
+@pytest.mark.parametrize("link", ["x", "x/dut"])
+def test_a_link_in_the_folder_of_a_lab_never_leads_cleaning_elsewhere(root: Path, link: str) -> None:
+    (root / "dut" / "work").mkdir(parents=True)
+    register = _begin()
+    path = locks.folder("labs") / link
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(root / "dut" if link == "x/dut" else root)
+    register.record("directory", path=str(register.directory / "dut" / "work"))
+    register.release()
+    with pytest.raises(BrokenError, match=f"{path} is a link, which leads elsewhere; delete the link"):
+        cleanup.clean({"x"})
+    assert (root / "dut" / "work").is_dir()

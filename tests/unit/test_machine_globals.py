@@ -37,6 +37,8 @@ sys.stdin.readline()
 print(*register.undo(), *register.left, sep="; ", flush=True)
 """
 NOBODY = 65534
+#: The first line of cleaning on a lab that was left behind.
+TITLE = f"took down lab x, left behind by {registers.user_name()}"
 
 
 @pytest.fixture
@@ -98,7 +100,7 @@ def test_a_kill_between_setting_and_confirming_is_undone(knob: Path) -> None:
     register.remember_global(knob, "1")
     knob.write_text("512\n")
     register.release()
-    assert cleanup.clean({"x"}) == [f"restored {knob} to 1"]
+    assert cleanup.clean({"x"}) == [TITLE, f"restored {knob} to 1"]
 
 
 def test_of_two_containers_the_last_restores_the_first_value(knob: Path, tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ def test_what_a_killed_lab_set_is_restored_only_when_nobody_relies_on_it_any_mor
         with pytest.raises(BrokenError, match=rf"knob: is 3, was 1, and process {process.pid} relies on it"):
             cleanup.clean({"x"})
         assert undone(process) == f"restored {knob} to 2"
-    assert cleanup.clean({"x"}) == [f"restored {knob} to 1"]
+    assert cleanup.clean({"x"}) == [TITLE, f"restored {knob} to 1"]
 
 
 def test_a_lab_that_relies_on_the_value_of_another_lab_keeps_it(knob: Path) -> None:
@@ -215,7 +217,7 @@ def test_a_lock_can_be_taken_without_room(knob: Path, monkeypatch: pytest.Monkey
         return real(path, flags, *more)
 
     monkeypatch.setattr(os, "open", full)
-    assert cleanup.clean({"x"}) == [f"restored {knob} to 1"]
+    assert cleanup.clean({"x"}) == [TITLE, f"restored {knob} to 1"]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")

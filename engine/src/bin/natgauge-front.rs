@@ -185,6 +185,11 @@ fn raise_ring_threads(skeleton: &FrontSkel<'_>, cpus: &[u32]) -> Outcome<()> {
     let id = skeleton.maps.rings.info().map_err(unreadable)?.info.id;
     // Names given by the kernel (kernel/bpf/cpumap.c).
     let names: BTreeSet<String> = cpus.iter().map(|cpu| format!("cpumap/{cpu}/map:{id}")).collect();
+    // A /proc of another PID namespace has other numbers than the calls of this process.
+    let own = std::fs::read_link("/proc/self").ok().and_then(|link| link.to_str()?.parse::<u32>().ok());
+    if own != Some(std::process::id()) {
+        return Err(no_threads());
+    }
     let listing = std::fs::read_dir("/proc").map_err(|error| Failure::Host(format!("/proc: {error}")))?;
     let mut found = 0;
     for entry in listing.flatten() {
@@ -205,13 +210,17 @@ fn raise_ring_threads(skeleton: &FrontSkel<'_>, cpus: &[u32]) -> Outcome<()> {
     }
     // Process 2 is kthreadd, the parent of all kernel threads, wherever they are visible.
     if std::fs::read_to_string("/proc/2/comm").unwrap_or_default().trim_end() != "kthreadd" {
-        return Err(Failure::Host(
-            "/proc has no kernel threads, because this is a PID namespace of its own: start natgauge in the host's PID \
-             namespace (docker run --pid=host), or use --placement shared"
-                .to_string(),
-        ));
+        return Err(no_threads());
     }
     Err(Failure::Broke(format!("{found} of {} threads of the rings were found in /proc", names.len())))
+}
+
+fn no_threads() -> Failure {
+    Failure::Host(
+        "/proc has no kernel threads, because this is a PID namespace of its own: start natgauge in the host's PID \
+         namespace (docker run --pid=host), or use --placement shared"
+            .to_string(),
+    )
 }
 
 /// The XDP program on an interface, native or generic.

@@ -59,7 +59,8 @@ def down(name: str) -> None:
     """Remove one lab and undo its changes."""
     from natgauge.labs.common import cleanup
 
-    _print_done(cleanup.take_down(name), f"lab {name} had nothing left to undo")
+    if not cleanup.take_down(name, say):
+        say(f"lab {name} had nothing left to undo")
 
 
 @command.command("clean")
@@ -75,12 +76,17 @@ def clean(*, dry_run: bool, strays: bool) -> None:
     never touched.
     """
     from natgauge.labs.common import cleanup
+    from natgauge.labs.common.decisions import Left, carry_out, would
 
-    done = cleanup.plan(strays=strays) if dry_run else cleanup.clean(strays=strays)
-    _print_done(done, "nothing to clean")
-    for stray in cleanup.find_strays():
-        if not (dry_run and strays) or stray.why:
-            say(stray.text)
+    decisions = cleanup.decide(strays=strays)
+    if dry_run:
+        for line in would(decisions):
+            say(line)
+    else:
+        carry_out(decisions, say)
+    outcomes = [outcome for decision in decisions for outcome in decision.outcomes]
+    if all(isinstance(outcome, Left) and not outcome.fails for outcome in outcomes):
+        say("nothing to clean")
 
 
 @command.command("status")
@@ -110,8 +116,3 @@ def status(as_json: bool) -> None:
         say(f"{lab.name}: {lab.kind}, {lab.state}{user}; namespaces {', '.join(lab.namespaces) or 'none'}")
         for path, value in lab.changed.items():
             say(f"  changed {path}, was {value}")
-
-
-def _print_done(done: list[str], otherwise: str) -> None:
-    for line in done or [otherwise]:
-        say(line)

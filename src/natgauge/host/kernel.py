@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of this machine's kernel, checked without loading any."""
+"""Modules of this machine's kernel, checked without loading any; its threads."""
 
 from __future__ import annotations
 
@@ -21,6 +21,22 @@ def has(module: str, root: Path = Path("/")) -> bool:
         return True
     folder = root / "lib/modules" / os.uname().release
     return any(_named(line) == module for name in _LISTS for line in _lines(folder / name))
+
+
+def shows_threads(root: Path = Path("/")) -> bool:
+    """Whether /proc lists the kernel's own threads, by the numbers that this process can use for them.
+
+    A PID namespace, as a container has it, has no numbers for them, and the kernel has no other way to reach a thread.
+
+    Args:
+        root: folder of /proc.
+    """
+    try:
+        own = int((root / "proc/self").readlink().name)
+        # Process 2 is the parent of all kernel threads, wherever they are visible.
+        return own == os.getpid() and (root / "proc/2/comm").read_text().strip() == "kthreadd"
+    except (OSError, ValueError):
+        return False
 
 
 def _named(line: str) -> str:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from natgauge.errors import HostError
-from natgauge.host import capabilities, resources
+from natgauge.host import capabilities, kernel, resources
 from natgauge.host.control_groups import ControlGroups
 from natgauge.tester.finding import Finding, Host
 
@@ -51,6 +51,19 @@ def process_limits(_host: Host) -> Iterator[Finding]:
         yield Finding("limits", "missing", str(error), "natgauge doctor, in an environment that has it")
     else:
         yield Finding("limits", "ok", "enough open files and threads")
+
+
+def kernel_threads(host: Host) -> Iterator[Finding]:
+    """Yield the finding on the kernel's threads, which placement `isolated` gives a priority."""
+    if kernel.shows_threads(host.root):
+        yield Finding("kernel threads", "ok", "/proc shows them")
+    else:
+        yield Finding(
+            "kernel threads",
+            "warning",
+            "a PID namespace, as a container has it, does not show them: placement isolated cannot be used",
+            "docker run --pid=host; until then use --placement shared",
+        )
 
 
 def quotas(host: Host) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from typing import Final
 from natgauge.duts.recipe import Recipe, available, load
 from natgauge.duts.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
 from natgauge.duts.support import places
-from natgauge.errors import NatgaugeError, UsageError
+from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.host import programs
 from natgauge.host.control_groups import ControlGroups
 from natgauge.host.cpus import usable_cpus
@@ -342,15 +342,16 @@ def _ports(host: Host) -> Iterator[Finding]:
 def _leftovers(_host: Host) -> Iterator[Finding]:
     try:
         labs = cleanup.status()
-        strays = cleanup.find_strays()
+        strays, ownerless = cleanup.find_strays(), cleanup.ownerless()
     except HiddenLabsError as error:
         yield Finding("leftovers", "warning", str(error), "sudo natgauge doctor")
         return
-    except NatgaugeError as error:
-        yield Finding("leftovers", "warning", str(error), "natgauge lab clean")
+    except HostError as error:
+        # Cleaning does not touch what it cannot read.
+        yield Finding("leftovers", "warning", str(error), error.mend or None)
         return
     dead = [f"lab {lab.name}" for lab in labs if lab.state == "left behind"]
-    dead += [f"namespace {name}" for name in cleanup.ownerless()]
+    dead += [f"namespace {name}" for name in ownerless]
     for stray in strays:
         yield Finding("leftovers", "warning", stray.text)
     if dead:
@@ -364,6 +365,7 @@ _CHECKS: Final[tuple[Callable[[Host], Iterator[Finding]], ...]] = (
     containers.privileges,
     containers.writable,
     containers.process_limits,
+    containers.kernel_threads,
     containers.quotas,
     _btf,
     _jit,

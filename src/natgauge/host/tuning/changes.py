@@ -14,7 +14,7 @@ from typing import Final
 
 from natgauge import files
 from natgauge.errors import HostError
-from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, RUN, private, unwritable
+from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, RUN, misplaced, private, unwritable
 
 #: In a memory file system: a reboot empties it, and restores most of these settings, too. It has its own folder,
 #: because labs have any names in theirs.
@@ -91,6 +91,8 @@ def read(path: Path) -> tuple[Changed, ...]:
             return tuple(Changed(**{name: str(value) for name, value in item.items()}) for item in items)
     except FileNotFoundError:
         return ()
+    except NotADirectoryError as error:
+        raise misplaced(path) from error
     except PermissionError as error:
         raise HiddenStateError(f"{path}: is private; run as root to see what natgauge host tune has changed") from error
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from natgauge import files
-from natgauge.errors import BrokenError, NatgaugeError
-from natgauge.labs.common import locks, marks, namespaces, protected
-from natgauge.labs.common.locks import Lock
+from natgauge.errors import NatgaugeError
+from natgauge.labs.common import locks, marks, namespaces, protected, remains, undoing
+from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell, carry_out
+from natgauge.labs.common.locks import InUseError, Lock
+from natgauge.labs.common.processes import has_ended
 from natgauge.labs.common.register import Register, read, refuse_hidden, registered
 
 #: The programs whose orphans `clean` ends.
@@ -73,11 +73,16 @@ class Stray:
     @property
     def text(self) -> str:
         """The namespace and its processes, for people."""
+        return self.left.done
+
+    @property
+    def left(self) -> Left:
+        """The decision that it stays."""
         shown = [f"{pid} ({protected.name_of(pid)})" for pid in self.processes[:_MOST_NAMES]]
         more = [f"{len(self.processes) - _MOST_NAMES} more"] if len(self.processes) > _MOST_NAMES else []
         inside = f"processes {', '.join([*shown, *more])}" if shown else "no process in it"
         remedy = self.why or '"natgauge lab clean --strays" deletes it and ends its processes'
-        return f"left namespace {self.name}: natgauge did not make it, {inside}; {remedy}"
+        return Left(f"namespace {self.name}", f"natgauge did not make it, {inside}; {remedy}")
 
 
 def status() -> list[LabStatus]:
@@ -118,59 +123,96 @@ def clean(only: Collection[str] | None = None, *, strays: bool = False) -> list[
     Engines of killed runs are gone when it returns: it waits for one that is ending already, too.
 
     Args:
-        only: names of labs; None = all of them, and also namespaces that natgauge made and no lab has, and engines
-            whose parent is gone.
+        only: names of labs; None = all remains (see `decide`).
         strays: delete also namespaces that begin with "ng-" and that natgauge did not make.
 
     Returns:
-        What was done, one sentence each; empty when there was nothing.
+        What was done, and what was left, one sentence each; empty when there was nothing.
 
     Raises:
         BrokenError: something could not be undone; all else was.
         HostError: a register is damaged or of another version.
     """
-    # Before the registers are read: what is made after this look is nobody's remains.
-    present = namespaces.names()
-    unused = [name for name in registered() if (only is None or name in only) and _user_of(name) is None]
-    labs = [partial(_taken, name) for name in unused]
-    if only is not None:
-        return _all_done(labs)
-    others: list[Callable[[], list[str]]] = [
-        partial(_delete_ownerless, present),
-        _delete_marks,
-        _delete_folders,
-        _delete_lock_files,
-    ]
-    return _all_done([_end_orphans, *labs, *others, *([partial(_delete_strays, present)] if strays else [])])
-
-
-def plan(*, strays: bool = False) -> list[str]:
-    """Return what `clean` would do now, one sentence each; nothing is changed.
-
-    Raises:
-        HostError: a register is damaged or of another version.
-    """
-    present = namespaces.names()
-    done = [f"would end process {pid}" for pid in namespaces.all_processes() if _is_orphan(pid)]
-    for lab in status():
-        if lab.state != "in use" and (content := read(lab.name)):
-            done.append(f"would take down {_title(content)}")
-            done += [f"would {_undoing(item)}" for item in reversed(content["items"])]
-    done += [f"would delete namespace {name}" for name in ownerless(present)]
-    if strays:
-        done += [f"would delete namespace {name}" for name in _doomed_strays(present)]
+    done: list[str] = []
+    carry_out(decide(only, strays=strays), done.append)
     return done
 
 
-def _undoing(item: Mapping[str, str]) -> str:
-    match item:
-        case {"what": "namespace", "name": name}:
-            return f"delete namespace {name}"
-        case {"what": "directory", "path": path}:
-            return f"delete directory {path}"
-        case {"what": "global", "path": path, "value": value}:
-            return f"restore {path} to {value}, unless another program has changed it"
-    return f"undo on another machine: {item.get('says', '')}"
+def decide(only: Collection[str] | None = None, *, strays: bool = False) -> list[Decision]:
+    """Decide what cleaning takes away now, and what it leaves; nothing is changed.
+
+    A decision on a lab is made once more under the lab's lock when it is carried out, by the same functions.
+
+    Args:
+        only: names of labs; None = all of them, and also namespaces that natgauge made and no lab has, marks without a
+            namespace, folders and locks without a lab, and engines whose parent is gone.
+        strays: decide that also namespaces go that begin with "ng-" and that natgauge did not make.
+
+    Raises:
+        HiddenLabsError: the labs belong to another user.
+        HostError: a register has the name of no lab.
+    """
+    # Before the registers are read: what is made after this look is nobody's remains.
+    present = namespaces.names()
+    gone = Gone()
+    unused = [name for name in registered() if (only is None or name in only) and _user_of(name) is None]
+    labs = [_of_lab(name, gone) for name in unused]
+    if only is not None:
+        return labs
+    others: list[Callable[[], Iterable[Decision]]] = [
+        partial(_of_ownerless, present, gone),
+        partial(remains.of_marks, gone),
+        partial(remains.of_labs, gone),
+        remains.of_locks,
+        partial(_of_strays, present, gone, doomed=strays),
+    ]
+    return [*_of_orphans(), *labs, *(decision for each in others for decision in _guarded(each))]
+
+
+def _guarded(look: Callable[[], Iterable[Decision]]) -> list[Decision]:
+    """Return decisions, or one that all stays of which nothing can be known; other things go all the same."""
+    try:
+        return list(look())
+    except NatgaugeError as error:
+        left = Left("namespaces and files of no lab", str(error), fails=True, error=error)
+        return [Decision((left,))]
+
+
+def _of_lab(name: str, gone: Gone) -> Decision:
+    """Decide on a lab that no live process uses."""
+    try:
+        register = Register.look(name)
+        if register is None:
+            return Decision(())
+        decisions = register.decide(gone)
+    except NatgaugeError as error:
+        return Decision((Left(f"lab {name}", str(error), fails=True, error=error),))
+    outcomes = (outcome for decision in decisions for outcome in decision.outcomes)
+    return Decision((_title(register), *outcomes), partial(_take_lab, name), whole=True)
+
+
+def _take_lab(name: str, tell: Tell) -> None:
+    """Undo a lab, unless another process has begun to use it, or to undo it.
+
+    Raises:
+        BrokenError: something could not be undone.
+        HostError: the register is damaged by now.
+    """
+    try:
+        register = Register.reopen_any(name)
+    except InUseError:
+        tell(Left(f"lab {name}", f"in use by {Lock(name).holder_in_words()}").done)
+        return
+    if register is None:
+        tell(Left(f"lab {name}", "another natgauge has taken it down meanwhile").done)
+        return
+    tell(_title(register).done)
+    _undo(register, tell)
+
+
+def _title(register: Register) -> Deed:
+    by = f" by {register.user}" if register.user else ""
+    return Deed("take down", f"lab {register.name}, {'kept' if register.kept else 'left behind'}{by}")
 
 
 def undo_left_behind() -> list[str]:
@@ -185,41 +227,19 @@ def undo_left_behind() -> list[str]:
         BrokenError: something could not be undone; all else was.
         HostError: a register is damaged or of another version.
     """
-    labs = [partial(take_down, lab.name) for lab in status() if lab.state == "left behind"]
-    return _all_done([_end_orphans, *labs, _delete_lock_files])
-
-
-def _all_done(steps: Iterable[Callable[[], list[str]]]) -> list[str]:
-    """Take every step, whatever becomes of the others: a machine that cannot be reached keeps no other from its turn.
-
-    Raises:
-        NatgaugeError: the first that a step raised.
-    """
+    gone = Gone()
+    labs = [_of_lab(lab.name, gone) for lab in status() if lab.state == "left behind"]
     done: list[str] = []
-    failed: list[NatgaugeError] = []
-    for step in steps:
-        try:
-            done += step()
-        except NatgaugeError as error:
-            failed.append(error)
-    if failed:
-        raise failed[0]
+    carry_out([*_of_orphans(), *labs, *remains.of_labs(gone, folders=False), *remains.of_locks()], done.append)
     return done
 
 
-def _taken(name: str) -> list[str]:
-    content = read(name)
-    kept = [f"took down {_title(content)}"] if content is not None and content["kept"] else []
-    return [*kept, *take_down(name)]
-
-
-def _title(content: Mapping[str, Any]) -> str:
-    by = f" by {content['user']}" if content.get("user") else ""
-    return f"lab {content['name']}, {'kept' if content['kept'] else 'left behind'}{by}"
-
-
-def take_down(name: str) -> list[str]:
+def take_down(name: str, tell: Tell | None = None) -> list[str]:
     """Undo one lab that no live process uses, kept or left behind.
+
+    Args:
+        name: its name.
+        tell: receives each line at once, also where something else then fails.
 
     Returns:
         What was done, and what was left because others had changed it, one sentence each.
@@ -230,23 +250,44 @@ def take_down(name: str) -> list[str]:
         UsageError: there is no such lab.
     """
     refuse_hidden()
-    register = Register.reopen(name)
+    done: list[str] = []
+
+    def both(line: str) -> None:
+        done.append(line)
+        if tell is not None:
+            tell(line)
+
+    _undo(Register.reopen(name), both)
+    return done
+
+
+def _undo(register: Register, tell: Tell) -> None:
+    """Undo a lab that this process has taken, and let go of it.
+
+    Raises:
+        BrokenError: something could not be undone.
+    """
     try:
-        return register.undo() + register.left
+        register.undo(tell)
     finally:
+        for line in register.left:
+            tell(line)
         register.release()
 
 
-def _end_orphans() -> list[str]:
-    """End our programs whose parent is gone, and wait until they have ended.
+def _of_orphans() -> list[Decision]:
+    """Decide that our programs end whose parent is gone."""
+    never = protected.ancestry()
+    orphans = [pid for pid in namespaces.all_processes() if pid not in never and _is_orphan(pid)]
+    deeds = {pid: Deed("end", f"process {pid}") for pid in orphans if not has_ended(pid)}
 
-    Raises:
-        BrokenError: one does not end within some seconds.
-    """
-    orphans = [pid for pid in namespaces.all_processes() if _is_orphan(pid)]
-    ended = namespaces.end_processes(orphans)
-    _wait_reaped(orphans)
-    return [f"ended process {pid}" for pid in ended]
+    def end(tell: Tell) -> None:
+        ended = namespaces.end_processes(orphans)
+        _wait_reaped(orphans)
+        for pid in ended:
+            tell(deeds.get(pid, Deed("end", f"process {pid}")).done)
+
+    return [Decision(tuple(deeds.values()), end)] if orphans else []
 
 
 def _wait_reaped(pids: Collection[int]) -> None:
@@ -313,8 +354,8 @@ def _name_of(pid: int) -> str:
     return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
-def _owned() -> set[str]:
-    return {name for lab in status() for name in lab.namespaces}
+def _owned(gone: Collection[str] = ()) -> set[str]:
+    return {name for lab in status() if lab.name not in gone for name in lab.namespaces}
 
 
 def ownerless(present: Sequence[str] | None = None) -> list[str]:
@@ -331,74 +372,32 @@ def ownerless(present: Sequence[str] | None = None) -> list[str]:
     return [name for name in present if name in marked and name not in owned and namespaces.is_marked(name)]
 
 
-def _delete_ownerless(present: Sequence[str]) -> list[str]:
-    doomed = ownerless(present)
-    namespaces.delete(doomed)
-    return [f"deleted namespace {name}" for name in doomed]
+def _of_ownerless(present: Sequence[str], gone: Gone) -> list[Decision]:
+    return undoing.going([name for name in ownerless(present) if name not in gone.namespaces], gone)
 
 
-def _delete_marks() -> list[str]:
-    """Delete marks whose namespaces are gone; a lab that is in use may be about to give its namespace the name."""
-    if not any(lock.is_held() for lock in locks.every()):
-        for name in marks.names():
-            if not namespaces.exists(name) or not namespaces.is_marked(name):
-                marks.remove(name)
-    return []
-
-
-def find_strays(present: Sequence[str] | None = None) -> list[Stray]:
+def find_strays(present: Sequence[str] | None = None, gone: Gone | None = None) -> list[Stray]:
     """Return the namespaces that are named like those of natgauge, and that natgauge did not make.
 
     Args:
         present: namespaces to look at, listed before; None = those there are now.
+        gone: labs that own nothing any more; None = there are none.
 
     Raises:
         HostError: a register is damaged or of another version, or the labs belong to another user.
     """
     present = namespaces.names() if present is None else present
-    owned = _owned()
+    owned = _owned(gone.labs if gone else ())
     names = [name for name in present if name.startswith(namespaces.PREFIX) and name not in owned]
     found = [name for name in names if namespaces.exists(name) and not namespaces.is_marked(name)]
     return [Stray(name, namespaces.processes(name), namespaces.refusal(name, unmarked=True)) for name in found]
 
 
-def _doomed_strays(present: Sequence[str]) -> list[str]:
-    return [stray.name for stray in find_strays(present) if not stray.why]
-
-
-def _delete_strays(present: Sequence[str]) -> list[str]:
-    doomed = _doomed_strays(present)
-    namespaces.delete(doomed, unmarked=True)
-    return [f"deleted namespace {name}" for name in doomed]
-
-
-def _delete_folders() -> list[str]:
-    """Delete the folders of labs whose registers are gone: a user may have deleted a damaged one.
-
-    Raises:
-        BrokenError: one cannot be deleted.
-    """
-    done = []
-    for folder in locks.folder("labs").glob("*"):
-        lock = Lock(folder.name)
-        if folder.is_dir() and not lock.path.with_suffix(".json").exists() and lock.try_take():
-            try:
-                shutil.rmtree(folder)
-                done.append(f"deleted directory {folder}")
-            except OSError as error:
-                raise BrokenError(f"{folder}: cannot be deleted ({error.strerror or error})") from error
-            finally:
-                lock.release()
-    return done
-
-
-def _delete_lock_files() -> list[str]:
-    """Delete the locks, and unfinished registers, of runs that were killed before they made anything."""
-    done = []
-    for lock in locks.every():
-        register = lock.path.with_suffix(".json")
-        if not register.exists() and lock.try_take():
-            files.remove(register)
-            lock.release()
-            done.append(f"deleted {lock.path}")
-    return done
+def _of_strays(present: Sequence[str], gone: Gone, *, doomed: bool) -> Iterable[Decision]:
+    """Decide on strays: they stay, and are listed, unless they are `doomed`."""
+    found = [stray for stray in find_strays(present, gone) if stray.name not in gone.namespaces]
+    if doomed:
+        yield from undoing.going([stray.name for stray in found if not stray.why], gone, unmarked=True)
+    for stray in found:
+        if stray.name not in gone.namespaces | gone.left:
+            yield Decision((stray.left,))

@@ -106,13 +106,18 @@ class NamespaceDevice:
         _see_own_sysfs()
         # Of the calling thread alone; the child inherits it.
         os.setpriority(os.PRIO_PROCESS, 0, self.nice)
+        folder = variables.get("NG_WORK", "/")
+        if not Path(folder).is_dir():
+            raise BrokenError(
+                f"device {self.name}: its private directory {folder} is gone; a recipe must not remove $NG_WORK"
+            )
         return subprocess.Popen(
             ["/bin/sh", "-eu", "-c", snippet],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
             env=variables,
-            cwd=variables.get("NG_WORK", "/"),
+            cwd=folder,
             # Ctrl-C is for natgauge, which then ends the snippet itself.
             start_new_session=True,
         )

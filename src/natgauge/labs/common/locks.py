@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from natgauge.errors import HostError, UsageError
 from natgauge.host import private_folder
-from natgauge.host.private_folder import FILE_MODE, FULL, private, unwritable
+from natgauge.host.private_folder import FILE_MODE, FULL, private, unreadable, unwritable
 
 #: Where registers, locks and the devices' private directories live; a memory file system, empty after a reboot.
 RUN = private_folder.RUN
@@ -42,9 +42,14 @@ def check_name(name: str) -> str:
     Raises:
         UsageError: not 1 to 32 of a-z, 0-9 and "-" with a letter or digit at both ends.
     """
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise UsageError(f'lab name "{name}": use 1 to 32 of a-z, 0-9 and "-", with a letter or digit at both ends')
     return name
+
+
+def is_name(name: str) -> bool:
+    """Whether a lab may have this name."""
+    return _NAME.fullmatch(name) is not None
 
 
 def folder(name: Subfolder) -> Path:
@@ -65,6 +70,10 @@ def made_folder(name: Subfolder) -> Path:
 def directory_of(name: str) -> Path:
     """Return the parent of the private directories of a lab's devices."""
     return folder("labs") / name
+
+
+class InUseError(HostError):
+    """Another process holds a lock."""
 
 
 class Lock:
@@ -92,11 +101,12 @@ class Lock:
         """Take the lock.
 
         Raises:
-            HostError: another process holds it (named), or the directory cannot be written.
+            HostError: the directory cannot be written.
+            InUseError: another process holds it (named).
         """
         if not self.take_soon():
-            raise HostError(
-                f"{self._what}: in use by {self._holder_in_words()}; wait until it has ended, or use {self._another}"
+            raise InUseError(
+                f"{self._what}: in use by {self.holder_in_words()}; wait until it has ended, or use {self._another}"
             )
 
     def take_soon(self, patience: float = _LOCK_PATIENCE_SECONDS) -> bool:
@@ -146,7 +156,7 @@ class Lock:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise HostError(f"{self._path}: cannot be read ({error.strerror}); run natgauge as root") from error
+            raise unreadable(self._path, error) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -217,7 +227,8 @@ class Lock:
     def _names_a_dead_process(self) -> bool:
         return self._written()[0] is not None and self.holder() is None
 
-    def _holder_in_words(self) -> str:
+    def holder_in_words(self) -> str:
+        """Return the process that holds the lock, for messages."""
         if pid := self.holder():
             return f"process {pid}"
         pid, _ = self._written()

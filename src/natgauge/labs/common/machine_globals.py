@@ -20,6 +20,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.host.announcements import Announced, Announcement, group_of, others
 from natgauge.host.private_folder import FILE_MODE, unwritable
 from natgauge.labs.common import locks
+from natgauge.labs.common.decisions import Decision, Deed, Left, Tell
 
 _DIGITS: Final = 16
 
@@ -29,25 +30,27 @@ class GlobalSettings:
 
     Attributes:
         roots: folders that contain all global settings; nothing else is ever written.
-        kept: settings that were left as another program had set them, one sentence each.
     """
 
     def __init__(self, roots: tuple[str, ...]) -> None:
         """Nothing is touched."""
         self.roots = roots
-        self.kept: list[str] = []
         self._announcements: dict[str, Announcement] = {}
 
+    def refusal(self, path: str) -> str:
+        """Return why a path is no global setting, also by way of a symbolic link; empty = it is one."""
+        if path.startswith(self.roots) and ".." not in path and os.path.realpath(path).startswith(self.roots):
+            return ""
+        return f"only files below {' or '.join(self.roots)} can be remembered or restored"
+
     def check(self, path: str) -> None:
-        """Refuse a path that is no global setting, also by way of a symbolic link.
+        """Refuse a path that is no global setting.
 
         Raises:
             UsageError: it is not below the roots.
         """
-        if not path.startswith(self.roots) or ".." in path or not os.path.realpath(path).startswith(self.roots):
-            raise UsageError(
-                f"global setting {path}: only files below {' or '.join(self.roots)} can be remembered or restored"
-            )
+        if why := self.refusal(path):
+            raise UsageError(f"global setting {path}: {why}")
 
     def first_of(self, path: str, registers: Iterable[tuple[str, str]]) -> str | None:
         """Return the first value of a setting that another lab changed; None = no other lab has.
@@ -80,43 +83,58 @@ class GlobalSettings:
             if announcement := self._announcements.pop(each, None):
                 announcement.close()
 
-    def restore(self, path: str, first: str, registers: Iterable[tuple[str, str]]) -> list[str]:
-        """Restore the first value of a setting, unless another lab will, or another program has changed it.
+    def decide(self, path: str, first: str, registers: Iterable[tuple[str, str]]) -> Decision:
+        """Decide what becomes of a setting at the end of the lab.
+
+        Its first value is restored, unless another lab will, or another program has changed it.
 
         Args:
             path: file of the setting.
             first: its first value.
             registers: settings and first values in the registers of the other labs.
-
-        Returns:
-            What was done, in a sentence; empty = nothing.
-
-        Raises:
-            BrokenError: a natgauge of another container relies on the value of this lab.
-            UsageError: the path is no global setting.
         """
-        self.check(path)
+        if why := self.refusal(path):
+            return Decision((Left(f"global setting {path}", why, fails=True),))
         setting = Path(path)
         if not setting.exists() or path in dict(registers):
-            self.withdraw(path)
-            return []
-        rivals, now, mine = self._rivals(path), setting.read_text().strip(), value_set(path)
+            return Decision((), lambda _tell: self.withdraw(path))
+        try:
+            now = setting.read_text().strip()
+        except OSError as error:
+            why = f"cannot be read ({error.strerror}); it was {first}"
+            return Decision((Left(f"global setting {path}", why, fails=True),))
+        return self._decide_on(path, first, now)
+
+    def _decide_on(self, path: str, first: str, now: str) -> Decision:
+        """Decide on a setting that no other lab of this container restores; `now` is its present value."""
+        rivals, mine = self._rivals(path), value_set(path)
         if rivals and any(each.first != first for each in rivals):
-            raise BrokenError(
-                f"global setting {path}: is {now}, was {first}, and {rivals[0].who} relies on it; "
-                "wait until it has ended"
-            )
-        done = []
+            why = f"is {now}, was {first}, and {rivals[0].who} relies on it; wait until it has ended"
+            return Decision((Left(f"global setting {path}", why, fails=True),))
         if now != first and mine not in (None, "", now) and not rivals:
-            self.kept.append(
-                f"left {path} at {now}: natgauge had set {mine}, and another program changed it; it was {first} before"
-            )
-        elif (wanted := _wanted(rivals, first)) != now and (not rivals or mine == now):
-            setting.write_text(wanted)
-            done = [f"restored {path} to {wanted}"]
+            why = f"natgauge had set {mine}, and another program changed it; it was {first} before"
+            return Decision((Left(f"{path} at {now}", why),), lambda _tell: self._forget(path))
+        if (wanted := _wanted(rivals, first)) != now and (not rivals or mine == now):
+            deed = Deed("restore", f"{path} to {wanted}")
+            return Decision((deed,), lambda tell: self._write(path, wanted, deed, tell))
+        return Decision((), lambda _tell: self._forget(path))
+
+    def _write(self, path: str, wanted: str, deed: Deed, tell: Tell) -> None:
+        """Write the value that is restored.
+
+        Raises:
+            BrokenError: it is refused.
+        """
+        try:
+            Path(path).write_text(wanted)
+        except OSError as error:
+            raise BrokenError(f"global setting {path}: cannot be set to {wanted} ({error.strerror})") from error
+        tell(deed.done)
+        self._forget(path)
+
+    def _forget(self, path: str) -> None:
         self.withdraw(path)
         forget(path)
-        return done
 
     def _rivals(self, path: str) -> list[Announced]:
         """Labs of other containers that restore this setting, too; those of this container are in the registers."""

@@ -81,8 +81,20 @@ def remove(name: str) -> None:
     folder = locks.folder("namespaces")
     if not _is_link(folder):
         with suppress(OSError):
-            if _MARK.fullmatch(read(name) or ""):
+            if is_one(name):
                 files.remove(folder / name)
+
+
+def path_of(name: str) -> Path:
+    """Return the file of a mark."""
+    return locks.folder("namespaces") / name
+
+
+def is_one(name: str) -> bool:
+    """Whether the file of this name has the content of a mark."""
+    with suppress(OSError):
+        return _MARK.fullmatch(read(name) or "") is not None
+    return False
 
 
 def names() -> tuple[str, ...]:

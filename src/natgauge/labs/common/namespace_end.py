@@ -7,6 +7,7 @@ import ctypes
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -35,22 +36,38 @@ def unshare() -> None:
         raise HostError(f"a network namespace cannot be made ({os.strerror(code)})")
 
 
-def delete_watched(doomed: Mapping[str, Path], timeout: float) -> None:
+def remove(name: str) -> bool:
+    """Remove the name of a namespace; return whether this process did it: another one may have."""
+    try:
+        netns.remove(name, ctypes.CDLL(None, use_errno=True))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def delete_watched(doomed: Mapping[str, Path], timeout: float) -> list[str]:
     """Delete namespaces, watched from an anonymous one (the calling thread ends up in it).
 
     A namespace loses its number in ours when the kernel begins to take it apart, which one worker does for the whole
     machine, batch by batch. So when the number of a second, empty namespace, let go after that, is lost too, the
     first batch is done: interfaces, tables and memory are free again.
+
+    Returns:
+        Names of the namespaces that this process deleted; another one may have deleted some at the same time.
     """
     deadline = time.monotonic() + timeout
+    deleted = []
     unshare()
     with IPRoute() as numbering, IPRSocket() as watcher:
         for number, (name, path) in enumerate(doomed.items()):
-            _number(numbering, os.open(path, os.O_RDONLY | os.O_CLOEXEC), number)
-            netns.remove(name, ctypes.CDLL(None, use_errno=True))
+            with suppress(FileNotFoundError):
+                _number(numbering, os.open(path, os.O_RDONLY | os.O_CLOEXEC), number)
+            if remove(name):
+                deleted.append(name)
         _wait_gone(watcher, range(len(doomed)), deadline, ", ".join(doomed))
         _number(numbering, in_thread(_anonymous), len(doomed))
         _wait_gone(watcher, [len(doomed)], deadline, ", ".join(doomed))
+    return deleted
 
 
 def _anonymous() -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from pyroute2 import netns
 
 from natgauge.errors import BrokenError, HostError, remedy_of
 from natgauge.labs.common import marks, protected
-from natgauge.labs.common.namespace_end import CLONE_NEWNET, delete_watched, unshare
+from natgauge.labs.common.namespace_end import CLONE_NEWNET, delete_watched, remove, unshare
 from natgauge.labs.common.processes import all_processes as all_processes  # noqa: PLC0414 - cleanup ends processes by this module
 from natgauge.labs.common.processes import end_processes as end_processes  # noqa: PLC0414 - as above
 from natgauge.labs.common.threads import NoThreadError, in_thread
@@ -116,6 +117,8 @@ def create(name: str) -> None:
     try:
         in_thread(lambda: _create(name), name)
     except OSError as error:
+        if os.path.lexists(_RUN) and not _RUN.is_dir():
+            raise HostError(f"namespace {name}: cannot be made: {_RUN} is no folder; delete it") from error
         raise HostError(f"namespace {name}: cannot be made ({error.strerror})") from error
 
 
@@ -140,9 +143,8 @@ def is_marked(name: str) -> bool:
         HostError: that cannot be found out.
     """
     try:
-        mark = marks.read(name)
-        # A kill while a namespace is made leaves an ordinary file of its name.
-        return mark is not None and (not _is_namespace(name) or _cookie_of(name) == mark)
+        mark = marks.read(name) if name.startswith(PREFIX) else None
+        return mark is not None and (_cookie_of(name) == mark if _is_namespace(name) else _is_half_made(name))
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -215,7 +217,7 @@ def within(name: str, pids: Iterable[int]) -> tuple[int, ...]:
     return tuple(inside)
 
 
-def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = False) -> None:
+def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = False) -> list[str]:
     """End the processes in namespaces, delete these and wait until the kernel has taken them apart.
 
     Names that do not exist are passed over. A namespace that natgauge did not make, the namespace of this process or of
@@ -226,28 +228,41 @@ def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = Fal
         timeout: seconds for the kernel to finish; a table of ten million connections takes it tens of seconds.
         unmarked: delete namespaces that other programs made, too.
 
+    Returns:
+        Names of the namespaces that this process deleted, without those that another process deleted meanwhile.
+
     Raises:
         BrokenError: a namespace stays, a process does not end, or something still holds a namespace after `timeout`.
     """
     existing = [name for name in doomed if exists(name)]
     refusals = {name: why for name in existing if (why := refusal(name, unmarked=unmarked))}
     ours = [name for name in existing if name not in refusals]
-    namespaces = [name for name in ours if _is_namespace(name)]
-    for name in set(ours) - set(namespaces):
-        path_of(name).unlink()
+    files = [name for name in ours if _is_file(name)]
+    namespaces = [name for name in ours if name not in files]
+    deleted = [name for name in files if _unlinked(path_of(name))]
     for name in namespaces:
         # What ends may have started another process after the list was made.
         while pids := processes(name):
             end_processes(pids)
     try:
         if namespaces:
-            _take_apart(namespaces, timeout)
+            deleted += _take_apart(namespaces, timeout)
     finally:
         for name in doomed:
             if not exists(name):
                 marks.remove(name)
     if refusals:
         raise BrokenError("; ".join(f"namespace {name}: left as it is: {why}" for name, why in refusals.items()))
+    return [name for name in ours if name in deleted]
+
+
+def _unlinked(path: Path) -> bool:
+    """Remove a file; return whether this process did it: another natgauge may clean at the same time."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def refusal(name: str, *, unmarked: bool = False) -> str:
@@ -274,24 +289,39 @@ def _all_in(name: str) -> tuple[int, ...]:
     return within(name, [*all_processes(), os.getpid()])
 
 
-def _take_apart(names: Sequence[str], timeout: float) -> None:
-    """Delete namespaces without processes and wait for the kernel, if threads and files can be had for the waiting."""
+def _take_apart(names: Sequence[str], timeout: float) -> list[str]:
+    """Delete namespaces without processes and wait for the kernel, if threads and files can be had for the waiting.
+
+    Returns:
+        Names of those that this process deleted.
+    """
     try:
-        in_thread(lambda: delete_watched({name: path_of(name) for name in names}, timeout), "natgauge-delete")
+        return in_thread(lambda: delete_watched({name: path_of(name) for name in names}, timeout), "natgauge-delete")
     except NoThreadError:
-        _delete_unwatched(names)
+        return _delete_unwatched(names)
     except OSError as error:
         if error.errno not in _NO_FILES:
             raise
-        _delete_unwatched(names)
+        return _delete_unwatched(names)
 
 
-def _delete_unwatched(names: Sequence[str]) -> None:
-    for name in names:
-        if exists(name):
-            netns.remove(name, ctypes.CDLL(None, use_errno=True))
+def _delete_unwatched(names: Sequence[str]) -> list[str]:
+    return [name for name in names if exists(name) and remove(name)]
 
 
 def _is_namespace(name: str) -> bool:
     """Whether the file of this name is a namespace; a kill while one is made leaves an ordinary file."""
     return path_of(name).stat().st_dev == Path("/proc/self/ns/net").stat().st_dev
+
+
+def _is_half_made(name: str) -> bool:
+    """Whether a kill while a namespace was made may have left this ordinary file, which is empty."""
+    found = path_of(name).lstat()
+    return stat.S_ISREG(found.st_mode) and not found.st_size
+
+
+def _is_file(name: str) -> bool:
+    """Whether there is an ordinary file of this name."""
+    with suppress(FileNotFoundError):  # deleted by now
+        return not _is_namespace(name)
+    return False

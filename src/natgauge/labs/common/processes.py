@@ -58,6 +58,18 @@ def end_processes(pids: Sequence[int], patience: float = 1.0) -> tuple[int, ...]
             os.close(handle)
 
 
+def has_ended(pid: int) -> bool:
+    """Whether a process has ended, also where its parent has not taken it off the list of processes yet."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
+    try:
+        return _ended(handle, 0.0)
+    finally:
+        os.close(handle)
+
+
 def _opened(pid: int) -> int:
     """Open a process.
 

@@ -12,18 +12,18 @@ import json
 import logging
 import os
 import pwd
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, Self, get_args
 
 from natgauge import files
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host import announcements
-from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, hidden, unwritable
-from natgauge.labs import kinds
-from natgauge.labs.common import locks, machine_globals, marks, namespaces
+from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, refusal, unwritable
+from natgauge.host.private_folder import HiddenLabsError as HiddenLabsError  # noqa: PLC0414 - of labs, for their users
+from natgauge.labs.common import locks, machine_globals, undoing
+from natgauge.labs.common.decisions import Decision, Gone, Left, Tell
 from natgauge.labs.common.locks import Lock, check_name, directory_of
 from natgauge.labs.common.machine_globals import GlobalSettings
 from natgauge.labs.common.register_file import VERSION, content_of
@@ -64,10 +64,11 @@ class Register:
         """Take a lab's name. What a killed run left under it is undone first.
 
         Raises:
-            HostError: another process uses the lab.
+            HostError: another process uses the lab, or something is in the place of a folder of natgauge.
             UsageError: the name is not one, or a kept lab has it.
         """
         lock = Lock(check_name(name))
+        refuse_hidden()
         lock.take()
         try:
             if old := cls._load(name, lock):
@@ -87,6 +88,19 @@ class Register:
             HostError: another process uses it.
             UsageError: there is none.
         """
+        register = cls.reopen_any(name)
+        if register is None:
+            raise UsageError(f'lab {name}: there is none; "natgauge lab status" lists those there are')
+        return register
+
+    @classmethod
+    def reopen_any(cls, name: str) -> Self | None:
+        """Take an existing lab; None = there is none.
+
+        Raises:
+            HostError: its register is damaged, or of another version.
+            InUseError: another process uses it.
+        """
         lock = Lock(check_name(name))
         lock.take()
         try:
@@ -96,8 +110,16 @@ class Register:
             raise
         if register is None:
             lock.release()
-            raise UsageError(f'lab {name}: there is none; "natgauge lab status" lists those there are')
         return register
+
+    @classmethod
+    def look(cls, name: str) -> Self | None:
+        """Return the register of a lab as it is now, without taking the lab; None = there is none.
+
+        Raises:
+            HostError: it is damaged, or of another version.
+        """
+        return cls._load(name, Lock(name))
 
     @classmethod
     def _load(cls, name: str, lock: Lock) -> Self | None:
@@ -224,8 +246,33 @@ class Register:
         except OSError as error:
             raise HostError(f"global setting {path}: cannot be set to {value} ({error.strerror})") from error
 
-    def undo(self) -> list[str]:
+    def decide(self, gone: Gone) -> list[Decision]:
+        """Decide what becomes of all that is written down, last first.
+
+        Args:
+            gone: what earlier decisions take away; what these decisions take away is added.
+        """
+        items, decisions = list(self._items), []
+        while items:
+            step = _last_step(items, 0)
+            try:
+                found = self._decide_step(step, gone)
+            except NatgaugeError as error:
+                left = Left(f"each {step[0]['what']} of lab {self.name}", str(error), fails=True)
+                found = [Decision((left,))]
+            if not any(decision.fails for decision in found):
+                gone.settings.update((self.name, item["path"]) for item in step if item["what"] == "global")
+            decisions += found
+            del items[-len(step) :]
+        if not any(decision.fails for decision in decisions):
+            gone.labs.add(self.name)
+        return decisions
+
+    def undo(self, tell: Tell | None = None) -> list[str]:
         """Undo all that is written down, last first, and delete the register. The lock stays taken.
+
+        Args:
+            tell: receives each line at once, also where something else then fails.
 
         Returns:
             What was done, one sentence each.
@@ -233,12 +280,16 @@ class Register:
         Raises:
             BrokenError: something could not be undone; it stays written down, all else is undone.
         """
-        done = self.undo_since(0)
+        done = self.undo_since(0, tell)
         files.remove(self._path)
         return done
 
-    def undo_since(self, length: int) -> list[str]:
+    def undo_since(self, length: int, tell: Tell | None = None) -> list[str]:
         """Undo all recorded changes after the first `length` ones, last change first.
+
+        Args:
+            length: number of changes that stay.
+            tell: receives each line at once, also where something else then fails.
 
         Returns:
             The changes undone, one sentence each.
@@ -249,17 +300,19 @@ class Register:
         done: list[str] = []
         failed: list[Item] = []
         reasons: list[str] = []
+
+        def both(line: str) -> None:
+            done.append(line)
+            if tell is not None:
+                tell(line)
+
         while len(self._items) > length:
-            step = self._last_step(length)
-            try:
-                done += _UNDO[step[0]["what"]](self, step)
-            except (NatgaugeError, OSError) as error:
+            step = _last_step(self._items, length)
+            if why := self._undo_step(step, both):
                 failed = step + failed
-                reasons.append(str(error))
+                reasons.append(why)
             del self._items[-len(step) :]
         self._items += failed
-        self.left += self.globals.kept
-        self.globals.kept = []
         if length or failed:
             # Without room the longer register stays: what is undone a second time is found undone.
             with suppress(HostError):
@@ -268,12 +321,34 @@ class Register:
             raise BrokenError(f"lab {self.name}: {reasons[0]}; then run: natgauge lab clean")
         return done
 
-    def _last_step(self, length: int) -> list[Item]:
-        """Return the last item, with earlier items of the same kind: namespaces are deleted together, much faster."""
-        last = len(self._items) - 1
-        while last > length and self._items[last - 1]["what"] == self._items[-1]["what"]:
-            last -= 1
-        return self._items[last:]
+    def _decide_step(self, step: list[Item], gone: Gone) -> list[Decision]:
+        """Decide on items of one kind."""
+        match step[0]["what"]:
+            case "namespace":
+                return undoing.of_namespaces(step, gone)
+            case "directory":
+                return undoing.of_directories(step, self.directory, gone)
+            case "global":
+                return undoing.of_globals(step, self.globals, dict(_other_globals(self.name, gone.settings)))
+            case _:
+                return [undoing.of_remote(step, self.kind, self.directory, self.settings, self._path)]
+
+    def _undo_step(self, step: list[Item], tell: Tell) -> str:
+        """Undo items of one kind; return why one of them could not be undone, empty = all were."""
+        reasons: list[str] = []
+        try:
+            # Nobody else may change a setting between the decision on it and the change.
+            with announcements.turn() if step[0]["what"] == "global" else nullcontext():
+                for decision in self._decide_step(step, Gone()):
+                    reasons += [f"{left.what}: {left.why}" for left in decision.left if left.fails]
+                    self.left += [left.done for left in decision.left if not left.fails]
+                    try:
+                        decision.act(tell)
+                    except (NatgaugeError, OSError) as error:
+                        reasons.append(str(error))
+        except (NatgaugeError, OSError) as error:
+            reasons.append(str(error))
+        return reasons[0] if reasons else ""
 
     def release(self) -> None:
         """Release the lock on the lab's name; another process may take it."""
@@ -301,64 +376,12 @@ class Register:
             raise unwritable(self._path, error) from error
 
 
-def _undo_namespaces(register: Register, items: list[Item]) -> list[str]:
-    existing = [item["name"] for item in reversed(items) if namespaces.exists(item["name"])]
-    ours = [name for name in existing if namespaces.is_marked(name)]
-    for name in existing:
-        if name not in ours:
-            register.left.append(f"left namespace {name}: it is not the one that natgauge made")
-            marks.remove(name)
-    namespaces.delete(ours)
-    return [f"deleted namespace {name}" for name in ours]
-
-
-def _undo_directories(register: Register, items: list[Item]) -> list[str]:
-    folder = register.directory
-    existing = [item["path"] for item in reversed(items) if os.path.lexists(item["path"])]
-    for path in existing:
-        # The folder of all labs cannot be entered by other users, so no link can lead out of it.
-        named = Path(os.path.normpath(path))
-        if named != folder and folder not in named.parents:
-            raise BrokenError(f"directory {named}: is not in the lab's own folder {folder}; delete it yourself")
-    for path in existing:
-        if Path(path).is_symlink():
-            Path(path).unlink()
-        else:
-            shutil.rmtree(path)
-    return [f"deleted directory {path}" for path in existing]
-
-
-def _undo_globals(register: Register, items: list[Item]) -> list[str]:
-    done, failed = [], []
-    with announcements.turn():
-        registers = dict(_other_globals(register.name))
-        for item in reversed(items):
-            try:
-                done += register.globals.restore(item["path"], item["value"], registers.items())
-            except (NatgaugeError, OSError) as error:
-                failed.append(str(error))
-    if failed:
-        raise BrokenError(failed[0])
-    return done
-
-
-def _undo_remote(register: Register, items: list[Item]) -> list[str]:
-    undo = kinds.get(register.kind).undo
-    if undo is None:
-        raise BrokenError(f"labs of kind {register.kind} undo nothing on other machines; use the natgauge that made it")
-    try:
-        return undo(register.directory, register.settings, list(reversed(items)))
-    except (KeyError, TypeError, ValueError) as error:
-        # No other part of natgauge knows what a kind of lab writes there.
-        raise BrokenError(f"its settings in {_path_of(register.name)} are damaged ({error!r})") from error
-
-
-_UNDO: Final[Mapping[str, Callable[[Register, list[Item]], list[str]]]] = {
-    "namespace": _undo_namespaces,
-    "directory": _undo_directories,
-    "global": _undo_globals,
-    "remote": _undo_remote,
-}
+def _last_step(items: Sequence[Item], length: int) -> list[Item]:
+    """Return the last item, with earlier items of the same kind: namespaces are deleted together, much faster."""
+    last = len(items) - 1
+    while last > length and items[last - 1]["what"] == items[-1]["what"]:
+        last -= 1
+    return list(items[last:])
 
 
 def make_directory(path: Path) -> None:
@@ -396,12 +419,13 @@ def _present(path: str, value: str) -> str:
     return value.strip()
 
 
-def _other_globals(name: str) -> Iterator[tuple[str, str]]:
-    """Global settings that other labs remember, with their first values."""
+def _other_globals(name: str, gone: Collection[tuple[str, str]] = ()) -> Iterator[tuple[str, str]]:
+    """Global settings that other labs remember, with their first values; `gone` ones of a lab do not count."""
     for other in registered():
         content = read(other) if other != name else None
-        if content:
-            yield from ((item["path"], item["value"]) for item in content["items"] if item["what"] == "global")
+        for item in content["items"] if content else ():
+            if item["what"] == "global" and (other, item["path"]) not in gone:
+                yield item["path"], item["value"]
 
 
 def registered() -> list[str]:
@@ -423,19 +447,16 @@ def registered() -> list[str]:
 
 
 def refuse_hidden() -> None:
-    """Refuse a user who may not see the labs of this machine.
+    """Refuse a user who may not see the labs of this machine, and whatever is in the place of a folder of natgauge.
 
     Raises:
         HiddenLabsError: the labs are another user's.
+        HostError: something else is in the place of a folder, or another user's folder.
     """
     # A link in the place of any folder would make cleaning delete what is in another one.
     folders = [locks.RUN, *(locks.folder(name) for name in get_args(locks.Subfolder))]
-    if sentence := next(filter(None, map(hidden, folders)), ""):
-        raise HiddenLabsError(sentence)
-
-
-class HiddenLabsError(HostError):
-    """The labs of this machine belong to another user, and only that user may see them."""
+    if refused := next(filter(None, map(refusal, folders)), None):
+        raise refused
 
 
 def _path_of(name: str) -> Path:
@@ -452,7 +473,8 @@ def read(name: str) -> Mapping[str, Any] | None:
     try:
         return content_of(path, name)
     except PermissionError as error:
-        raise HiddenLabsError(hidden(locks.RUN) or f"{path}: cannot be read; run natgauge as root") from error
+        why = refusal(locks.RUN)
+        raise why or HiddenLabsError(f"{path}: cannot be read; run natgauge as root") from error
 
 
 def kept_settings(name: str, kind: str) -> Mapping[str, Any] | None:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from natgauge import foreign
 from natgauge.errors import HostError, UsageError
+from natgauge.host.private_folder import misplaced
 
 VERSION: Final = 1
 #: What a namespace may be called: a file of /run/netns, and of no other folder.
@@ -72,7 +73,9 @@ def content_of(path: Path, name: str) -> Mapping[str, Any] | None:
             return None
         if isinstance(error.__cause__, PermissionError):
             raise error.__cause__ from None
-        raise HostError(str(error)) from error
+        if isinstance(error.__cause__, NotADirectoryError):
+            raise misplaced(path) from error
+        raise HostError(str(error), mend=_mend(path)) from error
     try:
         head = _Head.model_validate_json(octets)
         if head.version != VERSION:
@@ -92,7 +95,12 @@ class _Head(_Strict):
 
 
 def _damaged(path: Path, why: str) -> HostError:
-    return HostError(f"{path}: is damaged ({why}); {_KIND.remedy}")
+    return HostError(f"{path}: is damaged ({why}); {_KIND.remedy}", mend=_mend(path))
+
+
+def _mend(path: Path) -> str:
+    """Return the command that removes what is in the place of a register, and what the lab has left."""
+    return f"rm -r {path} && natgauge lab clean"
 
 
 def _first_fault(error: ValidationError) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from natgauge.core_work import CoreWork, WorkByCore, total
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.host import programs
+from natgauge.host import kernel, programs
 from natgauge.host.caches import caches_of
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.host.this_machine import ThisMachine
@@ -44,6 +44,12 @@ from natgauge.words import EACH_ITS_OWN, FAMILIES, Family, Interface
 #: The device's interfaces, in its namespace.
 INSIDE_INTERFACE: Final = "inside"
 OUTSIDE_INTERFACE: Final = "outside"
+#: Why placement `isolated` cannot be had in a PID namespace.
+NO_KERNEL_THREADS: Final = (
+    "placement isolated: the kernel's threads that work for the device need a high priority, and a PID namespace, as a "
+    "container has it, does not show them; start natgauge in the machine's PID namespace (docker run --pid=host), or "
+    "use --placement shared"
+)
 #: The program that acts as a device's network card in the `isolated` placement.
 FRONT: Final = "natgauge-front"
 #: Largest ring of a cpumap entry the kernel allows (kernel/bpf/cpumap.c).
@@ -179,6 +185,8 @@ class NetnsLab(MadeLab):
         }
 
     def _prepare(self) -> None:
+        if self.placement == "isolated" and not kernel.shows_threads():
+            raise HostError(NO_KERNEL_THREADS)
         if self._idle_core:
             free = [cpu for cpu in usable_cpus() if cpu not in (self._chosen_server_cpus or ())]
             self.sender_cpus, self.device_cpus = _choose_cpus(self.placement, (idlest_core(free),), None)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions of cleaning: what goes, and what stays and why.
+
+The same decisions are printed by a dry run and carried out by cleaning, so the two cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from natgauge.errors import BrokenError, NatgaugeError
+
+Verb = Literal["delete", "end", "restore", "take down"]
+_PAST: Final[dict[Verb, str]] = {
+    "delete": "deleted",
+    "end": "ended",
+    "restore": "restored",
+    "take down": "took down",
+}
+#: Receives each line on what was done, at once.
+Tell = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A thing that goes, or a setting that is restored.
+
+    Attributes:
+        verb: what is done with it.
+        what: its noun and name.
+    """
+
+    verb: Verb
+    what: str
+
+    @property
+    def would(self) -> str:
+        """The line of a dry run."""
+        return f"would {self.verb} {self.what}"
+
+    @property
+    def done(self) -> str:
+        """The line once it is done."""
+        return f"{_PAST[self.verb]} {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A change on another machine, which only that machine can be asked about.
+
+    Attributes:
+        done: the sentence once it is undone.
+    """
+
+    done: str
+
+    @property
+    def would(self) -> str:
+        """The line of a dry run."""
+        return f"would undo on another machine: {self.done}"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A thing that stays.
+
+    Attributes:
+        what: its noun and name.
+        why: the reason, and what to do.
+        fails: whether cleaning ends with an error for it, because it was to go.
+        error: this error; None = one is made of `what` and `why`.
+    """
+
+    what: str
+    why: str
+    fails: bool = False
+    error: NatgaugeError | None = None
+
+    @property
+    def would(self) -> str:
+        """The line of a dry run."""
+        return f"would leave {self.what}: {self.why}"
+
+    @property
+    def done(self) -> str:
+        """The line of cleaning."""
+        return f"left {self.what}: {self.why}"
+
+
+def _nothing(_tell: Tell) -> None:
+    """Carry out a decision that things stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One step of cleaning.
+
+    Attributes:
+        outcomes: what goes and what stays, in the order of the lines.
+        act: carries it out, and tells each line of what it did.
+        whole: whether `act` also tells what stays, and fails for it.
+    """
+
+    outcomes: tuple[Deed | Remote | Left, ...]
+    act: Callable[[Tell], object] = _nothing
+    whole: bool = False
+
+    @property
+    def fails(self) -> bool:
+        """Whether something stays that was to go."""
+        return any(left.fails for left in self.left)
+
+    @property
+    def left(self) -> Iterator[Left]:
+        """What stays."""
+        return (outcome for outcome in self.outcomes if isinstance(outcome, Left))
+
+
+@dataclass(slots=True)
+class Gone:
+    """What earlier decisions of the same cleaning take away; a dry run has to leave it out of its later decisions.
+
+    Attributes:
+        labs: names of labs whose registers go.
+        settings: settings that a register no longer names, each with the name of its lab.
+        namespaces: names of namespaces.
+        marks: names of namespaces whose marks need no further decision.
+        paths: folders and files, with all that is in them.
+        left: names of namespaces of which a decision says already that they stay.
+    """
+
+    labs: set[str] = field(default_factory=set)
+    settings: set[tuple[str, str]] = field(default_factory=set)
+    namespaces: set[str] = field(default_factory=set)
+    marks: set[str] = field(default_factory=set)
+    paths: set[Path] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
+
+    def has_path(self, path: Path) -> bool:
+        """Whether a file or folder goes, by itself or with a folder that it is in."""
+        return not self.paths.isdisjoint((path, *path.parents))
+
+
+def would(decisions: Iterable[Decision]) -> list[str]:
+    """Return the lines of a dry run."""
+    return [outcome.would for decision in decisions for outcome in decision.outcomes]
+
+
+def carry_out(decisions: Collection[Decision], tell: Tell) -> None:
+    """Carry out every decision, whatever becomes of the others.
+
+    A machine that cannot be reached keeps no other from its turn.
+
+    Raises:
+        NatgaugeError: the first that a decision raised, or the first thing that stays though it was to go.
+    """
+    failed: list[NatgaugeError] = []
+    for decision in decisions:
+        try:
+            decision.act(tell)
+        except NatgaugeError as error:
+            failed.append(error)
+        for left in () if decision.whole else decision.left:
+            if left.fails:
+                failed.append(left.error or BrokenError(f"{left.what}: {left.why}"))
+            else:
+                tell(left.done)
+    if failed:
+        raise failed[0]

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the changes that a register names are undone: one decision for each thing that goes or stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from natgauge.errors import BrokenError
+from natgauge.labs import kinds
+from natgauge.labs.common import marks, namespaces
+from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Remote, Tell
+from natgauge.labs.common.machine_globals import GlobalSettings
+
+Items = Sequence[Mapping[str, Any]]
+
+
+def of_namespaces(items: Items, gone: Gone) -> list[Decision]:
+    """Decide on namespaces of a register: those that natgauge made go.
+
+    Args:
+        items: their items.
+        gone: what earlier decisions take away; what these decisions take away is added.
+    """
+    names = [name for name in dict.fromkeys(item["name"] for item in reversed(items)) if name not in gone.namespaces]
+    existing = [name for name in names if namespaces.exists(name)]
+    ours = [name for name in existing if namespaces.is_marked(name)]
+    others = []
+    for name in names:
+        if name not in ours:
+            left = (Left(f"namespace {name}", "it is not the one that natgauge made"),) if name in existing else ()
+            others.append(Decision(left, partial(_forget, name)))
+            gone.marks.add(name)
+            gone.left.update({name} if left else ())
+    return [*others, *going(ours, gone)]
+
+
+def _forget(name: str, _tell: Tell) -> None:
+    marks.remove(name)
+
+
+def going(names: Sequence[str], gone: Gone, *, unmarked: bool = False) -> list[Decision]:
+    """Decide that existing namespaces go, all at once, unless they must not be deleted.
+
+    Args:
+        names: their names.
+        gone: what earlier decisions take away; these namespaces are added.
+        unmarked: whether namespaces that other programs made go, too.
+    """
+    refusals = {name: why for name in names if (why := namespaces.refusal(name, unmarked=unmarked))}
+    left = [Decision((Left(f"namespace {name}", why, fails=True),)) for name, why in refusals.items()]
+    doomed = [name for name in names if name not in refusals]
+    gone.namespaces.update(doomed)
+    gone.left.update(refusals)
+    # The mark of a namespace goes with it; that of one that stays remains.
+    gone.marks.update(names)
+    if not doomed:
+        return left
+
+    def delete(tell: Tell) -> None:
+        for name in namespaces.delete(doomed, unmarked=unmarked):
+            tell(Deed("delete", f"namespace {name}").done)
+
+    return [*left, Decision(tuple(Deed("delete", f"namespace {name}") for name in doomed), delete)]
+
+
+def of_directories(items: Items, folder: Path, gone: Gone) -> list[Decision]:
+    """Decide on directories of a register: those in the lab's own folder go.
+
+    Args:
+        items: their items.
+        folder: the lab's own folder.
+        gone: what earlier decisions take away; what these decisions take away is added.
+    """
+    decisions = []
+    for path in dict.fromkeys(item["path"] for item in reversed(items)):
+        named = Path(os.path.normpath(path))
+        if not os.path.lexists(path) or gone.has_path(named):
+            continue
+        if why := _not_deleted(named, folder):
+            decisions.append(Decision((Left(f"directory {named}", why, fails=True),)))
+        else:
+            decisions.append(Decision((Deed("delete", f"directory {named}"),), partial(delete_folder, named)))
+            gone.paths.add(named)
+    return decisions
+
+
+def _not_deleted(path: Path, folder: Path) -> str:
+    """Return why a directory is not deleted as one of the lab with this folder; empty = it may be."""
+    if path != folder and folder not in path.parents:
+        return f"is not in the lab's own folder {folder}; delete it yourself"
+    links = (each for each in (folder, *path.parents) if each != path and each.is_symlink())
+    within = next((link for link in links if link == folder or folder in link.parents), None)
+    return f"{within} is a link, which leads elsewhere; delete the link" if within else ""
+
+
+def delete_folder(path: Path, tell: Tell) -> None:
+    """Delete a folder with all that is in it, or the link in its place, whatever that leads to.
+
+    Raises:
+        BrokenError: it cannot be deleted.
+    """
+    try:
+        if path.is_symlink():
+            path.unlink()
+        else:
+            shutil.rmtree(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise BrokenError(f"directory {path}: cannot be deleted ({error.strerror or error})") from error
+    tell(Deed("delete", f"directory {path}").done)
+
+
+def of_globals(items: Items, settings: GlobalSettings, others: Mapping[str, str]) -> list[Decision]:
+    """Decide on settings of a register.
+
+    Args:
+        items: their items.
+        settings: the settings that the lab restores.
+        others: settings and first values in the registers of the other labs.
+    """
+    # The first value of a setting is the one that was written down first.
+    firsts = {item["path"]: item["value"] for item in reversed(items)}
+    return [settings.decide(path, first, others.items()) for path, first in firsts.items()]
+
+
+def of_remote(items: Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> Decision:
+    """Decide on changes on other machines.
+
+    Args:
+        items: their items.
+        kind: kind of the lab.
+        directory: the lab's own folder.
+        settings: inputs of the lab.
+        path: the register.
+    """
+
+    def undo(tell: Tell) -> None:
+        for line in _undone(items, kind, directory, settings, path):
+            tell(line)
+
+    return Decision(tuple(Remote(item["says"]) for item in reversed(items)), undo)
+
+
+def _undone(items: Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> list[str]:
+    """Undo changes on other machines; return a sentence for each.
+
+    Raises:
+        BrokenError: that failed, the settings are damaged, or labs of this kind have no such changes.
+    """
+    undo = kinds.get(kind).undo
+    if undo is None:
+        raise BrokenError(f"labs of kind {kind} undo nothing on other machines; use the natgauge that made it")
+    try:
+        return undo(directory, settings, list(reversed(items)))
+    except (KeyError, TypeError, ValueError) as error:
+        # No other part of natgauge knows what a kind of lab writes there.
+        raise BrokenError(f"its settings in {path} are damaged ({error!r})") from error

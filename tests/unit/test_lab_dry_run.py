@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge lab clean --dry-run` and `lab clean` print the same lines, in whatever state a machine is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from natgauge.cli import run
+from natgauge.labs.common import cleanup, locks, marks, namespaces, protected
+from natgauge.labs.common import register as registers
+from natgauge.labs.common.decisions import carry_out, would
+from natgauge.labs.common.locks import Lock
+from natgauge.labs.common.register import Register
+
+NAMES = ("a", "b", "c")
+STATES = 60
+
+
+class Machine:
+    """A machine on which natgauge left things; ordinary files stand for namespaces.
+
+    Attributes:
+        run: /run/natgauge.
+        netns: /run/netns.
+        root: folder of the settings.
+        protected: namespaces that must not be deleted.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.run, self.netns, self.root = folder / "run", folder / "netns", folder / "root"
+        self.protected: set[str] = set()
+        self._held: list[Lock] = []
+        for made in (self.netns, self.root):
+            made.mkdir()
+        for knob in NAMES:
+            (self.root / knob).write_text("1")
+
+    def plant(self, chance: random.Random) -> None:
+        """Leave things behind, several of which contradict each other."""
+        plants: list[Callable[[random.Random], None]] = [
+            self._lab,
+            self._namespace,
+            self._lock,
+            self._folder,
+            self._partial,
+        ]
+        for _ in range(chance.randint(0, 7)):
+            chance.choice(plants)(chance)
+        # Nobody makes a lab while there is a damaged register.
+        self._damaged(chance)
+
+    def release(self) -> None:
+        """Let all labs in use go."""
+        for lock in self._held:
+            lock.release()
+
+    def everything(self) -> dict[str, str]:
+        """Every file with its content, and every folder."""
+        found = [path for top in (self.run, self.netns, self.root) for path in top.rglob("*")]
+        return {str(path): path.read_text() if path.is_file() else "" for path in found}
+
+    def _lab(self, chance: random.Random) -> None:
+        name = chance.choice(NAMES)
+        if any(path.name.startswith(f"{name}.") for path in locks.made_folder("labs").iterdir()):
+            return
+        register = Register.begin(name, "netns", {})
+        for _ in range(chance.randint(0, 5)):
+            self._change(register, chance)
+        if chance.random() < 0.3:
+            register.keep()
+        if chance.random() < 0.2:
+            self._held.append(register._lock)
+        else:
+            register.release()
+
+    def _change(self, register: Register, chance: random.Random) -> None:
+        match chance.choice(("namespace", "directory", "outside", "global")):
+            case "namespace":
+                name = f"ng-{chance.choice(NAMES)}-dut"
+                register.record("namespace", name=name)
+                self._namespace(chance, name)
+            case "directory":
+                path = chance.choice((register.directory, register.directory / "dut", register.directory / "dut" / "x"))
+                register.record("directory", path=str(path))
+                if chance.random() < 0.8:
+                    path.mkdir(parents=True, exist_ok=True)
+            case "outside":
+                register.record("directory", path=str(chance.choice((self.root, self.run / "labs"))))
+            case "global":
+                knob = self.root / chance.choice(NAMES)
+                register.set_global(knob, chance.randint(2, 4))
+                if chance.random() < 0.3:
+                    knob.write_text("7")
+
+    def _namespace(self, chance: random.Random, name: str = "") -> None:
+        name = name or f"ng-{chance.choice(NAMES)}-{chance.choice(('dut', 'tester'))}"
+        if chance.random() < 0.7:
+            (self.netns / name).touch()
+        if chance.random() < 0.6:
+            marks.write(name, marks.cookie())
+        if chance.random() < 0.2:
+            self.protected.add(name)
+
+    def _lock(self, chance: random.Random) -> None:
+        path = Lock(chance.choice(NAMES), chance.choice((None, "a port"))).path
+        locks.made_folder("locks" if path.parent.name == "locks" else "labs")
+        if not path.exists():
+            path.write_text("4194304 77")
+
+    def _folder(self, chance: random.Random) -> None:
+        path = locks.made_folder("labs") / chance.choice(NAMES)
+        if chance.random() < 0.3 and not path.exists():
+            path.symlink_to(self.root)
+        elif not path.is_symlink():
+            (path / "dut").mkdir(parents=True, exist_ok=True)
+
+    def _partial(self, chance: random.Random) -> None:
+        (locks.made_folder("labs") / f"{chance.choice(NAMES)}.json.77.new").write_text("{")
+
+    def _damaged(self, chance: random.Random) -> None:
+        if chance.random() < 0.15:
+            (locks.made_folder("labs") / f"{chance.choice(NAMES)}.json").write_text("{")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    """An empty one."""
+    yield from _of(tmp_path, monkeypatch)
+
+
+def _of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    folder.mkdir(exist_ok=True)
+    made = Machine(folder)
+
+    def refusal(name: str, *, unmarked: bool = False) -> str:
+        if name in made.protected:
+            return "it is the network of this machine"
+        return "" if unmarked or namespaces.is_marked(name) else "natgauge did not make it"
+
+    monkeypatch.setattr(locks, "RUN", made.run)
+    monkeypatch.setattr(registers, "GLOBAL_ROOTS", (f"{made.root}/",))
+    monkeypatch.setattr(namespaces, "_RUN", made.netns)
+    monkeypatch.setattr(namespaces, "all_processes", tuple)
+    monkeypatch.setattr(namespaces, "refusal", refusal)
+    monkeypatch.setattr(protected, "name_of", lambda _pid: "sleep")
+    yield made
+    made.release()
+
+
+def _cleaned(*, strays: bool) -> list[str]:
+    """The lines of cleaning; an error is the last one."""
+    lines: list[str] = []
+    decisions = cleanup.decide(strays=strays)
+    try:
+        carry_out(decisions, lines.append)
+    except Exception as error:  # noqa: BLE001 - compared below
+        lines.append(str(error))
+    return lines
+
+
+def _as_done(line: str) -> str:
+    """A line of a dry run, as cleaning has it."""
+    for would_do, did in (
+        ("delete", "deleted"),
+        ("restore", "restored"),
+        ("take down", "took down"),
+        ("leave", "left"),
+    ):
+        if line.startswith(f"would {would_do} "):
+            return line.replace(f"would {would_do}", did, 1)
+    raise AssertionError(line)
+
+
+def test_in_many_states_cleaning_does_what_the_dry_run_said(tmp_path: Path) -> None:
+    deleted = failed = 0
+    for seed in range(STATES):
+        chance = random.Random(seed)  # noqa: S311 - no secret
+        with pytest.MonkeyPatch.context() as patch:
+            for machine in _of(tmp_path / str(seed), patch):
+                machine.plant(chance)
+                strays = chance.random() < 0.5
+                before = machine.everything()
+                said = [_as_done(line) for line in would(cleanup.decide(strays=strays))]
+                assert machine.everything() == before, f"state {seed}: a dry run changes nothing"
+                done = _cleaned(strays=strays)
+                # What stays though it was to go is told by the error alone; of several errors the first is raised.
+                error = (
+                    done.pop() if done and not done[-1].startswith(("deleted ", "restored ", "took ", "left ")) else ""
+                )
+                untold = [line for line in said if line not in done]
+                assert sorted(done) == sorted(line for line in said if line not in untold), f"state {seed}"
+                assert bool(untold) == bool(error), f"state {seed}: {untold} {error}"
+                assert all(line.startswith("left ") for line in untold), f"state {seed}: {untold}"
+                for line in done:
+                    if line.startswith("deleted "):
+                        assert not os.path.lexists(_path_in(line, machine)), f"state {seed}: {line}"
+                        deleted += 1
+                failed += bool(error)
+                gone = before.keys() - machine.everything().keys()
+                named = {str(_path_in(line, machine)) for line in done if line.startswith("deleted ")}
+                taken = {line.split()[3].rstrip(",") for line in done if line.startswith("took down lab ")}
+                for path in gone:
+                    assert _is_named(Path(path), named, taken, machine), f"state {seed}: {path} went unsaid: {said}"
+    assert deleted > STATES
+    assert failed > STATES // 10
+
+
+def _path_in(line: str, machine: Machine) -> Path:
+    *_, last = line.split()
+    return machine.netns / last if "namespace ng-" in line else Path(last)
+
+
+def _is_named(path: Path, named: set[str], taken: set[str], machine: Machine) -> bool:
+    """Whether a line names what went: itself, a folder that it was in, or its lab or namespace."""
+    if any(str(each) in named for each in (path, *path.parents)):
+        return True
+    if path.parent == machine.run / "labs":
+        return path.name.partition(".")[0] in taken
+    if path.parent == machine.run / "namespaces":
+        # A mark goes with its namespace, or with a lab that names it.
+        return str(machine.netns / path.name) in named or bool(taken)
+    return path.parent == machine.run / "settings"
+
+
+def test_a_dry_run_lists_locks_and_folders_of_no_lab(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    labs = locks.made_folder("labs")
+    (labs / "a.lock").touch()
+    (labs / "b" / "dut").mkdir(parents=True)
+    (locks.made_folder("locks") / "port-1.lock").touch()
+    marks.write("ng-a-dut", marks.cookie())
+    expected = [f"{machine.run}/namespaces/ng-a-dut", f"{labs}/a.lock", f"directory {labs}/b"]
+    expected.append(f"{machine.run}/locks/port-1.lock")
+    assert run(["lab", "clean", "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"would delete {what}" for what in expected]
+    assert run(["lab", "clean"]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"deleted {what}" for what in expected]
+    assert run(["lab", "clean"]) == 0
+    assert capsys.readouterr().out == "nothing to clean\n"
+
+
+def test_a_dry_run_says_that_a_namespace_stays_that_cleaning_leaves(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register = Register.begin("a", "netns", {})
+    register.record("namespace", name="ng-a-dut")
+    register.release()
+    marks.write("ng-a-dut", marks.cookie())
+    (machine.netns / "ng-a-dut").touch()
+    machine.protected.add("ng-a-dut")
+    assert run(["lab", "clean", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "would leave namespace ng-a-dut: it is the network of this machine\n" in shown
+    assert "would delete namespace" not in shown
+    assert run(["lab", "clean"]) == 4
+    assert "lab a: namespace ng-a-dut: it is the network of this machine" in capsys.readouterr().err
+    assert (machine.netns / "ng-a-dut").exists()
+
+
+def test_a_register_that_cannot_be_read_is_named_by_both_and_all_else_goes(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = locks.made_folder("labs") / "a.json"
+    path.write_text("{")
+    Register.begin("b", "netns", {}).keep()
+    lock = Lock("b")
+    lock.path.unlink()
+    assert json.loads((path.parent / "b.json").read_text())["kept"]
+    assert run(["lab", "clean", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert f"would leave lab a: {path}: is damaged" in shown
+    assert "would take down lab b, kept" in shown
+    assert run(["lab", "clean"]) == 3
+    out, err = capsys.readouterr()
+    assert "took down lab b, kept" in out
+    assert err.startswith(f"natgauge: {path}: is damaged")
+    assert sorted(each.name for each in machine.run.glob("labs/*")) == ["a.json"]
+
+
+def test_of_two_cleanings_at_once_both_end_well(machine: Machine) -> None:
+    """The second one decides before the first one has ended, and carries that out afterwards."""
+    register = Register.begin("a", "netns", {})
+    register.record("namespace", name="ng-a-dut")
+    marks.write("ng-a-dut", marks.cookie())
+    (machine.netns / "ng-a-dut").touch()
+    register.keep()
+    register.release()
+    (locks.folder("labs") / "b.lock").touch()
+    (locks.folder("labs") / "c").mkdir()
+    marks.write("ng-b-dut", marks.cookie())
+    first, second = cleanup.decide(), cleanup.decide()
+    lines: list[str] = []
+    carry_out(first, lines.append)
+    assert "deleted namespace ng-a-dut" in lines
+    again: list[str] = []
+    carry_out(second, again.append)
+    assert again == ["left lab a: another natgauge has taken it down meanwhile"]
+
+
+def test_a_lab_that_is_taken_meanwhile_is_left_and_its_user_named(machine: Machine) -> None:
+    del machine
+    Register.begin("a", "netns", {}).release()
+    (locks.folder("labs") / "a.json").write_text(
+        '{"version": 1, "name": "a", "kind": "netns", "kept": true, "settings": {}, "items": []}'
+    )
+    decisions = cleanup.decide()
+    lock = Lock("a")
+    lock.take()
+    lines: list[str] = []
+    carry_out(decisions, lines.append)
+    assert lines == [f"left lab a: in use by process {os.getpid()}"]
+    lock.release()
