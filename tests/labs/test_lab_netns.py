@@ -410,7 +410,7 @@ def test_what_no_lab_has_goes_by_its_mark_and_not_by_its_name() -> None:
     try:
         namespaces.create(marked)
         # A kill in the middle leaves the mark, and an ordinary file where the name belongs.
-        marks.write(half_made, "0")
+        marks.write(half_made, marks.cookie())
         namespaces.path_of(half_made).touch()
         present = (marked, theirs, half_made)
         lines: list[str] = []
@@ -436,6 +436,14 @@ def test_a_namespace_that_only_has_the_name_of_a_deleted_one_is_left() -> None:
         assert namespaces.exists(name)
     finally:
         subprocess.run(["ip", "netns", "delete", name], check=True)
+
+
+def test_a_device_that_deletes_natgauges_own_files_leaves_nothing_behind() -> None:
+    with NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4") as lab:
+        lab.devices[0].run(f"rm -r {locks.folder('namespaces')}/ng-{NAME}-* {locks.folder('labs')}/{NAME}*")
+        with pytest.raises(BrokenError, match=r"its private directory .* is gone"):
+            lab.devices[0].run("true")
+    assert not namespaces.exists(f"ng-{NAME}-dut")
 
 
 def test_somebody_elses_namespace_is_not_taken() -> None:

@@ -32,6 +32,8 @@ _OWN = Path("/proc/thread-self/ns/net")
 #: Errors of a process that may open no more files.
 _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _T = TypeVar("_T")
+#: Cookies of the namespaces that this process made: a device may delete the files of natgauge, and so the marks.
+_made: dict[str, str] = {}
 
 
 def path_of(name: str) -> Path:
@@ -126,7 +128,8 @@ def _create(name: str) -> None:
     """Move the calling thread into a new namespace, mark that, and give it a name."""
     unshare()
     # The mark comes before the name: a namespace without a name ends with the thread, also in a kill.
-    marks.write(name, marks.cookie())
+    _made[name] = marks.cookie()
+    marks.write(name, _made[name])
     try:
         # pyroute2 makes the path of it: /proc/thread-self/ns/net
         netns.attach(name, "thread-self", ctypes.CDLL(None, use_errno=True))
@@ -143,7 +146,7 @@ def is_marked(name: str) -> bool:
         HostError: that cannot be found out.
     """
     try:
-        mark = marks.read(name) if name.startswith(PREFIX) else None
+        mark = (marks.read(name) or _made.get(name)) if name.startswith(PREFIX) else None
         return mark is not None and (_cookie_of(name) == mark if _is_namespace(name) else _is_half_made(name))
     except FileNotFoundError:
         return False
