@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from natgauge.cli import run
+from natgauge.cli import lab, run
+from natgauge.host import capabilities
 from natgauge.labs.common import cleanup, locks, marks, namespaces, protected
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.decisions import carry_out, would
@@ -143,6 +145,7 @@ def _of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
             return "it is the network of this machine"
         return "" if unmarked or namespaces.is_marked(name) else "natgauge did not make it"
 
+    monkeypatch.setattr(capabilities, "missing", lambda *_: ())
     monkeypatch.setattr(locks, "RUN", made.run)
     monkeypatch.setattr(registers, "GLOBAL_ROOTS", (f"{made.root}/",))
     monkeypatch.setattr(namespaces, "_RUN", made.netns)
@@ -315,3 +318,40 @@ def test_a_lab_that_is_taken_meanwhile_is_left_and_its_user_named(machine: Machi
     carry_out(decisions, lines.append)
     assert lines == [f"left lab a: in use by process {os.getpid()}"]
     lock.release()
+
+
+def test_where_a_capability_is_missing_dry_run_and_cleaning_say_so(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register = Register.begin("a", "netns", {})
+    register.record("namespace", name="ng-a-dut")
+    register.release()
+    for name in ("ng-a-dut", "ng-b-dut"):
+        marks.write(name, marks.cookie())
+        (machine.netns / name).touch()
+    monkeypatch.setattr(capabilities, "missing", lambda *_: ("CAP_NET_ADMIN",))
+    assert run(["lab", "clean", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("deleting it needs CAP_NET_ADMIN") == 2
+    assert "would delete namespace" not in shown
+    assert run(["lab", "clean"]) == 4
+    assert "lab a: namespace ng-a-dut: deleting it needs CAP_NET_ADMIN" in capsys.readouterr().err
+    assert sorted(path.name for path in machine.netns.iterdir()) == ["ng-a-dut", "ng-b-dut"]
+
+
+@pytest.mark.parametrize("command", [["clean"], ["down", "a"]])
+def test_an_output_that_cannot_be_written_stops_no_cleaning(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    def full(_line: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    register = Register.begin("a", "netns", {})
+    register.record("directory", path=str(register.directory))
+    register.directory.mkdir()
+    register.keep()
+    register.release()
+    (machine.run / "labs" / "b.lock").touch()
+    monkeypatch.setattr(lab, "say", full)
+    assert run(["lab", *command]) == 3
+    assert sorted(path.name for path in machine.run.glob("labs/*")) == ([] if command == ["clean"] else ["b.lock"])

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -59,8 +61,9 @@ def down(name: str) -> None:
     """Remove one lab and undo its changes."""
     from natgauge.labs.common import cleanup
 
-    if not cleanup.take_down(name, say):
-        say(f"lab {name} had nothing left to undo")
+    with _told() as tell:
+        if not cleanup.take_down(name, tell):
+            tell(f"lab {name} had nothing left to undo")
 
 
 @command.command("clean")
@@ -83,7 +86,8 @@ def clean(*, dry_run: bool, strays: bool) -> None:
         for line in would(decisions):
             say(line)
     else:
-        carry_out(decisions, say)
+        with _told() as tell:
+            carry_out(decisions, tell)
     outcomes = [outcome for decision in decisions for outcome in decision.outcomes]
     if all(isinstance(outcome, Left) and not outcome.fails for outcome in outcomes):
         say("nothing to clean")
@@ -116,3 +120,14 @@ def status(as_json: bool) -> None:
         say(f"{lab.name}: {lab.kind}, {lab.state}{user}; namespaces {', '.join(lab.namespaces) or 'none'}")
         for path, value in lab.changed.items():
             say(f"  changed {path}, was {value}")
+
+
+@contextmanager
+def _told() -> Iterator[Callable[[str], object]]:
+    """Print the lines of the block once it has ended, also with an error: a full or closed output stops no undoing."""
+    lines: list[str] = []
+    try:
+        yield lines.append
+    finally:
+        for line in lines:
+            say(line)

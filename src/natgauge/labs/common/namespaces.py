@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from pyroute2 import netns
+from pyroute2.netlink.exceptions import NetlinkError
 
 from natgauge.errors import BrokenError, HostError, remedy_of
 from natgauge.labs.common import marks, protected
@@ -302,6 +303,8 @@ def _take_apart(names: Sequence[str], timeout: float) -> list[str]:
         return in_thread(lambda: delete_watched({name: path_of(name) for name in names}, timeout), "natgauge-delete")
     except NoThreadError:
         return _delete_unwatched(names)
+    except NetlinkError as error:
+        raise BrokenError(f"namespaces {', '.join(names)}: cannot be deleted ({os.strerror(error.code)})") from error
     except OSError as error:
         if error.errno not in _NO_FILES:
             raise

@@ -345,9 +345,9 @@ class Register:
                     try:
                         decision.act(tell)
                     except (NatgaugeError, OSError) as error:
-                        reasons.append(str(error))
+                        reasons.append(_reason(error, step))
         except (NatgaugeError, OSError) as error:
-            reasons.append(str(error))
+            reasons.append(_reason(error, step))
         return reasons[0] if reasons else ""
 
     def release(self) -> None:
@@ -374,6 +374,13 @@ class Register:
             files.replace(self._path, json.dumps(content, indent=1), mode=FILE_MODE)
         except OSError as error:
             raise unwritable(self._path, error) from error
+
+
+def _reason(error: NatgaugeError | OSError, step: Sequence[Item]) -> str:
+    """Return why a step could not be undone."""
+    if isinstance(error, NatgaugeError):
+        return str(error)
+    return f"{error.filename or step[0]['what']}: cannot be undone ({error.strerror or error})"
 
 
 def _last_step(items: Sequence[Item], length: int) -> list[Item]:

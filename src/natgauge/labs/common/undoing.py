@@ -8,13 +8,17 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from natgauge.errors import BrokenError
+from natgauge.host import capabilities
 from natgauge.labs import kinds
 from natgauge.labs.common import marks, namespaces
 from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Remote, Tell
 from natgauge.labs.common.machine_globals import GlobalSettings
+
+#: Capabilities that deleting a namespace with its processes needs.
+_DELETING: Final = ("CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_KILL")
 
 Items = Sequence[Mapping[str, Any]]
 
@@ -28,6 +32,9 @@ def of_namespaces(items: Items, gone: Gone) -> list[Decision]:
     """
     names = [name for name in dict.fromkeys(item["name"] for item in reversed(items)) if name not in gone.namespaces]
     existing = [name for name in names if namespaces.exists(name)]
+    if existing and (why := _lacking()):
+        gone.left.update(existing)
+        return [Decision((Left(f"namespace {name}", why, fails=True),)) for name in existing]
     ours = [name for name in existing if namespaces.is_marked(name)]
     others = []
     for name in names:
@@ -37,6 +44,15 @@ def of_namespaces(items: Items, gone: Gone) -> list[Decision]:
             gone.marks.add(name)
             gone.left.update({name} if left else ())
     return [*others, *going(ours, gone)]
+
+
+def _lacking() -> str:
+    """Return why this process can delete no namespace; empty = it can."""
+    absent = capabilities.missing(*_DELETING)
+    if not absent:
+        return ""
+    described = capabilities.described(absent)
+    return f"deleting it needs {described}, which this process lacks; {capabilities.remedy(absent)}"
 
 
 def _forget(name: str, _tell: Tell) -> None:
@@ -51,7 +67,8 @@ def going(names: Sequence[str], gone: Gone, *, unmarked: bool = False) -> list[D
         gone: what earlier decisions take away; these namespaces are added.
         unmarked: whether namespaces that other programs made go, too.
     """
-    refusals = {name: why for name in names if (why := namespaces.refusal(name, unmarked=unmarked))}
+    lacking = _lacking() if names else ""
+    refusals = {name: why for name in names if (why := lacking or namespaces.refusal(name, unmarked=unmarked))}
     left = [Decision((Left(f"namespace {name}", why, fails=True),)) for name, why in refusals.items()]
     doomed = [name for name in names if name not in refusals]
     gone.namespaces.update(doomed)
