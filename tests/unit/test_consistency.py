@@ -332,5 +332,6 @@ def test_a_sample_of_the_storm_of_odd_folders_finds_nothing(tmp_path: Path, caps
     STORED[0].make(tally)
     assert tally.faults == []
     assert tally.seen["refused, one wrong figure"] > 20
+    assert tally.seen["refused, edited"] > 5
     assert run(["report", str(tmp_path / "corpus" / "timed")]) == 0
     assert "12 us" in capsys.readouterr().out

@@ -52,6 +52,8 @@ _WRONG: Final[tuple[Callable[[float], float], ...]] = (
 )  # fmt: skip
 #: Share of the mutants with one wrong figure, and of those whose octets are damaged.
 _FIGURES, _DAMAGED = 0.3, 0.15
+#: Share of the mutants that are edited as a stranger would.
+_EDITED: Final = 0.15
 #: Characters that no view may print, line feeds and tabs aside.
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]")
 #: Exit statuses of views.
@@ -66,7 +68,7 @@ _ALONE: Final = (
         r"(?:level|resolve|fail_above|seconds|seed)|gateways\..*|.*\.limits\..*|(?:estimates|control)\.\d+\.level"
     ),
 )
-#: Of a comparison by rates and of an audit, no number follows from others.
+#: Of an audit, no number follows from others.
 _RECORDS: Final = ("summary.json", "comparison.json")
 
 
@@ -154,7 +156,7 @@ def faults_of(found: Shown) -> Iterator[str]:
 
 def figures_of(name: str, document: Any) -> list[tuple[str | int, ...]]:
     """Places of the numbers of a record that follow from others of its folder."""
-    if name not in _RECORDS or document.get("by") == "rates":
+    if name not in _RECORDS:
         return []
     found = []
     for place in places(document):
@@ -261,6 +263,44 @@ def _written(document: Any) -> bytes:
     return json.dumps(short(document), separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
+def _edited(folder: Path, chance: Random) -> str:
+    """Change what a stranger would: doubts, verdicts, lines, unit or a parameter; return the change, empty for none."""
+    summary, trials = folder / "summary.json", folder / "trials.jsonl"
+    if not summary.exists() or not trials.exists():
+        return ""
+    lines = trials.read_text().splitlines(keepends=True)
+    document = json.loads(summary.read_bytes())
+    what = chance.choice(("lines doubled", "verdict flipped", "unit", "connections", "last line cut"))
+    if what == "lines doubled":
+        trials.write_text("".join(lines * 2))
+    elif what == "last line cut":
+        trials.write_text("".join(lines)[:-1])
+    elif what == "verdict flipped" and lines and '"reason":' in lines[0]:
+        flipped = json.loads(lines[0])
+        flipped["verdict"] = "FAIL" if flipped["verdict"] == "PASS" else "PASS"
+        trials.write_text("".join([json.dumps(flipped) + "\n", *lines[1:]]))
+    elif what == "unit":
+        summary.write_text(json.dumps({**document, "unit": "parsecs"}))
+    elif what == "connections" and "connections" in document["parameters"]["traffic"]:
+        for path in (summary, folder / "plan.json"):
+            text = path.read_text()
+            path.write_text(re.sub(r'"connections": \d+', '"connections": -3', text))
+    else:
+        return ""
+    return what
+
+
+def _once_edited(folders: Folders) -> tuple[str, list[str], str]:
+    """Make and show a mutant that contradicts itself; every view of results refuses it."""
+    folders.copied()
+    what = _edited(folders.mutant, folders.chance)
+    if not what or not (folders.mutant / "trials.jsonl").read_bytes():
+        return "not edited", [], ""
+    found = shown(folders.chance.choice(_COMPARED), folders.mutant, folders.mutant, folders.place)
+    faults = [*faults_of(found), *(["an edited folder is read"] if found.status != 2 else [])]
+    return "refused, edited" if not faults else "read, edited", faults, what
+
+
 def _once(folders: Folders) -> tuple[str, list[str], str]:
     """Make and show one mutant; return how its view ended, the faults, and the change."""
     is_figure = folders.chance.random() < _FIGURES
@@ -288,7 +328,8 @@ def _mutate_results(tally: Tally) -> None:
     with mock.patch("os.fsync"), mock.patch.dict(os.environ, environment):
         folders = Folders(tally.folder, tally.chance)
         while tally.goes_on:
-            ended, faults, what = _once(folders)
+            is_edit = tally.chance.random() < _EDITED
+            ended, faults, what = _once_edited(folders) if is_edit else _once(folders)
             tally.saw(ended)
             if faults:
                 kept = Path(os.environ.get("NATGAUGE_STORM_MUTANTS", tally.folder)) / f"results-{tally.count}"
