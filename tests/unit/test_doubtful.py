@@ -133,3 +133,18 @@ def test_bounds_of_a_first_line_contain_what_doubts_do_to_them(
 def test_a_metric_without_a_sentence_of_its_own_is_doubtful_too() -> None:
     result = made([5.0] * 3, metric="unheard-of", unit="%", doubts=[doubt("undecided")])
     assert verdict(result).startswith("x: unheard-of 5% (doubtful):")
+
+
+def test_a_doubt_of_several_repetitions_widens_once() -> None:
+    """Five repetitions with a bucket of 40 % each had a lower bound of a third of the value."""
+    one = contrast(rate(VALUES, "a", doubt("bucket", 0.4, "answer")), rate(VALUES, "b", later=10.0))
+    several = [doubt("bucket", share, "answer") for share in (0.4, 0.38, 0.4, 0.39)]
+    assert contrast(rate(VALUES, "a", *several), rate(VALUES, "b", later=10.0)) == one
+
+
+@pytest.mark.parametrize("word", ["rare loss", "late at every rate", "link limited"])
+def test_a_rate_that_something_hides_has_no_upper_end_in_a_ratio(word: str) -> None:
+    """A gateway of 119,069/s with rare loss had "2.03 times (1.88 to 23.1)" against it by one of 142,882/s."""
+    pair = [rate([value / 2 for value in VALUES], "a", doubt(word)), rate(VALUES, "b", later=10.0)]
+    assert contrast(*pair).interval.lower == 0
+    assert not contrast(*pair).differs

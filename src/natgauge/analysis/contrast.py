@@ -24,6 +24,9 @@ from natgauge.statistics.two_samples import moses_interval, shift_coverage
 #: What ends a search before the device does: its value is a bound.
 _NO_DEVICE: Final = frozenset({"tester", "host", "server", "time"})
 
+#: Doubts that say that the device may do any amount more.
+_HIDES: Final = frozenset({"rare loss", "late at every rate", "link limited"})
+
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
@@ -101,7 +104,9 @@ def _span(repetition: Repetition, result: Result) -> _Span:
 def _widened(repetition: Repetition, result: Result) -> _Span:
     """Return the range of a repetition with what queues, lag and the tester's own work may have done to it."""
     span = _span(repetition, result)
-    return _Span(*widened(span.lower, span.upper, result.doubts))
+    lower, upper = widened(span.lower, span.upper, result.doubts)
+    hidden = better(result.metric) == "higher" and any(doubt.word in _HIDES for doubt in result.doubts)
+    return _Span(lower, math.inf if hidden else upper)
 
 
 def bounds(result: Result) -> tuple[float, float]:

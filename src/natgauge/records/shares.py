@@ -21,9 +21,16 @@ _MOST: Final = 0.9
 def widened(lower: float, upper: float, doubts: Iterable[Note]) -> tuple[float, float]:
     """Return the range of a rate with the shares of its doubts; both ends and the shares at least 0."""
     every = tuple(doubts)
-    high = sum(doubt.value or 0.0 for doubt in every if doubt.word in TOO_HIGH)
-    low = min(sum(doubt.value or 0.0 for doubt in every if doubt.word in TOO_LOW), _MOST)
-    return lower / (1 + high), upper / (1 - low)
+    return lower / (1 + _share(every, TOO_HIGH)), upper / (1 - min(_share(every, TOO_LOW), _MOST))
+
+
+def _share(doubts: Iterable[Note], words: frozenset[NoteWord]) -> float:
+    """The sum of the shares of different doubts; of one that several repetitions have, the largest."""
+    largest: dict[NoteWord, float] = {}
+    for doubt in doubts:
+        if doubt.word in words:
+            largest[doubt.word] = max(largest.get(doubt.word, 0.0), doubt.value or 0.0)
+    return sum(largest.values())
 
 
 def widened_interval(interval: ConfidenceInterval | None, doubts: Iterable[Note]) -> ConfidenceInterval | None:
