@@ -18,7 +18,7 @@ from typing import Final
 
 from benchmarks.command import is_root
 from natgauge.records.audit import AuditRecord
-from natgauge.reports import find_results
+from natgauge.stored import find_results
 
 _AT_ONCE: Final = 3
 _NATGAUGE: Final = str(Path(sys.executable).with_name("natgauge"))

@@ -23,7 +23,8 @@ from natgauge.errors import UsageError
 from natgauge.published import like, plans
 from natgauge.published.load import names, table
 from natgauge.records.store import CAMPAIGN
-from natgauge.reports import find_results, text
+from natgauge.reports import text
+from natgauge.stored import find_results
 
 _INTRODUCTION: Final = (
     "The plans are the small ones: the series and the shape of each table with smaller numbers. So our figures are "

@@ -9,12 +9,12 @@ from typing import Final, Literal
 
 from benchmarks.random_gateways.drawn import Drawn
 from natgauge import procedures
+from natgauge.analysis.shares import widened
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
-from natgauge.records.shares import widened
 from natgauge.reports import doubtful
 from natgauge.reports.text import verdict
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from natgauge.causes.cause import Cause, TableState, cause_of
+from natgauge.causes.cause import Cause, TableState
 from natgauge.causes.hops import NO_HOPS, TrialHops
+from natgauge.causes.of_trial import cause_of
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.words import Verdict

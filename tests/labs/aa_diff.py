@@ -25,8 +25,8 @@ from tests.labs.program import begins
 import natgauge
 from natgauge.analysis.contrast import contrast
 from natgauge.records.measurement import Result
-from natgauge.reports import find_results
 from natgauge.reports.difference import diff
+from natgauge.stored import find_results
 
 GATEWAY: Final = "nftables-nat44"
 #: Four repetitions are the fewest that give an interval of 95 % (Mann-Whitney).

@@ -20,7 +20,7 @@ from natgauge.campaigns.status import status
 from natgauge.host.cpus import core_groups
 from natgauge.labs.common import cleanup, locks, namespaces
 from natgauge.records.store import JOURNAL
-from natgauge.reports.text import read_summary
+from natgauge.stored.find_results import read_summary
 
 NAME = "e2e-campaign"
 LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")

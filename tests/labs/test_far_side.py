@@ -38,7 +38,7 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.locks import directory_of
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.procedures.kit.events import Event
-from natgauge.reports.text import read_summary
+from natgauge.stored.find_results import read_summary
 from natgauge.trials import Progress
 from natgauge.words import Verdict
 

@@ -24,7 +24,7 @@ from natgauge.errors import HostError
 from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.records.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
-from natgauge.reports.text import read_summary
+from natgauge.stored.find_results import read_summary
 from natgauge.tester.highest import cable_name
 
 MACHINE_SETTINGS = (

@@ -14,9 +14,9 @@ from natgauge.analysis.comparing import comparable
 from natgauge.bench.repeating import command_again
 from natgauge.cli import run
 from natgauge.procedures.kit.measure import delay_metrics
-from natgauge.reports import frames
-from natgauge.reports.find_results import find
 from natgauge.reports.html.page import page
+from natgauge.stored.find_results import find
+from natgauge.stored.frames import load
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +42,7 @@ def test_a_real_result_is_drawn_and_framed_whole(results: Path) -> None:
     found = find([results])
     shown = page(found, command_again)
     assert "Delays: share of the frames that took longer" in shown
-    loaded = frames.load(results)
+    loaded = load(results)
     assert loaded.measurements["value"].to_list() == list(found.results[0].values)
     assert f"{loaded.trials.height:,} trials: " in shown
     assert sum(found.results[0].trials.values()) == loaded.trials.height

@@ -27,7 +27,7 @@ from natgauge.inputs.question import Cell, Question
 from natgauge.measurer import Ability, Measurer, TearDown, TrialOutcome, TrialPlan
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain
-from natgauge.reports.text import read_summary
+from natgauge.stored.find_results import read_summary
 
 PLAN = """
 name = "small"

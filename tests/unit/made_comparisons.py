@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.unit.made_results import grouped
 
+from natgauge.analysis.ratio_verdicts import is_decided
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role, SearchLimit, SliceCounts
-from natgauge.records.ratio_verdicts import is_decided
 from natgauge.words import Quantity
 
 BASELINE = "nftables-nat44"

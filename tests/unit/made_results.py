@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from natgauge.records.measurement import FigureSummary, Result
+from natgauge.analysis.figure import figure_of
+from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.statistics.summary import summarize
 
@@ -30,7 +31,7 @@ def in_turns(number: int) -> dict[str, Any]:
 
 def _summary(given: float | Sequence[float]) -> dict[str, Any]:
     values = given if isinstance(given, Sequence) else [given]
-    return FigureSummary.of(summarize(values)).model_dump(mode="json")
+    return figure_of(summarize(values)).model_dump(mode="json")
 
 
 def _of_repetition(given: float | Sequence[float], number: int) -> float | None:

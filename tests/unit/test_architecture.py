@@ -45,11 +45,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "causes", "core_work", "errors", "inputs", "measurer", "metrics", "notes", "other_traffic", "paired",
         "statistics", "words",
     },
-    "records": {
-        "causes", "errors", "ethernet", "files", "foreign", "inputs", "labs", "metrics", "notes", "paired",
-        "procedures", "statistics", "words",
-    },
-    "analysis": {"errors", "metrics", "records", "statistics", "words"},
+    "records": {"causes", "errors", "files", "foreign", "metrics", "notes", "statistics", "words"},
+    "analysis": {"errors", "ethernet", "metrics", "notes", "records", "statistics", "words"},
     "published": {"analysis", "errors", "foreign", "procedures", "records", "reports", "tables", "toml_text"},
     "trials": {"bounded_output", "errors", "host", "words"},
     "counts": {"measurer", "other_traffic", "trial_evidence", "trials"},
@@ -65,8 +62,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "verdicts", "words",
     },
     "measurements": {
-        "bench", "causes", "duts", "ethernet", "foreign", "host", "inputs", "labs", "metrics", "notes", "other_traffic",
-        "procedures", "records", "statistics", "tester", "words",
+        "analysis", "bench", "causes", "duts", "ethernet", "host", "inputs", "labs", "metrics", "notes",
+        "other_traffic", "procedures", "records", "statistics", "tester", "words",
     },
     "audits": {"bench", "duts", "errors", "host", "inputs", "labs", "notes", "records", "words"},
     "campaigns": {
@@ -74,13 +71,17 @@ MAY_IMPORT: dict[str, set[str]] = {
         "metrics", "notes", "paired", "procedures", "records", "toml_text", "version", "words",
     },
     "comparisons": {
-        "bench", "duts", "errors", "host", "inputs", "labs", "measurements", "notes",
+        "analysis", "bench", "duts", "errors", "host", "inputs", "labs", "measurements", "notes",
         "other_traffic", "paired", "procedures", "records", "statistics", "trials", "words",
     },
     "reports": {
         "analysis", "causes", "errors", "foreign", "metrics", "notes", "other_traffic", "outputs",
         "plain_text",
         "records", "statistics", "table_memory", "tables", "words",
+    },
+    "stored": {
+        "analysis", "causes", "errors", "foreign", "inputs", "labs", "measurements", "metrics", "notes", "paired",
+        "procedures", "records", "reports", "statistics", "words",
     },
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.

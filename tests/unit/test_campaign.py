@@ -17,7 +17,7 @@ from natgauge.inputs.question import Cell
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.records.store import TRIAL_SCHEMA, read_lines
-from natgauge.reports.text import read_summary
+from natgauge.stored.find_results import read_summary
 
 __all__ = ["quick_disk"]
 

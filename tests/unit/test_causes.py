@@ -16,9 +16,11 @@ from tests.unit.test_explain import PORTS as PORTS_OF_TRIAL
 from tests.unit.test_permanent_loss import measure
 
 from natgauge import causes
-from natgauge.causes.cause import Cause, TableState, cause_of, most_frequent, of_search, of_share, refined
+from natgauge.causes.cause import Cause, TableState, most_frequent, of_share, refined
 from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, facts_of, hops_of
 from natgauge.causes.kinds import Kind, kinds
+from natgauge.causes.of_search import of_search
+from natgauge.causes.of_trial import cause_of
 from natgauge.measurements.making import make
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.notes import Note

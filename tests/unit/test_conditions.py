@@ -18,7 +18,7 @@ from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.reports import comparison
 from natgauge.reports.answers import answers
-from natgauge.reports.find_results import Stored, StoredComparison, StoredResults
+from natgauge.reports.collected import Stored, StoredComparison, StoredResults
 from natgauge.reports.html.figures import looks_of, question_figures
 from natgauge.reports.html.metrics_table import metrics_tables
 from natgauge.reports.html.page import page

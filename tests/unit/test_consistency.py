@@ -21,14 +21,14 @@ from tests.unit.mutants import replaced
 
 from natgauge.cli import run
 from natgauge.errors import NatgaugeError
-from natgauge.measurements.doubt_consistency import NOT_STORED, check_doubts
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
-from natgauge.reports.find_results import find
 from natgauge.statistics.interval import relative_half_width
+from natgauge.stored.doubt_consistency import NOT_STORED, check_doubts
+from natgauge.stored.find_results import find
 
 
 @pytest.fixture(scope="module")

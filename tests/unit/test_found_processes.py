@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.unit.made_results import grouped
 
+from natgauge.analysis.own_work import own_work
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.labs.common.device import NamespaceDevice
-from natgauge.records.own_work import own_work
 
 
 @pytest.fixture

@@ -11,9 +11,11 @@ import pytest
 from tests.unit.test_causes import FEWER, FULL, PORTS
 from tests.unit.test_explain import ALL, trial
 
-from natgauge.causes.cause import Cause, TableState, cause_of, of_search, of_share, refined
+from natgauge.causes.cause import Cause, TableState, of_share, refined
 from natgauge.causes.hops import hops_of
 from natgauge.causes.hosts import hosts_of
+from natgauge.causes.of_search import of_search
+from natgauge.causes.of_trial import cause_of
 
 #: Connections of four hosts, as a permutation distributes them.
 OPENED = (1016, 983, 1007, 994)

@@ -14,7 +14,7 @@ from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, c
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.status import status
 from natgauge.errors import UsageError
-from natgauge.reports.text import read_summary
+from natgauge.stored.find_results import read_summary
 
 __all__ = ["quick_disk"]
 Line = dict[str, Any]

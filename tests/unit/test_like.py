@@ -38,8 +38,8 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters
 from natgauge.records.store import SUMMARY
 from natgauge.reports import csv_table, draft, latex, markdown, matrix, pivot, text
-from natgauge.reports.find_results import find
 from natgauge.reports.sheet import Sheet
+from natgauge.stored.find_results import find
 
 PLANNED = [name for name in names() if not table(name).plan.missing]
 #: Tables whose columns cannot be measured, and one without numbers.

@@ -22,7 +22,8 @@ from natgauge.measurements.making import make
 from natgauge.procedures.kit.repetitions import join
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, differing, joined
-from natgauge.reports.text import read_summary, table, verdict
+from natgauge.reports.text import table, verdict
+from natgauge.stored.find_results import read_summary
 
 PLACE: dict[str, JsonValue] = {"placement": "shared", "kernel": "6.18", "lab_kind": "netns", "seed": 1}
 

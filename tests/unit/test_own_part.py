@@ -30,7 +30,7 @@ from natgauge.measurements.making import make
 from natgauge.procedures.kit.repetitions import join
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
-from natgauge.reports.text import read_summary
+from natgauge.stored.find_results import read_summary
 
 __all__ = ["quick_disk"]
 

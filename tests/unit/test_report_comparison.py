@@ -22,10 +22,12 @@ from natgauge.cli import run
 from natgauge.notes import Note
 from natgauge.records.comparison import ComparisonRecord, SearchLimit
 from natgauge.records.store import Store
-from natgauge.reports import comparison, frames
-from natgauge.reports.find_results import StoredComparison, StoredResults, find
+from natgauge.reports import comparison
+from natgauge.reports.collected import StoredComparison, StoredResults
 from natgauge.reports.html.figures import forest_figures, looks_of
 from natgauge.reports.html.page import page
+from natgauge.stored.find_results import find
+from natgauge.stored.frames import load
 
 NOTED = compared(
     [estimate(), estimate("third", 0.9, 0.88, 0.92, quantity="new")],
@@ -249,18 +251,18 @@ def test_ratios_that_one_figure_cannot_show_are_spread_over_several() -> None:
 def test_estimates_of_comparisons_are_a_data_frame(tmp_path: Path) -> None:
     keep(tmp_path / "a", NOTED)
     keep(tmp_path / "b", compared_by_rates())
-    found = frames.load(tmp_path).estimates
+    found = load(tmp_path).estimates
     assert found["gateway"].to_list() == ["other", "third", CONTROL, CONTROL, "nat", CONTROL]
     assert found["ratio"].to_list()[:2] == [1.1, 0.9]
     assert found["ratio"].to_list()[4] is None
     assert found["rate"].to_list() == [None, None, None, None, 10.0, None]
     assert json.loads(found["notes"][0])[0]["word"] == "ended early"
     assert json.loads(found["parameters"][0])["device"]["dut"] == "other"
-    assert frames.load(tmp_path).measurements.height == 0
+    assert load(tmp_path).measurements.height == 0
 
 
 def test_parquet_has_the_estimates_of_comparisons(tmp_path: Path) -> None:
     keep(tmp_path / "a", NOTED)
     assert run(["report", "--parquet", str(tmp_path / "frames"), str(tmp_path / "a")]) == 0
     written = pl.read_parquet(tmp_path / "frames" / "estimates.parquet")
-    assert written.equals(frames.load(tmp_path / "a").estimates)
+    assert written.equals(load(tmp_path / "a").estimates)

@@ -23,8 +23,8 @@ from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports import csv_table, draft, latex, markdown, text
 from natgauge.reports.answers import answers
-from natgauge.reports.find_results import find
 from natgauge.reports.sheet import lines_of, sheet
+from natgauge.stored.find_results import find
 
 FIGURES = ("typical_latency_us", "worst_case_latency_us")
 DOUBTS = [{"word": "single repetition", "text": "one"}, {"word": "wide spread", "text": "wide"}]

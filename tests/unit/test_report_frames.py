@@ -13,8 +13,8 @@ from tests.unit.made_campaign import campaign
 
 from natgauge.cli import run
 from natgauge.errors import UsageError
-from natgauge.reports import frames
-from natgauge.reports.find_results import find
+from natgauge.stored.find_results import find
+from natgauge.stored.frames import load
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_trials_are_all_there_with_their_counts_and_the_whole_json(folder: Path) -> None:
-    trials = frames.load(folder).trials
+    trials = load(folder).trials
     assert trials.height == 4 * len(find([folder]).stored)
     assert set(trials["verdict"]) == {"PASS", "FAIL", "INVALID"}
     assert trials["disturbed"].sum() == trials.height // 2
@@ -34,7 +34,7 @@ def test_trials_are_all_there_with_their_counts_and_the_whole_json(folder: Path)
 
 
 def test_measurements_are_the_repetitions_of_each_result(folder: Path) -> None:
-    measurements = frames.load(folder).measurements
+    measurements = load(folder).measurements
     results = find([folder]).results
     assert measurements["value"].to_list() == [value for one in results for value in one.values]
     assert measurements.filter(pl.col("metric") == "connection-rate")["connections"].n_unique() == 4
@@ -44,7 +44,7 @@ def test_measurements_are_the_repetitions_of_each_result(folder: Path) -> None:
 
 
 def test_series_have_a_row_for_each_value(folder: Path) -> None:
-    series = frames.load(folder).series
+    series = load(folder).series
     lost = series.filter((pl.col("name") == "lost_percent") & (pl.col("repetition") == 2))
     wanted = next(one for one in find([folder]).results if one.metric == "frame-loss")
     assert lost["number"].to_list() == [row["lost_percent"] for row in wanted.repetitions[1].series]
@@ -58,7 +58,7 @@ def test_kinds_of_columns_do_not_depend_on_what_is_there(folder: Path, tmp_path:
         part["trials"] = {}
     (tmp_path / "empty" / "summary.json").write_text(json.dumps(document))
     (tmp_path / "empty" / "trials.jsonl").write_text("")
-    assert frames.load(tmp_path / "empty").trials.schema == frames.load(folder).trials.schema
+    assert load(tmp_path / "empty").trials.schema == load(folder).trials.schema
 
 
 def test_parquet_files_hold_the_same(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,7 @@ def test_parquet_files_hold_the_same(folder: Path, tmp_path: Path, capsys: pytes
     assert run(["report", "--parquet", str(where), str(folder)]) == 0
     names = ["trials", "measurements", "series", "estimates"]
     assert capsys.readouterr().out.splitlines() == [str(where / f"{name}.parquet") for name in names]
-    loaded = frames.load(folder)
+    loaded = load(folder)
     for name in names:
         assert pl.read_parquet(where / f"{name}.parquet").equals(getattr(loaded, name))
 
@@ -89,6 +89,6 @@ def test_what_is_damaged_missing_or_not_to_be_written_is_one_line(
     (broken / "trials.jsonl").write_text("{}\n")
     assert f"{broken / 'trials.jsonl'}:1" in refused(broken, tmp_path / "out")
     with pytest.raises(UsageError):
-        frames.load(tmp_path / "nowhere")
+        load(tmp_path / "nowhere")
     monkeypatch.setitem(sys.modules, "polars", None)
     assert "pip install 'natgauge[frames]'" in refused(folder, tmp_path / "out")

@@ -32,7 +32,6 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import JOURNAL_SCHEMA, Store, write_document
 from natgauge.reports.answers import answers
-from natgauge.reports.find_results import find
 from natgauge.reports.html import charts
 from natgauge.reports.html.figures import FigureGroup, forest_figures, looks_of, question_figures
 from natgauge.reports.html.limits import limit_of, load_limit
@@ -41,6 +40,7 @@ from natgauge.reports.html.page import page
 from natgauge.reports.html.timed import LoadDelays
 from natgauge.reports.rows import number as printed
 from natgauge.reports.sheet import lines_of
+from natgauge.stored.find_results import find
 
 MOST_OCTETS = 3_000_000
 DELAYS = bell(12_000, 1)

@@ -27,7 +27,8 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters, describe, descriptions
 from natgauge.records.store import Store
 from natgauge.reports import csv_table
-from natgauge.reports.text import read_summary, table, verdict
+from natgauge.reports.text import table, verdict
+from natgauge.stored.find_results import read_summary
 from natgauge.words import Verdict
 
 Change = Callable[[dict[str, Any]], object]

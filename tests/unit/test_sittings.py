@@ -31,7 +31,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Memory
 from natgauge.reports.difference import Diff, MetricDifference, diff, document, text
-from natgauge.reports.text import read_summary
+from natgauge.stored.find_results import read_summary
 
 VALUES = [1000.0, 1010.0, 990.0, 1005.0]
 SLOWER = [800.0, 810.0, 790.0, 805.0]

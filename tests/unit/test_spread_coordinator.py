@@ -33,7 +33,7 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.measurer import TrialOutcome, TrialPlan
-from natgauge.reports.text import read_summary
+from natgauge.stored.find_results import read_summary
 
 __all__ = ["alone", "own_run", "quick_disk"]
 

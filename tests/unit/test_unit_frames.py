@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from natgauge.analysis.unit_frames import frames_of, most_units
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
-from natgauge.records.unit_frames import frames_of, most_units
 from natgauge.reports.text import table, verdict
 
 GIGABIT = 1e9 / 8

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from natgauge.analysis.shares import widened
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Better
 from natgauge.records.measurement import Repetition, Result
-from natgauge.records.shares import widened
 from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval
 from natgauge.statistics.two_samples import moses_interval, shift_coverage
 

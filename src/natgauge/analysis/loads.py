@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from natgauge.analysis.figure import figure_of
 from natgauge.records.measurement import FigureSummary, Result
 from natgauge.statistics.summary import summarize
 
@@ -45,7 +46,7 @@ def by_load(result: Result) -> ByLoad | None:
             if name != column and isinstance(value, int | float):
                 at_load.setdefault(name, []).append(value)
     summaries = {
-        load: {name: FigureSummary.of(summarize(numbers)) for name, numbers in at_load.items()}
+        load: {name: figure_of(summarize(numbers)) for name, numbers in at_load.items()}
         for load, at_load in values.items()
     }
     return ByLoad(column, summaries, next(iter(values)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cause of a failed trial, from its hops and the limit of the device's table: one function, for all who tell it.
+"""The cause of a failed trial, or of the trials of a measurement.
 
 A verdict says that frames were lost; the cause says where and why. Only a counter, or a known limit that was reached,
 lets natgauge see a cause; whatever it infers from totals is a guess, and says so. A known limit that was not reached
@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal
 
-from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, facts_of
-from natgauge.causes.hosts import HostLosses
 from natgauge.causes.kinds import FULL, DeviceLimit, Kind, kinds
 
 #: How sure a cause is: a counter or a reached limit names it, or natgauge infers it.
@@ -22,13 +20,8 @@ Certainty = Literal["seen", "guess"]
 
 #: Share of the table's limit at which the table counts as full: per-CPU counters and eviction leave a little room.
 FULL_SHARE: Final = 0.999
-#: From this share of the frames on, failed entries are no accident of two cores.
-PORTS_SHARE: Final = 0.01
-_NOT_ENTERED: Final = "conntrack insert_failed"
 #: What a trial alone shows, and what all trials of a measurement may add.
 _REFINED: Final = frozenset({("rule", "rate limit"), ("host limit", "rate limit"), ("not known", "table")})
-#: Causes by counters that may be a limit for each host: what refuses says nothing of whose connections it counts.
-_MAY_LIMIT_HOSTS: Final = frozenset({"rule", "process", "gateway", "not known"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,72 +130,6 @@ class Cause:
         return self.certainty == "guess" and self.kind != "not known"
 
 
-def cause_of(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
-    """Return the cause of a trial that failed, with the inside hosts that lost connections.
-
-    Args:
-        hops: hops of the trial.
-        table: the device's table after phase 1.
-        opens: whether frames were lost that were to open connections; others no table and no pool of ports refuses, so
-            that these are guesses.
-    """
-    return _with_hosts(_by_counters(hops, table, opens=opens), hops.hosts)
-
-
-def _with_hosts(cause: Cause, hosts: HostLosses) -> Cause:
-    """Return the cause with the hosts that lost connections; a limit for each host is named by what they kept."""
-    is_partial = 0 < len(hosts.losing) < len(hosts.hosts)
-    found = hosts.limit if cause.kind in _MAY_LIMIT_HOSTS else None
-    if found is None:
-        return replace(cause, hosts=hosts.words) if is_partial else cause
-    number, certainty = found
-    remedy = "the gateway's limit for each inside host (`ct count`, `connlimit`, ports for each host)"
-    known: Cause = replace(cause, hosts=hosts.words, each_host=number)
-    return replace(known, kind="host limit", certainty=certainty, remedy=remedy, frames=cause.frames or cause.lost)
-
-
-def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
-    """Return the cause by counters and the limit of the table."""
-    common = Cause("not known", lost=hops.lost, held=table.held, limit=table.limit)
-    if opens and table.is_full:
-        remedy = "--table-size, a shorter --udp-timeout"
-        return _with(replace(common, kind="table", certainty="seen", remedy=remedy, frames=hops.lost), _of_table(hops))
-    hop = hops.losing
-    if not hops.lost:
-        return common
-    if hop is None:
-        evicted = None if table.has_room else _of_table(hops)
-        return common if evicted is None else _with(_named(common, evicted[1]), evicted)
-    counter = max(hop.counters, key=lambda each: each.lost)
-    named = _with(_named(common, counter), (hop, counter))
-    if named.kind == "table" and table.has_room:
-        return _with(common, (hop, counter))
-    if counter.name == _NOT_ENTERED and counter.lost < PORTS_SHARE * hops.sent:
-        return replace(named, kind="clash", certainty="guess")
-    return replace(named, certainty="guess") if named.limited_by != "device" and not opens else named
-
-
-def _named(cause: Cause, counter: HopCounter) -> Cause:
-    """Return the cause that a counter names."""
-    facts = counter.facts
-    certainty: Certainty = "guess" if facts.guess or not counter.lost else "seen"
-    frames = min(counter.lost, cause.lost)
-    return replace(cause, kind=facts.cause, certainty=certainty, remedy=facts.knob, frames=frames)
-
-
-def _of_table(hops: TrialHops) -> tuple[HopLoss, HopCounter] | None:
-    found = [(hop, each) for hop in hops.hops for each in hop.counters if each.facts.cause == "table"]
-    return max(found, key=lambda each: each[1].count, default=None)
-
-
-def _with(cause: Cause, found: tuple[HopLoss, HopCounter] | None) -> Cause:
-    """Return the cause with its hop, and the counter that names it."""
-    if found is None:
-        return replace(cause, hop="conntrack") if cause.kind == "table" else cause
-    hop, counter = found
-    return replace(cause, hop=hop.hop, device=hop.device, place=counter.place, counter=counter.name)
-
-
 def of_share(causes: Iterable[Cause], *, kept: int, is_number: bool) -> Cause:
     """Return the cause of a loss that no rate cures.
 
@@ -218,23 +145,6 @@ def of_share(causes: Iterable[Cause], *, kept: int, is_number: bool) -> Cause:
         # A known limit that was not reached excludes the table.
         return replace(cause, held=kept)
     return replace(cause, kind="table", certainty="guess", hop="conntrack", held=kept, remedy="--table-size")
-
-
-def of_search(causes: Iterable[Cause], *, passed: bool) -> Cause:
-    """Return the cause of the loads that a search found too high.
-
-    Args:
-        causes: causes of the failed trials at the lowest of these loads; at least one.
-        passed: whether a lower rate of as many connections passed.
-    """
-    cause = most_frequent(causes)
-    if cause.kind == "host limit" and passed:
-        # Fewer connections in the same time: the hosts kept equal numbers because they opened them at equal rates.
-        named = facts_of(cause.counter).cause if cause.counter else "not known"
-        cause = replace(cause, kind=named, each_host=cause.each_host if named == "rule" else None)
-    if cause.kind == "rule" and passed:
-        return replace(cause, kind="rate limit", remedy="rules with a rate or a quota (`limit`, `hashlimit`, `police`)")
-    return cause
 
 
 def most_frequent(causes: Iterable[Cause]) -> Cause:

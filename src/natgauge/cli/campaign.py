@@ -132,8 +132,8 @@ def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:
     shown = lines(campaign_status)
     if any(measurement.folder for measurement in campaign_status.measurements):
         from natgauge.reports.answers import answers, not_sure
-        from natgauge.reports.find_results import find
         from natgauge.reports.text import doubt_lines
+        from natgauge.stored.find_results import find
 
         results = find([campaign_status.folder]).results
         found = answers(results)

@@ -63,8 +63,9 @@ def command(
     Comparisons can be compared, too: for each gateway and quantity, the ratio of both ratios to the baseline, which
     must be the same gateway in both.
     """
-    from natgauge.measurements.doubt_consistency import check_all
-    from natgauge.reports import both_kinds, find_results
+    from natgauge.reports import both_kinds
+    from natgauge.stored import find_results
+    from natgauge.stored.doubt_consistency import check_all
 
     found = find_results.find([first]), find_results.find([second])
     for one in found:

@@ -16,7 +16,7 @@ from natgauge.cli.say import say
 
 if TYPE_CHECKING:
     from natgauge.reports.answers import Sentence
-    from natgauge.reports.find_results import StoredResults
+    from natgauge.reports.collected import StoredResults
     from natgauge.reports.sheet import Sheet
 
 #: Form of a table -> the module of `natgauge.reports` that makes it.
@@ -89,8 +89,8 @@ def command(
 
     FOLDER is a results folder of a measurement, comparison or audit, a folder with several of them, or a campaign's.
     """
-    from natgauge.measurements.doubt_consistency import check_all
-    from natgauge.reports import find_results
+    from natgauge.stored import find_results
+    from natgauge.stored.doubt_consistency import check_all
 
     _refuse_options(form=form, against=against, published=published, like=like, beside=beside)
     collected = find_results.find(folders, failed=html is not None)

@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from natgauge.analysis import ratio_verdicts
+from natgauge.analysis.ratio_verdicts import verdict_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.paired.ratios import PairedRatios, RoundPlace
-from natgauge.records import ratio_verdicts
 from natgauge.records.comparison import CostVerdict, RatioEstimate, SearchLimit
-from natgauge.records.ratio_verdicts import verdict_of
 from natgauge.statistics.interval import MedianEstimate
 from natgauge.words import FRAME_OF, Quantity
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
+from natgauge.analysis.unit_frames import frames_of, is_of_frames, most_units
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES, IN_ALL
 from natgauge.notes import Note, NoteWord, by_grade, count_of
@@ -16,7 +17,6 @@ from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.search import queues
 from natgauge.records.parameters import Parameters, describe, differing, shown
-from natgauge.records.unit_frames import frames_of, is_of_frames, most_units
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.statistics.trend import mann_kendall
 from natgauge.words import TESTER, Verdict

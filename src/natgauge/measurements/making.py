@@ -6,6 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from natgauge.analysis.figure import figure_of
+from natgauge.analysis.own_work import own_work
+from natgauge.analysis.shares import widened_interval
+from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import Cause, most_frequent
 from natgauge.measurements import doubts
 from natgauge.measurements.chain_notes import chain_notes
@@ -13,10 +17,7 @@ from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
-from natgauge.records.own_work import own_work
 from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
-from natgauge.records.shares import widened_interval
-from natgauge.records.unit_frames import is_of_frames, most_units
 from natgauge.statistics.summary import summarize
 from natgauge.words import METHODS, Verdict
 
@@ -37,7 +38,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         parameters = parameters.with_settings({RAISED_TIMEOUT: measured.raised_timeout})
     parameters = _with_link(measured.metric, parameters)
     summary = measured.summary
-    figures = {name: FigureSummary.of(summary) for name, summary in measured.figures.items()}
+    figures = {name: figure_of(summary) for name, summary in measured.figures.items()}
     if (share := _share_of_link(measured, parameters)) is not None:
         figures[SHARE_OF_LINK] = share
     found = doubts.find(measured, parameters)
@@ -129,9 +130,7 @@ def _with_link(metric: str, parameters: Parameters) -> Parameters:
 def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> FigureSummary | None:
     """Share of the rate that the links carry at most, where that is known (RFC 2544 section 26.1)."""
     most = most_units(measured.metric, parameters)
-    return (
-        None if most is None else FigureSummary.of(summarize([value / most for value in measured.summary.repetitions]))
-    )
+    return None if most is None else figure_of(summarize([value / most for value in measured.summary.repetitions]))
 
 
 def _limit(word: str) -> Any:

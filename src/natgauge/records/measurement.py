@@ -12,7 +12,6 @@ from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
 from natgauge.statistics.interval import ConfidenceInterval
-from natgauge.statistics.summary import Summary
 from natgauge.words import LimitedBy, Verdict
 
 SUMMARY_SCHEMA: Final = "natgauge-summary-5"
@@ -68,20 +67,6 @@ class FigureSummary(RecordPart):
     mean: float
     standard_deviation: float | None
     count: Annotated[int, Field(ge=1)]
-
-    @classmethod
-    def of(cls, summary: Summary) -> Self:
-        """Return the record of a summary."""
-        return cls(
-            median=summary.median,
-            p1=summary.p1,
-            p99=summary.p99,
-            minimum=summary.minimum,
-            maximum=summary.maximum,
-            mean=summary.mean,
-            standard_deviation=summary.standard_deviation,
-            count=len(summary.repetitions),
-        )
 
 
 class Result(Record):

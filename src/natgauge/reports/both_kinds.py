@@ -12,8 +12,8 @@ from natgauge.reports import audit_difference as of_audits
 from natgauge.reports import difference as of_results
 from natgauge.reports import ratio_difference as of_ratios
 from natgauge.reports.audit_difference import AuditDifference
+from natgauge.reports.collected import StoredResults
 from natgauge.reports.difference import DIFF_SCHEMA, WORSE, Diff
-from natgauge.reports.find_results import StoredResults
 from natgauge.reports.ratio_difference import RatioDifference
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
+from natgauge.analysis.unit_frames import UnitFrame, frames_of, is_of_frames, sends_data
 from natgauge.metrics import declared
 from natgauge.metrics.goals import Preset, first_criterion
 from natgauge.records.measurement import Result
-from natgauge.records.unit_frames import UnitFrame, frames_of, is_of_frames, sends_data
 from natgauge.words import IP_HEADER, LEAST_OCTETS, TRANSPORT_NAMES
 
 #: Octets that the shortest frame has more over IPv6, and over IPv6 in a tunnel.

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.analysis.contrast import better, bounds, bracket
+from natgauge.analysis.shares import TOO_HIGH, widened
 from natgauge.notes import NoteWord
 from natgauge.records.measurement import Result
-from natgauge.records.shares import TOO_HIGH, widened
 
 #: Doubts of a rate that leave one of its ends certain.
 _AT_LEAST: Final[frozenset[NoteWord]] = frozenset(

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.causes.cause import Cause, TableState, cause_of, refined
+from natgauge.causes.cause import Cause, TableState, refined
 from natgauge.causes.hops import CounterFacts, HopLoss, TrialHops, hops_of
+from natgauge.causes.of_trial import cause_of
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic

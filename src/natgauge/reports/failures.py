@@ -34,8 +34,8 @@ from natgauge.records.store import (
 )
 from natgauge.reports import explanation
 from natgauge.reports.answers import listed
+from natgauge.reports.collected import StoredResults
 from natgauge.reports.commands import CommandAgain
-from natgauge.reports.find_results import StoredResults
 
 
 @dataclass(frozen=True, slots=True)

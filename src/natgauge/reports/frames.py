@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from natgauge import outputs
 from natgauge.errors import UsageError, unwritable
-from natgauge.reports.find_results import Stored, StoredComparison, StoredResults, each_trial, find
+from natgauge.reports.collected import Stored, StoredComparison, StoredResults, each_trial
 from natgauge.reports.optional_deps import need
 from natgauge.words import Verdict
 
@@ -123,16 +123,6 @@ class Frames:
     measurements: pl.DataFrame
     series: pl.DataFrame
     estimates: pl.DataFrame
-
-
-def load(*folders: str | Path) -> Frames:
-    """Read results folders, folders that hold several, or campaigns.
-
-    Raises:
-        UsageError: a folder holds no result, or a file of it is damaged.
-        HostError: polars is not installed.
-    """
-    return frames_of(find([Path(folder) for folder in folders]))
 
 
 def frames_of(collected: StoredResults) -> Frames:

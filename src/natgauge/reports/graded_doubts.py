@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from natgauge.analysis.shares import TOO_HIGH, TOO_LOW
 from natgauge.notes import GRADES, Grade, Note, NoteWord
-from natgauge.records.shares import TOO_HIGH, TOO_LOW
 
 NameT = TypeVar("NameT")
 

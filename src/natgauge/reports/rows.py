@@ -19,6 +19,7 @@ from pydantic import JsonValue
 from natgauge.analysis import derived
 from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
+from natgauge.analysis.own_work import own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
 from natgauge.errors import UsageError
 from natgauge.metrics import figures
@@ -33,7 +34,6 @@ from natgauge.metrics.shared_figures import (
     limiting_device,
 )
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
-from natgauge.records.own_work import own_work
 from natgauge.records.parameters import describe, shown
 from natgauge.reports import criterion
 from natgauge.statistics.summary import VALUES_FOR_PERCENTILES

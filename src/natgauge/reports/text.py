@@ -17,7 +17,6 @@ from natgauge.notes import NoteWord
 from natgauge.records.measurement import FUNCTIONAL, SHARE_OF_LINK, FigureSummary, Result
 from natgauge.reports import criterion, draft
 from natgauge.reports.answers import Sentence, answers, not_sure
-from natgauge.reports.find_results import read_summary
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.rows import (
     CACHES,
@@ -34,9 +33,6 @@ from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.table_memory import LEAST_CONNECTIONS
 from natgauge.tables import aligned
 from natgauge.words import METHODS, Verdict
-
-#: Every caller that shows a result reads it first, so `read_summary` is exported here.
-__all__ = ["SeriesRow", "read_summary", "render", "table", "verdict"]
 
 #: Reported parameters of each link.
 _OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")

@@ -13,7 +13,7 @@ from tests.labs.rough import settings_of, slow_tester
 import natgauge
 from natgauge.analysis.comparing import comparable
 from natgauge.measurements.measure import Answer
-from natgauge.reports.text import read_summary
+from natgauge.stored.find_results import read_summary
 
 METRIC = "connection-rate"
 #: Repetitions, and connections of each.

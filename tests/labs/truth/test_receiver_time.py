@@ -14,7 +14,7 @@ import natgauge
 from natgauge import trials
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.reports.text import read_summary
+from natgauge.stored.find_results import read_summary
 
 PLAN = """
 name = "timed"

@@ -12,7 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.records.parameters import shown
 from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
-from natgauge.reports.find_results import Stored, each_trial
+from natgauge.reports.collected import Stored, each_trial
 from natgauge.reports.html.timed import LoadDelays
 from natgauge.reports.rows import number
 from natgauge.words import Verdict

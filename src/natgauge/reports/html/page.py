@@ -21,9 +21,9 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
 from natgauge.reports import answers, audit, comparison, criterion, graded_doubts, labels, text
+from natgauge.reports.collected import Stored, StoredComparison, StoredResults
 from natgauge.reports.commands import CommandAgain, shell_options
 from natgauge.reports.failures import MeasurementFailure, failures_of
-from natgauge.reports.find_results import Stored, StoredComparison, StoredResults
 from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup

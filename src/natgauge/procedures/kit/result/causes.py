@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, get_args
 
-from natgauge.causes.cause import Cause, of_search
+from natgauge.causes.cause import Cause
 from natgauge.causes.kinds import DeviceLimit
+from natgauge.causes.of_search import of_search
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.words import Verdict
 

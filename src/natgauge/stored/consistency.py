@@ -18,15 +18,14 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from natgauge import foreign
+from natgauge.analysis.shares import widened_interval
+from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import most_frequent
 from natgauge.errors import UsageError
 from natgauge.metrics import figures
-from natgauge.records.contradiction import ContradictionError, agree, compare, expect, is_number, same
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
-from natgauge.records.parameter_consistency import check_metric, check_values
 from natgauge.records.parameters import SEVERAL
 from natgauge.records.record import first_fault
-from natgauge.records.shares import widened_interval
 from natgauge.records.store import (
     MEASUREMENT_SCHEMA,
     MEASUREMENTS,
@@ -36,10 +35,11 @@ from natgauge.records.store import (
     read_document,
     read_lines,
 )
-from natgauge.records.trial_consistency import check_counts
-from natgauge.records.unit_frames import is_of_frames, most_units
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.summary import interval_of, summarize
+from natgauge.stored.contradiction import ContradictionError, agree, compare, expect, is_number, same
+from natgauge.stored.parameter_consistency import check_metric, check_values
+from natgauge.stored.trial_consistency import check_counts
 from natgauge.words import Verdict
 
 #: Statistics of a figure, and those of the result itself.

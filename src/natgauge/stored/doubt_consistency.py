@@ -16,9 +16,9 @@ from natgauge import foreign
 from natgauge.measurements import doubts
 from natgauge.notes import NoteWord
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
-from natgauge.records.contradiction import ContradictionError, expect
 from natgauge.records.measurement import Repetition, Result
 from natgauge.records.store import MEASUREMENTS, SUMMARY
+from natgauge.stored.contradiction import ContradictionError, expect
 
 #: Doubts that a folder's other files do not show, and why.
 NOT_STORED: Final[Mapping[NoteWord, str]] = {

@@ -14,10 +14,6 @@ from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, both_slices
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
-from natgauge.records.contradiction import ContradictionError, expect
-from natgauge.records.parameter_consistency import check_values
-from natgauge.records.rates_consistency import check_rates
-from natgauge.records.ratio_verdicts import check_verdicts
 from natgauge.records.record import first_fault
 from natgauge.records.store import (
     COMPARISON,
@@ -29,9 +25,13 @@ from natgauge.records.store import (
     read_document,
     read_lines,
 )
-from natgauge.records.trial_consistency import check_trials
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.interval import relative_half_width
+from natgauge.stored.contradiction import ContradictionError, expect
+from natgauge.stored.parameter_consistency import check_values
+from natgauge.stored.rates_consistency import check_rates
+from natgauge.stored.trial_consistency import check_trials
+from natgauge.stored.verdict_consistency import check_verdicts
 from natgauge.words import Quantity
 
 #: The most interim analyses that are tried: the rounds grow by half from one to the next.

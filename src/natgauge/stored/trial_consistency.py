@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from natgauge import foreign
 from natgauge.metrics import declared
-from natgauge.records.contradiction import ContradictionError, expect
 from natgauge.records.store import SUMMARY, TRIAL_SCHEMA, TRIALS, read_lines
 from natgauge.records.trial import checked, periods
+from natgauge.stored.contradiction import ContradictionError, expect
 from natgauge.words import Verdict
 
 #: Float arithmetic of a share of frames, as the verdict computes it.

@@ -19,9 +19,9 @@ from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import DeviceOptions, LabOptions, TrafficOptions
 from natgauge.labs import kinds
-from natgauge.records.contradiction import ContradictionError, expect
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, differing, is_fact
+from natgauge.stored.contradiction import ContradictionError, expect
 
 #: A setting of all procedures (`TrialSettings.far_side`), which only one lets the user choose.
 _OF_ALL: Final = frozenset({"far_side"})

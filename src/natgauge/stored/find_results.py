@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from natgauge import foreign
 from natgauge.errors import UsageError
-from natgauge.records import audit_consistency, comparison_consistency
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
-from natgauge.records.consistency import refuse_contradictions
 from natgauge.records.measurement import Result
 from natgauge.records.store import (
     AUDIT,
@@ -26,71 +23,15 @@ from natgauge.records.store import (
     FAILURE,
     PLAN,
     SUMMARY,
-    TRIAL_SCHEMA,
-    TRIALS,
-    read_lines,
     read_record,
     result_name,
 )
-from natgauge.records.trial import checked
+from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
+from natgauge.stored import audit_consistency, comparison_consistency
+from natgauge.stored.consistency import refuse_contradictions
 
 #: Files of which a results folder has one when it has ended.
 _OUTCOMES: Final = (SUMMARY, COMPARISON, AUDIT)
-_Kind = TypeVar("_Kind")
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A result and the present path of the folder with its evidence."""
-
-    folder: Path
-    result: Result
-
-
-@dataclass(frozen=True, slots=True)
-class StoredComparison:
-    """The record of a comparison and the present path of the folder with its evidence."""
-
-    folder: Path
-    record: ComparisonRecord
-
-
-@dataclass(frozen=True, slots=True)
-class StoredAudit:
-    """The record of an audit and the present path of the folder with its evidence."""
-
-    folder: Path
-    record: AuditRecord
-
-
-@dataclass(frozen=True, slots=True)
-class StoredResults:
-    """The results, comparisons and audits of folders.
-
-    Attributes:
-        stored: every result of a measurement, in the order of the folders; within a folder of results by name, within a
-            campaign in the order of its plan.
-        unended: results folders of measurements and comparisons that did not end: they have evidence, but no result.
-        comparisons: every comparison, in the same order.
-        campaigns: folders of the campaigns among them.
-        audits: every audit, in the same order.
-    """
-
-    stored: tuple[Stored, ...]
-    unended: tuple[Path, ...]
-    comparisons: tuple[StoredComparison, ...] = ()
-    campaigns: tuple[Path, ...] = ()
-    audits: tuple[StoredAudit, ...] = ()
-
-    @property
-    def results(self) -> list[Result]:
-        """The results of measurements alone."""
-        return [stored.result for stored in self.stored]
-
-    @property
-    def records(self) -> list[ComparisonRecord]:
-        """The records of comparisons alone."""
-        return [comparison.record for comparison in self.comparisons]
 
 
 def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
@@ -181,24 +122,6 @@ def _finite(path: Path) -> Iterator[None]:
         raise UsageError(
             f"results: {path}: numbers are out of range ({error}); it is damaged, leave it out, or measure again"
         ) from None
-
-
-def each_trial(stored: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
-    """Yield the values that `read` returns for each trial of a results folder, in the order of the trials.
-
-    Raises:
-        UsageError: there are no trials, or a line is no trial; the message has the line's number.
-    """
-    path = stored.folder / TRIALS
-    for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA), start=1):
-        try:
-            value = read(checked(trial, f"{path}:{line}"))
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            raise UsageError(
-                f"results: {path}:{line} is no trial as natgauge writes them ({type(error).__name__}: {error}): it is "
-                "damaged; leave the folder out, or measure again"
-            ) from error
-        yield value
 
 
 def _below(folder: Path) -> Iterator[Path]:

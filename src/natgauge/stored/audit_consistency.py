@@ -10,8 +10,8 @@ from typing import Final
 from natgauge import foreign
 from natgauge.errors import UsageError
 from natgauge.records.audit import AuditedRequirement, AuditRecord
-from natgauge.records.contradiction import ContradictionError
 from natgauge.records.store import AUDIT, EVIDENCE
+from natgauge.stored.contradiction import ContradictionError
 
 #: Kind of a block with a packet, and the least octets of a block (draft-ietf-opsawg-pcapng section 3.1).
 _PACKET: Final = 6

@@ -19,11 +19,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
-from natgauge.records.contradiction import ContradictionError, expect
 from natgauge.records.record import first_fault
 from natgauge.records.store import COMPARISON, ROUND_SCHEMA, ROUNDS, read_lines
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.order_statistics import median_estimate
+from natgauge.stored.contradiction import ContradictionError, expect
 from natgauge.words import Quantity
 
 #: The most interim analyses that are tried: the rounds grow by half from one to the next.

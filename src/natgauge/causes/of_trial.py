@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cause of a failed trial, from its hops and the limit of the device's table: one function, for all who tell it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from natgauge.causes.cause import Cause, Certainty, TableState
+from natgauge.causes.hops import HopCounter, HopLoss, TrialHops
+from natgauge.causes.hosts import HostLosses
+
+#: From this share of the frames on, failed entries are no accident of two cores.
+PORTS_SHARE: Final = 0.01
+_NOT_ENTERED: Final = "conntrack insert_failed"
+#: Causes by counters that may be a limit for each host: what refuses says nothing of whose connections it counts.
+_MAY_LIMIT_HOSTS: Final = frozenset({"rule", "process", "gateway", "not known"})
+
+
+def cause_of(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
+    """Return the cause of a trial that failed, with the inside hosts that lost connections.
+
+    Args:
+        hops: hops of the trial.
+        table: the device's table after phase 1.
+        opens: whether frames were lost that were to open connections; others no table and no pool of ports refuses, so
+            that these are guesses.
+    """
+    return _with_hosts(_by_counters(hops, table, opens=opens), hops.hosts)
+
+
+def _with_hosts(cause: Cause, hosts: HostLosses) -> Cause:
+    """Return the cause with the hosts that lost connections; a limit for each host is named by what they kept."""
+    is_partial = 0 < len(hosts.losing) < len(hosts.hosts)
+    found = hosts.limit if cause.kind in _MAY_LIMIT_HOSTS else None
+    if found is None:
+        return replace(cause, hosts=hosts.words) if is_partial else cause
+    number, certainty = found
+    remedy = "the gateway's limit for each inside host (`ct count`, `connlimit`, ports for each host)"
+    known: Cause = replace(cause, hosts=hosts.words, each_host=number)
+    return replace(known, kind="host limit", certainty=certainty, remedy=remedy, frames=cause.frames or cause.lost)
+
+
+def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
+    """Return the cause by counters and the limit of the table."""
+    common = Cause("not known", lost=hops.lost, held=table.held, limit=table.limit)
+    if opens and table.is_full:
+        remedy = "--table-size, a shorter --udp-timeout"
+        return _with(replace(common, kind="table", certainty="seen", remedy=remedy, frames=hops.lost), _of_table(hops))
+    hop = hops.losing
+    if not hops.lost:
+        return common
+    if hop is None:
+        evicted = None if table.has_room else _of_table(hops)
+        return common if evicted is None else _with(_named(common, evicted[1]), evicted)
+    counter = max(hop.counters, key=lambda each: each.lost)
+    named = _with(_named(common, counter), (hop, counter))
+    if named.kind == "table" and table.has_room:
+        return _with(common, (hop, counter))
+    if counter.name == _NOT_ENTERED and counter.lost < PORTS_SHARE * hops.sent:
+        return replace(named, kind="clash", certainty="guess")
+    return replace(named, certainty="guess") if named.limited_by != "device" and not opens else named
+
+
+def _named(cause: Cause, counter: HopCounter) -> Cause:
+    """Return the cause that a counter names."""
+    facts = counter.facts
+    certainty: Certainty = "guess" if facts.guess or not counter.lost else "seen"
+    frames = min(counter.lost, cause.lost)
+    return replace(cause, kind=facts.cause, certainty=certainty, remedy=facts.knob, frames=frames)
+
+
+def _of_table(hops: TrialHops) -> tuple[HopLoss, HopCounter] | None:
+    found = [(hop, each) for hop in hops.hops for each in hop.counters if each.facts.cause == "table"]
+    return max(found, key=lambda each: each[1].count, default=None)
+
+
+def _with(cause: Cause, found: tuple[HopLoss, HopCounter] | None) -> Cause:
+    """Return the cause with its hop, and the counter that names it."""
+    if found is None:
+        return replace(cause, hop="conntrack") if cause.kind == "table" else cause
+    hop, counter = found
+    return replace(cause, hop=hop.hop, device=hop.device, place=counter.place, counter=counter.name)

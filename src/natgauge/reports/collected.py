@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What views show: results, comparisons and audits, each with the folder of its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from natgauge.errors import UsageError
+from natgauge.records.audit import AuditRecord
+from natgauge.records.comparison import ComparisonRecord
+from natgauge.records.measurement import Result
+from natgauge.records.store import TRIAL_SCHEMA, TRIALS, read_lines
+from natgauge.records.trial import checked
+
+_Kind = TypeVar("_Kind")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A result and the present path of the folder with its evidence."""
+
+    folder: Path
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class StoredComparison:
+    """The record of a comparison and the present path of the folder with its evidence."""
+
+    folder: Path
+    record: ComparisonRecord
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAudit:
+    """The record of an audit and the present path of the folder with its evidence."""
+
+    folder: Path
+    record: AuditRecord
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResults:
+    """The results, comparisons and audits of folders.
+
+    Attributes:
+        stored: every result of a measurement, in the order of the folders; within a folder of results by name, within a
+            campaign in the order of its plan.
+        unended: results folders of measurements and comparisons that did not end: they have evidence, but no result.
+        comparisons: every comparison, in the same order.
+        campaigns: folders of the campaigns among them.
+        audits: every audit, in the same order.
+    """
+
+    stored: tuple[Stored, ...]
+    unended: tuple[Path, ...]
+    comparisons: tuple[StoredComparison, ...] = ()
+    campaigns: tuple[Path, ...] = ()
+    audits: tuple[StoredAudit, ...] = ()
+
+    @property
+    def results(self) -> list[Result]:
+        """The results of measurements alone."""
+        return [stored.result for stored in self.stored]
+
+    @property
+    def records(self) -> list[ComparisonRecord]:
+        """The records of comparisons alone."""
+        return [comparison.record for comparison in self.comparisons]
+
+
+def each_trial(stored: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
+    """Yield the values that `read` returns for each trial of a results folder, in the order of the trials.
+
+    Raises:
+        UsageError: there are no trials, or a line is no trial; the message has the line's number.
+    """
+    path = stored.folder / TRIALS
+    for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA), start=1):
+        try:
+            value = read(checked(trial, f"{path}:{line}"))
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise UsageError(
+                f"results: {path}:{line} is no trial as natgauge writes them ({type(error).__name__}: {error}): it is "
+                "damaged; leave the folder out, or measure again"
+            ) from error
+        yield value
