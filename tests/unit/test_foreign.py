@@ -35,7 +35,6 @@ OWN_FILES = {
     "labs/common/namespaces.py", "labs/common/network_counters.py", "labs/common/register.py", "labs/netns/lab.py",
     "labs/ssh/openssh.py", "labs/vm/image.py", "labs/vm/qemu.py", "labs/wire/drivers.py", "reports/html/page.py",
     "tester/doctor.py", "tester/highest.py", "labs/common/frame_processes.py",
-    "records/parameters.py",  # of its own package
     # It appends to a folder that it made, and opens a journal for writing without following a link.
     "records/store.py", "campaigns/journal.py",
     # Regular files of the user's folder, whose size it has checked.
