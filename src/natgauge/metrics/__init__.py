@@ -13,7 +13,7 @@ import operator
 import pkgutil
 from collections.abc import Mapping
 
-from natgauge.metrics.metric import TESTER_RATES, Figure, Metric
+from natgauge.metrics.metric import TESTER_RATES, DeclaredFigure, Metric
 
 
 @functools.cache
@@ -34,6 +34,6 @@ def declared(name: str, unit: str = "") -> Metric:
     return metrics().get(name) or Metric(name=name, unit=unit, summary="", source="", moved_by=TESTER_RATES)
 
 
-def figures() -> Mapping[str, Figure]:
+def figures() -> Mapping[str, DeclaredFigure]:
     """Every declared figure by its name, those of one metric in their order."""
     return {figure.name: figure for metric in metrics().values() for figure in metric.figures}

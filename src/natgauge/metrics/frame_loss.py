@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.metrics.metric import TESTER_RATES, Criterion, Figure, Metric
+from natgauge.metrics.metric import TESTER_RATES, Criterion, DeclaredFigure, Metric
 
 #: Highest rate, in frames/s of each direction, from which on down trials lost nothing, or no more than was tolerated.
 WITHOUT_LOSS: Final = "highest_rate_without_loss"
@@ -20,7 +20,7 @@ METRIC: Final = Metric(
     does="loses {value} of the frames at the highest load",
     criterion=Criterion(tolerant=""),
     best="loses fewest frames at the highest load",
-    figures=(*(Figure(name, answer="{loss} up to {} {unit}") for name in (WITHOUT_LOSS, WITHIN_TOLERANCE)),),
+    figures=(*(DeclaredFigure(name, answer="{loss} up to {} {unit}") for name in (WITHOUT_LOSS, WITHIN_TOLERANCE)),),
     moved_by=TESTER_RATES,
     measures_loss=True,
     draws_loss=True,

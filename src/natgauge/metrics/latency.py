@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.metrics.metric import Figure, Metric
+from natgauge.metrics.metric import DeclaredFigure, Metric
 
 METRIC: Final = Metric(
     name="latency",
@@ -15,7 +15,7 @@ METRIC: Final = Metric(
     better="lower",
     does="delays a frame by {value} (median)",
     best="delays frames least",
-    figures=(Figure("worst_case_latency_us", answer="1 frame of 1,000 takes longer than {} us"),),
+    figures=(DeclaredFigure("worst_case_latency_us", answer="1 frame of 1,000 takes longer than {} us"),),
     value_figure="typical_latency_us",
     moved_by=frozenset(),
 )

@@ -33,7 +33,7 @@ class Criterion:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class DeclaredFigure:
     """A further figure of a metric's results.
 
     Attributes:
@@ -93,7 +93,7 @@ class Metric:
     criterion: Criterion = field(default_factory=Criterion)
     best: str = ""
     value_figure: str = ""
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[DeclaredFigure, ...] = ()
     traffic: Mapping[str, object] = field(default_factory=dict)
     moved_by: frozenset[str]
     phase: Literal[1, 2] = 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.metrics.metric import Figure, Metric
+from natgauge.metrics.metric import DeclaredFigure, Metric
 
-#: Figure of the periods that were judged: those that are not INVALID.
+#: DeclaredFigure of the periods that were judged: those that are not INVALID.
 JUDGED: Final = "judged_periods"
 
 METRIC: Final = Metric(
@@ -19,12 +19,12 @@ METRIC: Final = Metric(
     does="fails in {value} of the judged periods at constant load",
     best="fails in fewest periods at constant load",
     figures=(
-        Figure("periods", "periods"),
-        Figure(JUDGED, "judged periods", answer="{judged} of {periods} periods judged"),
-        Figure("failed_periods", "failed periods"),
-        Figure("first_failure_seconds", "end of the first failed period", "s"),
-        Figure("worst_shortfall_percent", "shortfall of the worst period", "%"),
-        Figure("lost_percent_p", "p of a trend of the loss"),
+        DeclaredFigure("periods", "periods"),
+        DeclaredFigure(JUDGED, "judged periods", answer="{judged} of {periods} periods judged"),
+        DeclaredFigure("failed_periods", "failed periods"),
+        DeclaredFigure("first_failure_seconds", "end of the first failed period", "s"),
+        DeclaredFigure("worst_shortfall_percent", "shortfall of the worst period", "%"),
+        DeclaredFigure("lost_percent_p", "p of a trend of the loss"),
     ),
     moved_by=frozenset(),
     measures_loss=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.metrics.metric import Figure, Metric
+from natgauge.metrics.metric import DeclaredFigure, Metric
 
 METRIC: Final = Metric(
     name="table-capacity",
@@ -16,11 +16,11 @@ METRIC: Final = Metric(
     does="keeps {value}",
     best="keeps most connections",
     figures=(
-        Figure("first_connections", "C0, first connections"),
-        Figure("first_rate", "R0, rate of C0", "connections/s"),
-        Figure("exponential_safe", "CS, safe connections"),
-        Figure("exponential_safe_rate", "RS, rate of CS", "connections/s"),
-        Figure("exponential_unsafe", "CT, unsafe connections"),
+        DeclaredFigure("first_connections", "C0, first connections"),
+        DeclaredFigure("first_rate", "R0, rate of C0", "connections/s"),
+        DeclaredFigure("exponential_safe", "CS, safe connections"),
+        DeclaredFigure("exponential_safe_rate", "RS, rate of CS", "connections/s"),
+        DeclaredFigure("exponential_unsafe", "CT, unsafe connections"),
     ),
     moved_by=frozenset(),
     shows_memory=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.metrics.metric import Figure, Metric
+from natgauge.metrics.metric import DeclaredFigure, Metric
 
 #: Connections that the device's table has after those were closed.
 ENTRIES_LEFT: Final = "entries_left"
@@ -19,10 +19,10 @@ METRIC: Final = Metric(
     does="tears down {value}",
     best="tears down connections fastest",
     figures=(
-        Figure("full_seconds", "emptying a full table", "s"),
-        Figure("empty_seconds", "emptying an empty table", "s"),
-        Figure("difference_seconds", "deletion of the connections", "s"),
-        Figure(ENTRIES_LEFT, "entries left after closing", "connections"),
+        DeclaredFigure("full_seconds", "emptying a full table", "s"),
+        DeclaredFigure("empty_seconds", "emptying an empty table", "s"),
+        DeclaredFigure("difference_seconds", "deletion of the connections", "s"),
+        DeclaredFigure(ENTRIES_LEFT, "entries left after closing", "connections"),
     ),
     moved_by=frozenset(),
     phase=1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.metrics.metric import Figure, Metric
+from natgauge.metrics.metric import DeclaredFigure, Metric
 
 #: Entries that closed connections fill in the device's table where this rate lasts, by the device's own time-out.
 LINGERING_ENTRIES: Final = "lingering_entries"
@@ -18,7 +18,7 @@ METRIC: Final = Metric(
     better="higher",
     does="completes {value}",
     best="completes most transactions",
-    figures=(Figure(LINGERING_ENTRIES, "entries of closed connections", "connections"),),
+    figures=(DeclaredFigure(LINGERING_ENTRIES, "entries of closed connections", "connections"),),
     traffic={"transport": "tcp"},
     moved_by=frozenset(),
     phase=1,

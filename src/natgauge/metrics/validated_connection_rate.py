@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.metrics.metric import Figure, Metric
+from natgauge.metrics.metric import DeclaredFigure, Metric
 
 METRIC: Final = Metric(
     name="validated-connection-rate",
@@ -16,8 +16,8 @@ METRIC: Final = Metric(
     does="opens {value}, each of which then forwards a reply",
     best="opens most validated connections",
     figures=(
-        Figure("validation_rate", is_tried=True),
-        Figure("alpha", is_tried=True),
+        DeclaredFigure("validation_rate", is_tried=True),
+        DeclaredFigure("alpha", is_tried=True),
     ),
     moved_by=frozenset(),
     phase=1,
