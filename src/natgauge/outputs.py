@@ -62,7 +62,7 @@ def write(path: Path, content: str | bytes, *, what: str, remedy: str) -> None:
     try:
         handle = _own_handle(path)
         if handle is not None:
-            _print(content, handle)
+            _to_stream(content, handle)
         elif _is_open_pipe(path):
             files.write_through(path, content)
         else:
@@ -116,7 +116,7 @@ def _same(found: os.stat_result, handle: int) -> bool:
     return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
 
 
-def _print(content: str | bytes, handle: int) -> None:
+def _to_stream(content: str | bytes, handle: int) -> None:
     """Write to a stream behind what was printed before."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

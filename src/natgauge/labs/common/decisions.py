@@ -48,7 +48,7 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class FarDeed:
     """A change on another machine, which only that machine can be asked about.
 
     Attributes:
@@ -104,7 +104,7 @@ class Decision:
         whole: whether `act` also tells what stays, and fails for it.
     """
 
-    outcomes: tuple[Deed | Remote | Left, ...]
+    outcomes: tuple[Deed | FarDeed | Left, ...]
     act: Callable[[Tell], object] = _nothing
     whole: bool = False
 

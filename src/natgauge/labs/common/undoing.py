@@ -14,7 +14,7 @@ from natgauge.errors import BrokenError
 from natgauge.host import capabilities
 from natgauge.labs import kinds
 from natgauge.labs.common import marks, namespaces
-from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Remote, Tell
+from natgauge.labs.common.decisions import Decision, Deed, FarDeed, Gone, Left, Tell
 from natgauge.labs.common.machine_globals import GlobalSettings
 
 #: Capabilities that deleting a namespace with its processes needs.
@@ -161,7 +161,7 @@ def of_remote(items: Items, kind: str, directory: Path, settings: Mapping[str, A
         for line in _undone(items, kind, directory, settings, path):
             tell(line)
 
-    return Decision(tuple(Remote(item["says"]) for item in reversed(items)), undo)
+    return Decision(tuple(FarDeed(item["says"]) for item in reversed(items)), undo)
 
 
 def _undone(items: Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> list[str]:
