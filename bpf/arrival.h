@@ -130,6 +130,17 @@ static __always_inline __s64 delay_of(const struct tag *tag)
 	return (__s64)((bpf_ktime_get_ns() - sent) << 24) >> 24;
 }
 
+/* Count a late frame and its delay. */
+static __always_inline void count_late(struct tally *tally, __s64 delay)
+{
+	if (!tally->late || delay < tally->late_minimum)
+		tally->late_minimum = delay;
+	if (!tally->late || delay > tally->late_maximum)
+		tally->late_maximum = delay;
+	tally->late++;
+	tally->late_sum += delay;
+}
+
 /* Record a late frame as missing. A frame too old for the window was recorded when its word was replaced. */
 static __always_inline void record_late(__u32 stream, const struct tag *tag, enum arrival arrival)
 {

@@ -177,7 +177,7 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 	}
 	if (arrival == TOO_OLD || !(control.open & 1 << stream) ||
 	    (plan.frame_timeout_ns && delay > (__s64)plan.frame_timeout_ns)) {
-		tally->late++;
+		count_late(tally, plan.stamped ? delay : delay_of(&frame->tag));
 		record_late(stream, &frame->tag, arrival);
 		return;
 	}

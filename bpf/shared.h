@@ -349,6 +349,9 @@ struct tally {
 	__s64 delay_minimum;
 	__s64 delay_maximum;
 	__s64 delay_sum;
+	__s64 late_minimum; /* delays of late frames */
+	__s64 late_maximum;
+	__s64 late_sum;
 	__u64 background; /* part of received */
 	__u64 pairs;
 	__s64 variation_minimum;

@@ -71,6 +71,17 @@ pub struct MessageCounts {
     pub wrong: u64,
 }
 
+/// Delays of the late frames: from the sending of the frame, or of the first message of its connection, to its arrival.
+/// Without record_delays and frame_timeout_ms, a sender behind its schedule reads the clock once for a few frames, so a
+/// delay may be too long by the time in which they were sent.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LateDelay {
+    pub minimum_ns: i64,
+    pub maximum_ns: i64,
+    pub sum_ns: i64,
+}
+
 /// One direction of one phase.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -87,6 +98,9 @@ pub struct Counts {
     pub reordered: u64,
     /// Arrived after the end of grace, after the frame timeout, or too late to recognize duplicates.
     pub late: u64,
+    /// Absent: no frame was late, or the phase is one of several periods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_delay: Option<LateDelay>,
     pub damaged: u64,
     /// IP fragments to the tester's addresses, of any frame. They and the next two are not damaged.
     pub fragments: u64,

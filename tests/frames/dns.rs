@@ -312,6 +312,8 @@ fn a_late_answer_is_late_and_delays_are_of_query_and_answer_together() {
     right.sent_ns = natgauge_engine::host::now_ns() - 300_000_000;
     let (_, _, late) = loaded.receive(INITIATOR, &right.with(&answer(&right, AAAA)));
     assert_eq!(risen(&Received::default(), &late), ["late"]);
+    let late_sum = late.tally[PHASE2_INITIATOR].late_sum;
+    assert!((300_000_000..900_000_000).contains(&late_sum), "{late_sum}");
     (right.sequence, right.sent_ns) = (6, natgauge_engine::host::now_ns() - 100_000_000);
     let (_, _, after) = loaded.receive(INITIATOR, &right.with(&answer(&right, AAAA)));
     assert_eq!(risen(&late, &after), ["received"]);

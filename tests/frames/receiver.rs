@@ -309,6 +309,36 @@ fn past_its_timeout_a_frame_is_late() {
 }
 
 #[test]
+fn the_delays_of_late_frames_are_told_with_and_without_a_timeout() {
+    let of_timeout = [("/frame_timeout_ms", "10"), ("/senders/cpus", "[0,1]")];
+    for (wanted, closed) in [(&of_timeout[..], false), (&[], true)] {
+        let mut place = MaybeUninit::uninit();
+        let loaded = Loaded::new(&mut place, request(wanted));
+        let (mut right, _) = outside_frame(&loaded, 20);
+        right.sent_ns = natgauge_engine::host::now_ns();
+        loaded.receive(RESPONDER, &right.build());
+        if closed {
+            loaded.programs.control.open(1 << PHASE2_INITIATOR | 1 << PHASE2_RESPONDER);
+        }
+        let before = loaded.programs.received().tally[PHASE1];
+        for delay_ms in [2000, 1000, 6000] {
+            right.sequence += 1;
+            right.sent_ns = natgauge_engine::host::now_ns() - delay_ms * 1_000_000;
+            loaded.receive(RESPONDER, &right.build());
+            loaded.receive(RESPONDER, &right.build());
+        }
+        let tally = loaded.programs.received().tally[PHASE1];
+        assert_eq!((before.late, tally.late, tally.duplicates), (0, 3, 3), "{wanted:?}");
+        // Between reading the clock here and there lie microseconds, on a bad day milliseconds.
+        let near = |ns: i64, ms: i64| (0..400_000_000).contains(&(ns - ms * 1_000_000));
+        assert!(near(tally.late_minimum, 1000), "{}", tally.late_minimum);
+        assert!(near(tally.late_maximum, 6000), "{}", tally.late_maximum);
+        assert!(near(tally.late_sum, 9000), "{}", tally.late_sum);
+        assert_eq!((tally.delays, tally.delay_sum), (0, 0), "those in time are told elsewhere");
+    }
+}
+
+#[test]
 fn delays_are_exact_at_their_ends_and_negative_ones_are_counted() {
     let mut place = MaybeUninit::uninit();
     let loaded =

@@ -111,6 +111,11 @@ pub(super) fn add(total: &mut types::tally, part: &types::tally) {
         total.variation_minimum = if first { low } else { total.variation_minimum.min(low) };
         total.variation_maximum = if first { high } else { total.variation_maximum.max(high) };
     }
+    if part.late > 0 {
+        let (first, low, high) = (total.late == 0, part.late_minimum, part.late_maximum);
+        total.late_minimum = if first { low } else { total.late_minimum.min(low) };
+        total.late_maximum = if first { high } else { total.late_maximum.max(high) };
+    }
     total.pairs += part.pairs;
     total.background += part.background;
     for at in 0..MOST_MESSAGES {
@@ -128,4 +133,5 @@ pub(super) fn add(total: &mut types::tally, part: &types::tally) {
     total.delays += part.delays;
     total.negative += part.negative;
     total.delay_sum += part.delay_sum;
+    total.late_sum += part.late_sum;
 }

@@ -9,8 +9,8 @@ use crate::host::{self, Stall, Stalls};
 use crate::messages::{self, Message};
 use crate::programs::{total_odd, Offered, Received};
 use crate::report::{
-    self, Buckets, Clock, Counts, Cpu, Delay, DeviceSigns, Frame, MessageCounts, Phase2, PhaseName, Ports, Role,
-    Silence, StateTable, TrialResult, Variation,
+    self, Buckets, Clock, Counts, Cpu, Delay, DeviceSigns, Frame, LateDelay, MessageCounts, Phase2, PhaseName, Ports,
+    Role, Silence, StateTable, TrialResult, Variation,
 };
 use crate::request::FCS;
 use crate::shared::{
@@ -128,6 +128,7 @@ impl Trial<'_> {
             duplicates: tally.duplicates,
             reordered: tally.reordered,
             late: tally.late,
+            late_delay: self.late_delay(stream, tally),
             damaged: tally.damaged + self.damaged_without_stream(stream, received),
             fragments: odd.fragments,
             tagged: odd.tagged,
@@ -159,6 +160,16 @@ impl Trial<'_> {
                 let due_in_stalls = disturbed.map(|disturbed| self.timed_in_stalls(phase, flow, disturbed));
                 Delay { due_in_stalls, ..delay }
             }),
+        })
+    }
+
+    /// The extremes are those of the whole phase 2, so none of its periods has them.
+    fn late_delay(&self, stream: usize, tally: &types::tally) -> Option<LateDelay> {
+        let whole = stream == PHASE1 || self.request.phase2.as_ref().is_none_or(|phase2| phase2.periods == 1);
+        (tally.late > 0 && whole).then_some(LateDelay {
+            minimum_ns: tally.late_minimum,
+            maximum_ns: tally.late_maximum,
+            sum_ns: tally.late_sum,
         })
     }
 
