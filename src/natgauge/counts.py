@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from natgauge.late_delays import LateDelays
 from natgauge.measurer import Arrivals, Counts, Delays, Direction, Variation
 from natgauge.other_traffic import OtherTraffic
 from natgauge.trial_evidence import CpuStalls, IcmpErrors, PortDrops
 from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
 
 
-def counts_of(stream: StreamCounts) -> Counts:
-    """Convert the counts of a stream; times become seconds."""
+def counts_of(stream: StreamCounts, limit_seconds: float | None = None) -> Counts:
+    """Convert the counts of a stream, whose frames had this time limit; times become seconds."""
     silence = stream.longest_silence
     return Counts(
         intended=stream.intended_frames,
@@ -22,6 +23,7 @@ def counts_of(stream: StreamCounts) -> Counts:
         duplicates=stream.duplicates,
         reordered=stream.reordered,
         late=stream.late,
+        late_delays=_late_delays(stream, limit_seconds),
         damaged=stream.damaged,
         fragments=stream.fragments or 0,
         tagged=stream.tagged or 0,
@@ -42,6 +44,20 @@ def counts_of(stream: StreamCounts) -> Counts:
         lost_in_stalls=stream.lost_in_stalls,
         last_lost_seconds=_seconds(stream.last_lost_ns),
         longest_silence=None if silence is None else (silence.from_ns / 1e9, silence.to_ns / 1e9),
+    )
+
+
+def _late_delays(stream: StreamCounts, limit_seconds: float | None) -> LateDelays | None:
+    delay = stream.late_delay
+    if delay is None or not stream.late:
+        return None
+    return LateDelays(
+        frames=stream.late,
+        least=delay.minimum_ns / 1e9,
+        largest=delay.maximum_ns / 1e9,
+        mean=delay.sum_ns / stream.late / 1e9,
+        limit=limit_seconds,
+        of_messages=len(stream.messages) > 1,
     )
 
 
@@ -75,9 +91,9 @@ def other_traffic_of(result: TrialResult) -> OtherTraffic:
     return OtherTraffic(foreign, offered, (result.wall_ns or 0) / 1e9)
 
 
-def phase2_counts(result: TrialResult) -> dict[Direction, Counts]:
+def phase2_counts(result: TrialResult, limit_seconds: float | None = None) -> dict[Direction, Counts]:
     """Counts of each active direction of phase 2; empty when there was none."""
-    return {direction: counts_of(stream) for direction, stream in phase2_streams(result).items()}
+    return {direction: counts_of(stream, limit_seconds) for direction, stream in phase2_streams(result).items()}
 
 
 def delays_of(delay: DelayCounts) -> Delays | None:

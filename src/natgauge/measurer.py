@@ -15,6 +15,7 @@ from enum import StrEnum
 from natgauge.causes.cause import Cause
 from natgauge.core_work import WorkByCore
 from natgauge.errors import UsageError
+from natgauge.late_delays import LateDelays
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.words import Close, Order, Query, ReadingOrder, Verdict
@@ -193,6 +194,7 @@ class Counts:
     None = not known.
     `fragments`, `tagged` (with a VLAN tag) and `without_checksum` (over IPv6 with a UDP checksum of 0, if the plan
     does not accept that) are no damaged frames. A frame makes several fragments.
+    `late_delays`: delays of the `late` frames; None = no frame was late, or the delays are not known.
     `messages`: arrivals of the message that the side sends, and of the reactions to it, in their order; `received`
     counts the last of them. Empty = not known.
     `background` and `background_received` are the native IPv6 frames among `offered` and `received`.
@@ -209,6 +211,7 @@ class Counts:
     duplicates: int = 0
     reordered: int = 0
     late: int = 0
+    late_delays: LateDelays | None = None
     damaged: int = 0
     fragments: int = 0
     tagged: int = 0

@@ -300,7 +300,7 @@ def _lost(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
 def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
     counts = stream.counts
     if counts.received == 0 and counts.late:
-        late = f"{counts.late} came back later"
+        late = f"{counts.late} came back later{'' if counts.late_delays is None else f': {counts.late_delays}'}"
         return f"none of {counts.offered} frames came back in time, {late}{_table_figures(evidence)}"
     if counts.received == 0:
         return f"none of {counts.offered} frames came back{_table_figures(evidence)}{evidence.icmp_errors}"
@@ -313,6 +313,7 @@ def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
     }
     places = "".join(f", {count} at {place}" for place, count in dropped.items())
     rest = f"{_table_figures(evidence) if stream.phase == 1 else ''}{evidence.icmp_errors}"
+    rest += "" if counts.late_delays is None else f"; late frames: {counts.late_delays}"
     return f"{counts.lost} of {counts.offered} frames lost ({share:.3%}{late}{tolerance}{places}){rest}"
 
 

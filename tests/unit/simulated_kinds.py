@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tests.unit.simulated import Gateway
 
+from natgauge.late_delays import LateDelays
 from natgauge.measurer import Counts, TrialPlan
 from natgauge.trial_evidence import TrialEvidence
 
@@ -42,7 +43,8 @@ class Delaying(Gateway):
 
         def late(counts: Counts) -> Counts:
             number = round(self.part * counts.received)
-            return replace(counts, received=counts.received - number, late=counts.late + number)
+            delays = LateDelays(number, DELAY_SECONDS, DELAY_SECONDS, DELAY_SECONDS, limit) if number else None
+            return replace(counts, received=counts.received - number, late=counts.late + number, late_delays=delays)
 
         phase2 = {direction: late(counts) for direction, counts in evidence.phase2.items()}
         return replace(evidence, phase1=late(evidence.phase1), phase2=phase2)

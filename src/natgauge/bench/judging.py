@@ -51,9 +51,9 @@ def judged(
         table_limit: limit of the device's table; None = not known.
         four_tuples: number of four tuples, which draws with replacement may exceed.
     """
-    result = raw.result
-    phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result))
-    phase2 = phase2_counts(result)
+    result, limit = raw.result, plan.frame_timeout_seconds
+    phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result), limit)
+    phase2 = phase2_counts(result, limit)
     judgement = judge(
         TrialEvidence(
             placement=placement,

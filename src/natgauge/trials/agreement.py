@@ -356,6 +356,14 @@ class MessageCounts(AgreementPart):
     wrong: Count
 
 
+class LateDelay(AgreementPart):
+    """Delays of late frames; of a connection's messages from the sending of the first to the arrival of the last."""
+
+    minimum_ns: int
+    maximum_ns: int
+    sum_ns: int
+
+
 class StreamCounts(AgreementPart):
     """Raw counts of one direction of one phase; a field is None when it was not measured, never zero instead.
 
@@ -374,6 +382,7 @@ class StreamCounts(AgreementPart):
     duplicates: Count
     reordered: Count
     late: Count
+    late_delay: LateDelay | None = None
     damaged: Count
     fragments: Count | None = None
     tagged: Count | None = None

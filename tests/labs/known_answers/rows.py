@@ -486,7 +486,45 @@ def variation(name: str, repeat: int, tester_us: float, reason: str) -> Row:
     return Row(name, JITTERING, "pdv", (look,), {**TIMED, "repeat": repeat, "directions": "up"})
 
 
+LONG_US, LIMIT_SECONDS = 24_000, 0.02
+
+
+def late(kind: str) -> Look:
+    """The delay of the last trial's frames, which are all late."""
+
+    def found(evidence: Evidence) -> float:
+        delays = evidence.outcome.phase1.late_delays
+        assert delays is not None
+        return 1e6 * {"least": delays.least, "mean": delays.mean}[kind]
+
+    error = {"least": "error_minimum_us", "mean": "error_mean_us"}[kind]
+    margins = varied(TIMING_US)
+    return Look(f"{kind} delay", "us", found, told(error, offset=LONG_US), margins, "20 us, the device's own p99 error")
+
+
+def noted(evidence: Evidence) -> str:
+    """The doubt that ended the search."""
+    return next((note.word for note in evidence.measured.notes if "at every rate" in note.word), "none")
+
+
+BEYOND_LIMIT = Row(
+    "delay beyond the time limit",
+    Holding(
+        words=f"holds every frame for {LONG_US // 1000} ms, of which {LIMIT_SECONDS * 1000:g} ms are allowed",
+        delay_us=LONG_US,
+    ),
+    "connection-rate",
+    (
+        Look("", "connections/s", value, 0.0),
+        Look("doubt", "", noted, "late at every rate"),
+        late("least"),
+        late("mean"),
+    ),
+    {"frame_timeout_seconds": LIMIT_SECONDS},
+)
+
 HOLDING = (
+    BEYOND_LIMIT,
     held(1000),
     held(10_000, stateless=True),
     variation("packet delay variation", 3, 2 * TIMING_US, "20 us for each frame"),

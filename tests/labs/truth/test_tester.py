@@ -408,3 +408,11 @@ def test_every_frame_past_the_timeout_is_late_and_not_received(lab: NetnsLab) ->
     held, streams = held_and_measured(lab, 1000, **JITTER, frame_timeout_ms=LATE_NS / 1e6)
     assert sum(stream.late for stream in streams) == held.jittered - JITTERED_BEFORE > 0
     assert all(stream.received_frames + stream.late == BRIDGED_FRAMES for stream in streams)
+    longest_ns = 1000 * (1000 + JITTER["jitter_us"])
+    for stream in streams:
+        delay = stream.late_delay
+        assert (delay is None) == (stream.late == 0)
+        if delay is None:
+            continue
+        mean_ns = delay.sum_ns / stream.late
+        assert longest_ns <= delay.minimum_ns <= mean_ns <= delay.maximum_ns < 2 * longest_ns

@@ -23,6 +23,7 @@ from enum import Enum
 from typing import Final
 
 from natgauge.causes.cause import Cause, of_share
+from natgauge.late_delays import LateDelays, merged
 from natgauge.measurer import Counts, TrialOutcome
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
@@ -91,6 +92,7 @@ class _Seen:
     phase1: bool
     bad: Mapping[str, int]
     cause: Cause | None = None
+    late_delays: LateDelays | None = None
 
 
 #: Runs one trial of fewer connections (their number) at a rate; None = none could be run, or none spoke of the device.
@@ -122,6 +124,7 @@ class PermanentLoss:
         checked: connections of the last trial with fewer connections.
         bad_of_checked: share of bad frames in that trial.
         causes: causes of the failed trials, as far as they are known.
+        late_delays: delays of the late frames of the failed trials; None = not known.
     """
 
     kind: str
@@ -136,6 +139,7 @@ class PermanentLoss:
     checked: int = 0
     bad_of_checked: float = 0.0
     causes: tuple[Cause, ...] = ()
+    late_delays: LateDelays | None = None
 
     @property
     def cause(self) -> Cause | None:
@@ -188,11 +192,18 @@ class PermanentLoss:
 
     def _late(self, unit: str) -> str:
         """The observations of late frames; they came back, so it is no loss and no full table."""
+        delays = self.late_delays
         which = "no frame came back" if self.share == 1 else f"{1 - self.share:.3%} of the frames came back"
+        in_time = "in time" if delays is not None and delays.limit is None else "within the time limit"
+        who = "the device, or the way through it, delays frames"
+        much = (
+            f"{who} by more than the limit; a longer --frame-timeout-seconds measures its rate"
+            if delays is None
+            else f"{delays}; {who}; with more time its rate is measured"
+        )
         return (
-            f"{which} within the time limit, and the others came back later, at every rate from {self.lowest:,.0f} to "
-            f"{self.highest:,.0f} {unit}: the device, or the way through it, delays frames by more than the limit; a "
-            "longer --frame-timeout-seconds measures its rate, and queues may then raise it by more"
+            f"{which} {in_time}, and the others came back later, at every rate from {self.lowest:,.0f} to "
+            f"{self.highest:,.0f} {unit}: {much}, and queues may then raise it by more"
         )
 
     @property
@@ -288,7 +299,8 @@ def _seen(rate: float, outcome: TrialOutcome) -> _Seen:
     streams = deciding_counts(outcome)
     frames_tell = not failed or (outcome.verdict is Verdict.FAIL and outcome.limited_by == "device")
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
-    return _Seen(rate, sum(counts.offered for counts in streams), failed, of_phase1, bad, outcome.cause)
+    late = merged(counts.late_delays for counts in streams if counts.late)
+    return _Seen(rate, sum(counts.offered for counts in streams), failed, of_phase1, bad, outcome.cause, late)
 
 
 def _bad_of(kind: str, outcome: TrialOutcome, streams: Sequence[Counts]) -> int:
@@ -354,4 +366,5 @@ def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> P
         kept=kept,
         frames=frames,
         causes=tuple(trial.cause for trial in failed if trial.cause is not None),
+        late_delays=merged(trial.late_delays for trial in failed) if kind == LATE else None,
     )

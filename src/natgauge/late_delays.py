@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delays of the frames of a trial that came late, and how they are said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LateDelays:
+    """Delays of late frames, from sending to arrival, in seconds.
+
+    Attributes:
+        frames: number of late frames, > 0.
+        least: the shortest.
+        largest: the longest.
+        mean: arithmetic mean.
+        limit: time limit for a frame, > 0; None = the trial had none.
+        of_messages: a delay is that of a connection of several messages: from the sending of the first to the arrival
+            of the last.
+    """
+
+    frames: int
+    least: float
+    largest: float
+    mean: float
+    limit: float | None = None
+    of_messages: bool = False
+
+    def __str__(self) -> str:
+        """What is known of the delays, as a part of a sentence whose subject is the late frames, named before."""
+        return f"{self.arrival}, {self.reason}"
+
+    @property
+    def arrival(self) -> str:
+        """When the frames arrived."""
+        if self.of_messages:
+            who, since = "the last message of a connection arrived", "the first was sent"
+        elif self.frames == 1:
+            who, since = "it arrived", "it was sent"
+        else:
+            who, since = "they arrived", "they were sent"
+        if self.frames == 1:
+            return f"{who} {milliseconds(self.mean)} ms after {since}"
+        span = f"least {milliseconds(self.least)}, largest {milliseconds(self.largest)} ms"
+        return f"{who} {milliseconds(self.mean)} ms on average after {since} ({span})"
+
+    @property
+    def reason(self) -> str:
+        """Why these frames are late, with the option to raise."""
+        closed = "after the receivers had closed or behind too many later frames"
+        if self.limit is None:
+            return f"{closed}; a longer --grace-seconds keeps the receivers open"
+        limit = f"the time limit of {milliseconds(self.limit)} ms"
+        if self.least > self.limit:
+            return f"later than {limit}; raise --frame-timeout-seconds"
+        if self.largest > self.limit:
+            return f"later than {limit} (--frame-timeout-seconds) or {closed} (--grace-seconds)"
+        return f"within {limit}, but {closed}; a longer --grace-seconds keeps the receivers open"
+
+
+def milliseconds(seconds: float) -> str:
+    """Return a time as a number of milliseconds."""
+    number = seconds * 1000
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+
+
+def merged(parts: Iterable[LateDelays | None]) -> LateDelays | None:
+    """Return the delays of all late frames; None = those of some are not known, or none was late.
+
+    Of time limits the largest is told.
+    """
+    parts = list(parts)
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    frames = sum(part.frames for part in known)
+    limits = [part.limit for part in known if part.limit is not None]
+    return LateDelays(
+        frames=frames,
+        least=min(part.least for part in known),
+        largest=max(part.largest for part in known),
+        mean=sum(part.mean * part.frames for part in known) / frames,
+        limit=max(limits, default=None) if len(limits) == len(known) else None,
+        of_messages=any(part.of_messages for part in known),
+    )

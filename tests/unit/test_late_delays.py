@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The delays of late frames are said with their numbers, the reason, and the option to raise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from natgauge.counts import counts_of
+from natgauge.late_delays import LateDelays, merged
+from natgauge.trials import StreamCounts
+
+LATE = LateDelays(frames=1000, least=0.148, largest=0.152, mean=0.15, limit=0.1)
+NUMBERS = "150 ms on average after they were sent (least 148, largest 152 ms)"
+CLOSED = "after the receivers had closed or behind too many later frames"
+OPTION = "a longer --grace-seconds keeps the receivers open"
+
+
+@pytest.mark.parametrize(
+    ("delays", "arrival", "reason"),
+    [
+        (LATE, f"they arrived {NUMBERS}", "later than the time limit of 100 ms; raise --frame-timeout-seconds"),
+        (replace(LATE, limit=None), f"they arrived {NUMBERS}", f"{CLOSED}; {OPTION}"),
+        (
+            replace(LATE, limit=0.149),
+            f"they arrived {NUMBERS}",
+            f"later than the time limit of 149 ms (--frame-timeout-seconds) or {CLOSED} (--grace-seconds)",
+        ),
+        (
+            replace(LATE, limit=0.2),
+            f"they arrived {NUMBERS}",
+            f"within the time limit of 200 ms, but {CLOSED}; {OPTION}",
+        ),
+        (
+            LateDelays(frames=1, least=1.5, largest=1.5, mean=1.5, limit=0.0105),
+            "it arrived 1,500 ms after it was sent",
+            "later than the time limit of 10.5 ms; raise --frame-timeout-seconds",
+        ),
+        (
+            replace(LATE, of_messages=True),
+            f"the last message of a connection arrived {NUMBERS.replace('they were', 'the first was')}",
+            "later than the time limit of 100 ms; raise --frame-timeout-seconds",
+        ),
+    ],
+)
+def test_a_sentence_tells_delay_reason_and_option(delays: LateDelays, arrival: str, reason: str) -> None:
+    assert str(delays) == f"{arrival}, {reason}"
+
+
+def stream(late: int, *messages: str, **more: object) -> StreamCounts:
+    none = dict.fromkeys(("received_frames", "duplicates", "reordered", "damaged", "untranslated", "mistranslated"), 0)
+    arrivals = [{"name": name, "received": 0, "wrong": 0} for name in messages]
+    sent = {"intended_frames": 1000, "intended_rate": 1000.0, "offered_frames": 1000}
+    return StreamCounts.model_validate({**none, **sent, "late": late, "messages": arrivals, **more})
+
+
+DELAY = {"minimum_ns": 148_000_000, "maximum_ns": 152_000_000, "sum_ns": 150_000_000_000}
+
+
+@pytest.mark.parametrize("messages", [("syn",), ("syn", "syn-ack", "ack")])
+def test_the_engines_sum_becomes_a_mean_and_the_plans_limit_is_known(messages: tuple[str, ...]) -> None:
+    counts = counts_of(stream(1000, *messages, late_delay=DELAY), 0.1)
+    assert counts.late_delays == replace(LATE, of_messages=len(messages) > 1)
+
+
+def test_results_without_the_delays_have_late_frames_all_the_same() -> None:
+    counts = counts_of(stream(1000), 0.1)
+    assert (counts.late, counts.late_delays) == (1000, None)
+
+
+def test_delays_of_several_streams_are_those_of_all_their_frames() -> None:
+    few = LateDelays(frames=100, least=0.2, largest=0.4, mean=0.3, limit=0.1)
+    both = merged([LATE, few])
+    assert both is not None
+    assert (both.frames, both.least, both.largest, both.limit) == (1100, 0.148, 0.4, 0.1)
+    assert both.mean == pytest.approx((1000 * 0.15 + 100 * 0.3) / 1100)
+
+
+def test_without_a_delay_of_some_late_frames_there_is_none_of_all() -> None:
+    assert merged([LATE, None]) is None
+    assert merged([]) is None
