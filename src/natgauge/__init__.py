@@ -13,8 +13,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from natgauge.version import VERSION
-
 if TYPE_CHECKING:
     from natgauge.audits.audit import Audited, audit
     from natgauge.comparisons.compare import Compared, compare
@@ -22,8 +20,7 @@ if TYPE_CHECKING:
     from natgauge.tester.doctor import examine as doctor
     from natgauge.tester.selftest import SelfTest
     from natgauge.tester.selftest import run_selftest as selftest
-
-__version__ = VERSION
+    from natgauge.version import VERSION as __version__  # noqa: N811 - the name that Python gives it  # noqa: N811 - the name that Python gives it
 
 __all__ = [
     "Answer",
@@ -44,6 +41,7 @@ _LAZY: Final = {
     "Audited": ("natgauge.audits.audit", "Audited"),
     "Compared": ("natgauge.comparisons.compare", "Compared"),
     "SelfTest": ("natgauge.tester.selftest", "SelfTest"),
+    "__version__": ("natgauge.version", "VERSION"),
     "audit": ("natgauge.audits.audit", "audit"),
     "compare": ("natgauge.comparisons.compare", "compare"),
     "doctor": ("natgauge.tester.doctor", "examine"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.unit.made_results import made
+from tests.unit.made_results import keep, made
 
 from natgauge.records.measurement import Result
 from natgauge.records.store import Store
@@ -117,7 +117,7 @@ def campaign(path: Path) -> Path:
         store.write_environment(
             {"machine": {"kernel": "6.18", "cpu": {"model": "Made <up>"}}, "device": {"gateway": one.dut}}
         )
-        store.write_summary(one.document())
+        keep(store, one)
         store.add_trial(trial(delays=bell(12_000, number) if one.metric == "latency" else ()))
         store.add_trial(trial("FAIL"))
         store.add_trial(trial(disturbed=True, remarks=["CPU 0 stood still for 3 ms"]))

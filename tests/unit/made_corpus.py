@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -12,7 +13,7 @@ from typing import Any, cast
 from tests.unit.campaigning import PLAN, Benches, campaign
 from tests.unit.made_campaign import trial
 from tests.unit.made_comparisons import compared, compared_by_rates
-from tests.unit.made_results import made
+from tests.unit.made_results import keep, made
 
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
 from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, finite, is_decided
@@ -20,6 +21,7 @@ from natgauge.comparisons.request import ComparisonGoal
 from natgauge.comparisons.searched import RateBounds, Searched, ratio_of
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
+from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, both_slices
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.audit import AuditRecord
@@ -44,37 +46,47 @@ def corpus(folder: Path) -> list[Path]:
     with suppress(OSError):
         (folder / "made").rmdir()
     results = sorted((folder / "campaign" / "results").iterdir())
-    others = [sampled(folder / "sampled"), timed(folder / "timed"), by_slices(folder / "slices")]
+    others = [
+        sampled(folder / "sampled"),
+        doubted(folder / "doubted"),
+        timed(folder / "timed"),
+        by_slices(folder / "slices"),
+    ]
     others += [by_rates(folder / "rates"), audited(folder / "audit"), failed(folder / "failed")]
     return [folder / "campaign", *results, *others]
 
 
 def sampled(folder: Path) -> Path:
     """A result with a figure of which each repetition has several values."""
+    return _sampled(folder, "tear-down-rate", "full_seconds", ((0.002, 0.003, 0.0025), (0.0021, 0.0032)))
+
+
+def doubted(folder: Path) -> Path:
+    """A result that is doubted, for it has one repetition; each trial has the memory of a connection."""
+    return _sampled(folder, "connection-rate", OCTETS_PER_CONNECTION, ((320.0, 330.0, 325.0),))
+
+
+def _sampled(folder: Path, metric: str, name: str, samples: Sequence[tuple[float, ...]]) -> Path:
     folder.mkdir()
     store = Store(folder)
-    times = ((0.002, 0.003, 0.0025), (0.0021, 0.0032))
     measured = make_result(
-        "tear-down-rate",
+        metric,
         "connections/s",
         {},
         [
-            Measurement(
-                4e5, None, "device", {"PASS": 1}, figures={"full_seconds": own[0]}, sample={"full_seconds": own}
-            )
-            for own in times
+            Measurement(4e5, None, "device", {"PASS": 1}, figures={name: statistics.median(own)}, sample={name: own})
+            for own in samples
         ],
     )
     parameters = made().parameters
     store.write_plan(parameters.flat())
     result = make(measured, parameters, str(folder))
-    for number, (repetition, own) in enumerate(zip(result.repetitions, times, strict=True), start=1):
+    for number, (repetition, own) in enumerate(zip(result.repetitions, samples, strict=True), start=1):
         of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
-        samples = {"samples": {"full_seconds": own}, "disturbed": 0}
-        store.add_measurement({**of_all, **repetition.model_dump(mode="json"), **samples})
+        store.add_measurement({**of_all, **repetition.model_dump(mode="json"), "samples": {name: own}, "disturbed": 0})
     store.write_summary(result.document())
-    store.add_trial(trial())
-    store.add_trial(trial())
+    for _ in samples:
+        store.add_trial(trial())
     return folder
 
 
@@ -85,10 +97,7 @@ def timed(folder: Path) -> Path:
     result = made([12.0, 12.5, 11.9], metric="latency", unit="us")
     store.write_plan(result.parameters.flat())
     store.write_environment({"machine": {"kernel": "6.18", "cpu": {"model": "x"}}, "device": {"gateway": "x"}})
-    for number, repetition in enumerate(result.repetitions, start=1):
-        of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
-        store.add_measurement({**of_all, **repetition.model_dump(mode="json"), "samples": {}, "disturbed": 0})
-    store.write_summary(result.document())
+    keep(store, result)
     store.add_trial(trial(delays=[(1000, 1200, 50), (1200, 1400, 50)]))
     store.add_trial(trial("FAIL"))
     return folder

@@ -10,7 +10,9 @@ from typing import Any
 from natgauge.analysis.figure import figure_of
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, descriptions
+from natgauge.records.store import Store
 from natgauge.statistics.summary import summarize
+from natgauge.stored.doubt_consistency import following
 
 PLACE = {"placement": "shared", "lab_kind": "netns", "ring": None, "sender_cores": 1, "natgauge": "1", "kernel": "6.18"}
 DEVICE = {"dut": "x", "kind": "nat44", "version": ["x 1"]}
@@ -90,3 +92,13 @@ def made(
         **changed,
     }
     return Result.from_document(document)
+
+
+def keep(store: Store, result: Result) -> None:
+    """Write a result with the doubts that follow from it, and its repetitions, of which each figure has one value."""
+    for number, repetition in enumerate(result.repetitions, start=1):
+        of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
+        store.add_measurement({**of_all, **repetition.model_dump(mode="json"), "samples": {}})
+    words = {doubt.word for doubt in result.doubts}
+    more = [doubt for doubt in following(result) if doubt.word not in words]
+    store.write_summary(result.model_copy(update={"doubts": (*result.doubts, *more)}).document())

@@ -87,6 +87,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
+# What starts the process stands on the command line.
+MAY_IMPORT["entry"] = {"cli"}
 
 #: The public face hands names on from anywhere; nothing of natgauge may import it.
 FACE = ROOT / "__init__.py"

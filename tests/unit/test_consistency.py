@@ -27,7 +27,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.interval import relative_half_width
-from natgauge.stored.doubt_consistency import NOT_STORED, check_doubts
+from natgauge.stored.doubt_consistency import NOT_STORED
 from natgauge.stored.find_results import find
 
 
@@ -51,8 +51,7 @@ def changed(folder: Path, name: str, change: Callable[[Any], None]) -> str:
     change(document)
     path.write_text("".join(json.dumps(line) + "\n" for line in document) if lines else json.dumps(document))
     try:
-        for stored in find([folder]).stored:
-            check_doubts(stored.result, stored.folder)
+        find([folder])
     except NatgaugeError as error:
         return str(error)
     finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.made_campaign import trial
-from tests.unit.made_results import made
+from tests.unit.made_results import keep, made
 
 from natgauge.bench.repeating import command_again
 from natgauge.cli import run
@@ -30,7 +30,7 @@ SHOWN = "nft\\x1b]0;PWNED\\x07\\u202e\\ud800\\x9b2J"
 def stored(folder: Path, **parameters: object) -> Path:
     folder.mkdir()
     store = Store(folder)
-    store.write_summary(made([1000.0], parameters=parameters).document())
+    keep(store, made([1000.0, 1001.0], parameters=parameters))
     # A lone surrogate in a record or a trial is refused.
     reason = HOSTILE.replace("\ud800", "")
     failed = trial("FAIL", reason=reason)

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from tests.unit.made_campaign import trial
 from tests.unit.made_comparisons import BASELINE, CONTROL, compared, compared_by_rates, estimate
+from tests.unit.made_results import keep as keep_made
 from tests.unit.made_results import made
 
 from natgauge.bench.repeating import command_again
@@ -47,7 +48,7 @@ def keep_result(folder: Path, **changed: Any) -> Path:
     folder.mkdir(parents=True)
     store = Store(folder)
     store.write_plan({})
-    store.write_summary(made([1.0], **changed).document())
+    keep_made(store, made([1.0], **changed))
     return folder
 
 

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 from tests.unit.made_campaign import campaign
+from tests.unit.made_results import keep
 
 from natgauge.cli import run
 from natgauge.errors import UsageError
+from natgauge.records.measurement import Result
+from natgauge.records.store import Store
 from natgauge.stored.find_results import find
 from natgauge.stored.frames import load
 
@@ -56,7 +60,7 @@ def test_kinds_of_columns_do_not_depend_on_what_is_there(folder: Path, tmp_path:
     document = find([folder]).stored[0].result.document()
     for part in (document, *document["repetitions"]):
         part["trials"] = {}
-    (tmp_path / "empty" / "summary.json").write_text(json.dumps(document))
+    keep(Store(tmp_path / "empty"), Result.from_document(document))
     (tmp_path / "empty" / "trials.jsonl").write_text("")
     assert load(tmp_path / "empty").trials.schema == load(folder).trials.schema
 
@@ -84,7 +88,8 @@ def test_what_is_damaged_missing_or_not_to_be_written_is_one_line(
     broken = tmp_path / "broken"
     broken.mkdir()
     one = find([folder]).stored[0]
-    (broken / "summary.json").write_text((one.folder / "summary.json").read_text())
+    for name in ("summary.json", "measurements.jsonl"):
+        shutil.copy(one.folder / name, broken)
     assert "trials.jsonl" in refused(broken, tmp_path / "out")
     (broken / "trials.jsonl").write_text("{}\n")
     assert f"{broken / 'trials.jsonl'}:1" in refused(broken, tmp_path / "out")

@@ -16,7 +16,7 @@ from tests.absent import absent
 from tests.unit.browser import CHROMIUM, Browser
 from tests.unit.made_campaign import bell, campaign, rate, trial
 from tests.unit.made_comparisons import compared, estimate
-from tests.unit.made_results import made
+from tests.unit.made_results import keep, made
 from tests.unit.simulated import Gateway
 
 from natgauge.bench.repeating import command_again
@@ -100,7 +100,7 @@ def test_a_large_campaign_still_makes_a_page_of_bearable_size(results: int, tmp_
         store = Store(folder)
         timed = number % 4 == 0
         result = latency_of(number) if timed else rate(f"nat-{number % 7}", 1e5 + number, 1 + number % 3, 10**5)
-        store.write_summary(result.document())
+        keep(store, result)
         for each in range(30):
             passed = timed or not each
             store.add_trial(trial(delays=DELAYS if timed else ()) if passed else trial("INVALID", reason="x" * 120))
@@ -482,7 +482,7 @@ def test_a_damaged_trial_is_one_line_or_taken_as_it_is(
     folder = tmp_path / "damaged"
     folder.mkdir()
     store = Store(folder)
-    store.write_summary(latency_of(1).document())
+    keep(store, latency_of(1))
     store.add_trial(trial())
     store._append("trials.jsonl", {"schema": "natgauge-trial-2", **trial(), "trial": 2, **damage})
     status = run(["report", form, str(tmp_path / "out"), str(folder)])

@@ -131,12 +131,20 @@ def _open_closed() -> None:
 
 
 def main() -> None:
-    """Entry point of `natgauge`."""
+    """Read the arguments of this process, do what they ask for, and exit."""
     _open_closed()
-    for number in _SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
+    caught = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    try:
+        for number in caught:
             signal.signal(number, _raise_on_signal)
-    sys.exit(run(sys.argv[1:]))
+        status = run(sys.argv[1:])
+    except EndedBySignal as error:
+        status = _ended(error)
+    finally:
+        # Nothing is left to undo: a signal that comes while Python ends just ends it.
+        for number in caught:
+            signal.signal(number, signal.SIG_DFL)
+    sys.exit(status)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -188,7 +196,7 @@ def _run(arguments: Sequence[str]) -> int:
         errors = "; then: ".join([str(error), *getattr(error, "__notes__", ())])
         return _complain(f"{errors}{more}", error.exit_status)
     except EndedBySignal as error:
-        return _complain(f"ended by {signal.Signals(error.number).name}; everything is undone", 128 + error.number)
+        return _ended(error)
     except click.Abort:
         return _complain("ended by SIGINT; everything is undone", 130)
     except BrokenPipeError:
@@ -196,6 +204,10 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stderr.close()
         return 141
     return status if isinstance(status, int) else 0
+
+
+def _ended(error: EndedBySignal) -> int:
+    return _complain(f"ended by {signal.Signals(error.number).name}; everything is undone", 128 + error.number)
 
 
 def _fault(error: Exception) -> int:

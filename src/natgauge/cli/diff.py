@@ -65,11 +65,8 @@ def command(
     """
     from natgauge.reports import both_kinds
     from natgauge.stored import find_results
-    from natgauge.stored.doubt_consistency import check_all
 
     found = find_results.find([first]), find_results.find([second])
-    for one in found:
-        check_all(one.stored)
     difference = both_kinds.difference(*found, about=about, across=across, margin=margin)
     if as_json:
         document(both_kinds.document(difference))

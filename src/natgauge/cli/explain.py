@@ -29,7 +29,9 @@ def command(*, result: Path, trial: int | None, as_json: bool) -> None:
     """
     from natgauge.cli.say import wrapped
     from natgauge.reports import explanation
+    from natgauge.stored import find_results
 
+    find_results.refuse_edited(result)
     explained = explanation.explain(result, trial)
     if as_json:
         document(explanation.document(explained))

@@ -90,11 +90,9 @@ def command(
     FOLDER is a results folder of a measurement, comparison or audit, a folder with several of them, or a campaign's.
     """
     from natgauge.stored import find_results
-    from natgauge.stored.doubt_consistency import check_all
 
     _refuse_options(form=form, against=against, published=published, like=like, beside=beside)
     collected = find_results.find(folders, failed=html is not None)
-    check_all(collected.stored)
     _refuse(collected, form=form, against=against, published=published, like=like)
     for folder in collected.unended:
         left_out = "left out" if html is None else "without result"

@@ -32,12 +32,14 @@ from natgauge.records.store import (
     PLAN,
     PLAN_SCHEMA,
     SUMMARY,
+    TRIALS,
     read_document,
     read_lines,
 )
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.summary import interval_of, summarize
 from natgauge.stored.contradiction import ContradictionError, agree, compare, expect, is_number, same
+from natgauge.stored.doubt_consistency import check_doubts
 from natgauge.stored.parameter_consistency import check_metric, check_values
 from natgauge.stored.trial_consistency import check_counts
 from natgauge.words import Verdict
@@ -66,12 +68,16 @@ def refuse_contradictions(result: Result, folder: Path) -> None:
     _check_disturbed(result, summary, [line.get("disturbed") for line in lines])
     _check_plan(result, folder)
     check_counts(result.trials, result.metric, folder)
+    check_doubts(result, folder)
 
 
 def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
     """Lines of the repetitions, compared with those of the summary; none where the folder lacks the file."""
     path, summary = folder / MEASUREMENTS, folder / SUMMARY
     if not foreign.is_there(path):
+        if foreign.is_there(folder / TRIALS):
+            count = len(result.repetitions)
+            raise ContradictionError(summary, "the number of repetitions", count, f"{path} is", "missing")
         return []
     lines = list(read_lines(path, MEASUREMENT_SCHEMA, whole=True))
     if len(lines) != len(result.repetitions):

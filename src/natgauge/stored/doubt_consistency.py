@@ -7,14 +7,16 @@ their absence shows nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from natgauge import foreign
 from natgauge.measurements import doubts
-from natgauge.notes import NoteWord
+from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
+from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.records.measurement import Repetition, Result
 from natgauge.records.store import MEASUREMENTS, SUMMARY
@@ -41,28 +43,6 @@ class _StoredResult(MeasurementResult):
         return self.disturbed_trials
 
 
-class _Stored(Protocol):
-    """A result and its folder."""
-
-    @property
-    def folder(self) -> Path:
-        """The folder."""
-
-    @property
-    def result(self) -> Result:
-        """The result."""
-
-
-def check_all(every: Iterable[_Stored]) -> None:
-    """Check the doubts of several results, see `check_doubts`.
-
-    Raises:
-        UsageError: a doubt is missing, or has another value.
-    """
-    for stored in every:
-        check_doubts(stored.result, stored.folder)
-
-
 def check_doubts(result: Result, folder: Path) -> None:
     """Check that a result has every doubt that follows from its figures, notes and parameters.
 
@@ -77,9 +57,7 @@ def check_doubts(result: Result, folder: Path) -> None:
     if not foreign.is_there(folder / MEASUREMENTS):
         return
     stored = {doubt.word: doubt for doubt in result.doubts}
-    for doubt in doubts.find(_measured(result), result.parameters):
-        if doubt.word in NOT_STORED:
-            continue
+    for doubt in following(result):
         if doubt.word not in stored:
             named = ", ".join(stored) or "none"
             raise ContradictionError(where, "the list of doubts", named, "its figures and parameters give", doubt.word)
@@ -88,6 +66,12 @@ def check_doubts(result: Result, folder: Path) -> None:
         if len(alike) == 1 and alike[0].value is not None:
             expect(f"doubt {doubt.word}: value", alike[0].value, doubt.value, "its figures give", where)
             expect(f"doubt {doubt.word}: grade", alike[0].grade, doubt.grade, "its figures give", where)
+
+
+def following(result: Result) -> list[Note]:
+    """Return the doubts that follow from a result's figures, notes and parameters."""
+    every = doubts.find(_measured(result), result.parameters)
+    return [doubt for doubt in every if doubt.word not in NOT_STORED]
 
 
 def _measured(result: Result) -> MeasurementResult:
@@ -121,9 +105,11 @@ def _repetition(repetition: Repetition, *, sampled: bool) -> Measurement:
 
 
 def _is_sampled(result: Result) -> bool:
-    """Whether values rest on samples, of which a figure then has more values than there are repetitions."""
+    """Whether values rest on samples, of which a figure then has more values than there are repetitions.
+
+    Trials have the memory of a connection beside the value, which does not rest on it.
+    """
+    named = Counter(name for repetition in result.repetitions for name in repetition.figures)
     return any(
-        figure.count > sum(name in repetition.figures for repetition in result.repetitions)
-        for name, figure in result.figures.items()
-        if any(name in repetition.figures for repetition in result.repetitions)
+        0 < named[name] < figure.count for name, figure in result.figures.items() if name != OCTETS_PER_CONNECTION
     )

@@ -49,11 +49,12 @@ def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
     unended: list[Path] = []
     campaigns: list[Path] = []
     for folder in folders:
-        below = list(_below(folder))
-        own = [each for each in (folder, *_children(folder)) if foreign.is_there(each / CAMPAIGN)] if failed else []
-        if failed and not below and _is_results_folder(folder):
-            below = [folder]
-        ended = [each for each in below if any(foreign.is_there(each / name) for name in _OUTCOMES)]
+        with _readable(folder):
+            below = list(_below(folder))
+            own = [each for each in (folder, *_children(folder)) if foreign.is_there(each / CAMPAIGN)] if failed else []
+            if failed and not below and _is_results_folder(folder):
+                below = [folder]
+            ended = [each for each in below if _has_ended(each)]
         if below and not ended and not failed:
             raise UsageError(
                 f"report: {folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
@@ -71,15 +72,28 @@ def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
     )
 
 
+def refuse_edited(folder: Path) -> None:
+    """Refuse a folder whose result contradicts the rest of it; one without a result contradicts nothing.
+
+    Raises:
+        UsageError: it contradicts itself, cannot be read, or its result is damaged or of another schema.
+    """
+    with _readable(folder):
+        has_ended = _has_ended(folder)
+    if has_ended:
+        _read(folder)
+
+
+def _has_ended(folder: Path) -> bool:
+    return any(foreign.is_there(folder / name) for name in _OUTCOMES)
+
+
 def _children(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir()) if folder.is_dir() else []
-    except OSError as error:
-        raise _unreadable(folder, error) from error
+    return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 def _read(folder: Path) -> Stored | StoredComparison | StoredAudit:
-    try:
+    with _readable(folder):
         if foreign.is_there(folder / COMPARISON):
             comparison = read_record(folder / COMPARISON, ComparisonRecord)
             with _finite(folder / COMPARISON):
@@ -89,8 +103,6 @@ def _read(folder: Path) -> Stored | StoredComparison | StoredAudit:
             audit = read_record(folder / AUDIT, AuditRecord)
             audit_consistency.refuse_contradictions(audit, folder)
             return StoredAudit(folder, audit)
-    except OSError as error:
-        raise _unreadable(folder, error) from error
     return Stored(folder, read_summary(folder))
 
 
@@ -101,10 +113,8 @@ def read_summary(folder: Path) -> Result:
         UsageError: it is no results folder, its measurement did not end, or its summary is damaged or outdated.
     """
     path = folder / SUMMARY
-    try:
+    with _readable(folder):
         is_summary = foreign.is_there(path)
-    except OSError as error:
-        raise _unreadable(folder, error) from error
     if not is_summary:
         raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
     result = read_record(path, Result)
@@ -126,16 +136,13 @@ def _finite(path: Path) -> Iterator[None]:
 
 def _below(folder: Path) -> Iterator[Path]:
     """Yield the results folders below a folder: its subfolders, or those in the `results/` of campaigns."""
-    try:
-        if _is_results_folder(folder) or not folder.is_dir():
-            return
-        for child in [folder] if (folder / CAMPAIGN_RESULTS).is_dir() else sorted(folder.iterdir()):
-            if _is_results_folder(child):
-                yield child
-            elif (child / CAMPAIGN_RESULTS).is_dir():
-                yield from filter(_is_results_folder, _as_planned(child))
-    except OSError as error:
-        raise _unreadable(folder, error) from error
+    if _is_results_folder(folder) or not folder.is_dir():
+        return
+    for child in [folder] if (folder / CAMPAIGN_RESULTS).is_dir() else sorted(folder.iterdir()):
+        if _is_results_folder(child):
+            yield child
+        elif (child / CAMPAIGN_RESULTS).is_dir():
+            yield from filter(_is_results_folder, _as_planned(child))
 
 
 def _as_planned(campaign: Path) -> list[Path]:
@@ -157,8 +164,16 @@ def _is_results_folder(folder: Path) -> bool:
     return any(foreign.is_there(folder / name) for name in (*_OUTCOMES, PLAN, FAILURE))
 
 
-def _unreadable(folder: Path, error: OSError) -> UsageError:
-    return UsageError(f"report: {str(folder)!r} cannot be read ({error.strerror}); name the folder of a measurement")
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """Refuse a folder of which something may not be looked into, with the path that the system names."""
+    try:
+        yield
+    except OSError as error:
+        path = str(error.filename or folder)
+        raise UsageError(
+            f"report: {path!r} cannot be read ({error.strerror}); name the folder of a measurement"
+        ) from error
 
 
 def _missing(folder: Path) -> str:

@@ -28,6 +28,7 @@ from tests.unit.mutants import mangled, mutant_of_several, places, replaced
 
 from natgauge.cli import run
 from natgauge.plain_text import visible
+from natgauge.stored.doubt_consistency import NOT_STORED
 
 #: The most seconds of a view, and the most characters of a refusal.
 _SECONDS: Final = 5
@@ -264,13 +265,15 @@ def _written(document: Any) -> bytes:
 
 
 def _edited(folder: Path, chance: Random) -> str:
-    """Change what a stranger would: doubts, verdicts, lines, unit or a parameter; return the change, empty for none."""
+    """Change what a stranger would: doubts, verdicts, lines, unit, a parameter or a ratio; "" = nothing was changed."""
     summary, trials = folder / "summary.json", folder / "trials.jsonl"
-    if not summary.exists() or not trials.exists():
+    if (folder / "rounds.jsonl").exists() and (folder / "comparison.json").exists():
+        return _ratio_edited(folder / "comparison.json", chance)
+    if not summary.exists() or not trials.exists() or not trials.read_bytes():
         return ""
     lines = trials.read_text().splitlines(keepends=True)
     document = json.loads(summary.read_bytes())
-    what = chance.choice(("lines doubled", "verdict flipped", "unit", "connections", "last line cut"))
+    what = chance.choice(("lines doubled", "verdict flipped", "unit", "connections", "last line cut", "doubts"))
     if what == "lines doubled":
         trials.write_text("".join(lines * 2))
     elif what == "last line cut":
@@ -279,6 +282,9 @@ def _edited(folder: Path, chance: Random) -> str:
         flipped = json.loads(lines[0])
         flipped["verdict"] = "FAIL" if flipped["verdict"] == "PASS" else "PASS"
         trials.write_text("".join([json.dumps(flipped) + "\n", *lines[1:]]))
+    elif what == "doubts" and any(doubt["word"] not in NOT_STORED for doubt in document["doubts"]):
+        left = [doubt for doubt in document["doubts"] if doubt["word"] in NOT_STORED]
+        summary.write_text(json.dumps({**document, "doubts": left}))
     elif what == "unit":
         summary.write_text(json.dumps({**document, "unit": "parsecs"}))
     elif what == "connections" and "connections" in document["parameters"]["traffic"]:
@@ -290,11 +296,25 @@ def _edited(folder: Path, chance: Random) -> str:
     return what
 
 
+def _ratio_edited(comparison: Path, chance: Random) -> str:
+    """Multiply one ratio, both ends of its interval, and its nanoseconds by the same factor; "" = it has no ratio."""
+    document = json.loads(comparison.read_bytes())
+    known = [estimate for estimate in document["estimates"] if estimate["ratio"] and estimate["low"]]
+    if not known:
+        return ""
+    estimate, factor = chance.choice(known), chance.choice((0.5, 0.9, 1.1, 2))
+    for name in ("ratio", "low", "high", "nanoseconds"):
+        if estimate.get(name) is not None:
+            estimate[name] *= factor
+    comparison.write_text(json.dumps(document))
+    return "ratio with its interval"
+
+
 def _once_edited(folders: Folders) -> tuple[str, list[str], str]:
     """Make and show a mutant that contradicts itself; every view of results refuses it."""
     folders.copied()
     what = _edited(folders.mutant, folders.chance)
-    if not what or not (folders.mutant / "trials.jsonl").read_bytes():
+    if not what:
         return "not edited", [], ""
     found = shown(folders.chance.choice(_COMPARED), folders.mutant, folders.mutant, folders.place)
     faults = [*faults_of(found), *(["an edited folder is read"] if found.status != 2 else [])]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signals before, between and after what a command does: no traceback, and the exit status that shells expect."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+#: A process that gets a signal while it loads the command line.
+_LOADING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.{first})
+
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "natgauge.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+
+from natgauge.entry import main
+sys.meta_path.insert(0, Interrupted())
+sys.argv = ["natgauge", "--version"]
+main()
+"""
+#: A process that gets a signal when no command runs: before the first, or when the last has ended.
+_BETWEEN = """
+import os, signal, sys, time
+from natgauge import cli
+
+def run(arguments):
+    os.kill(os.getpid(), signal.{name})
+    time.sleep(5)
+
+cli.run = run
+cli.main()
+"""
+_AFTER = """
+import os, signal
+from natgauge import cli
+
+class Last:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+
+last = Last()
+cli.run = lambda arguments: 0
+cli.main()
+"""
+
+
+def ended(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+
+def test_the_command_begins_in_the_module_that_loads_nothing_before_it_looks_after_signals() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert project["project"]["scripts"]["natgauge"] == "natgauge.entry:main"
+    loaded = ended("import sys, natgauge.entry; print(*sorted(n for n in sys.modules if n.startswith('natgauge')))")
+    assert loaded.stdout.split() == ["natgauge", "natgauge.entry"]
+
+
+def test_ctrl_c_while_the_command_line_is_loaded_ends_without_a_word() -> None:
+    found = ended(_LOADING.format(first="default_int_handler"))
+    assert (found.returncode, found.stdout, found.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_an_ignored_ctrl_c_stays_ignored_while_the_command_line_is_loaded() -> None:
+    found = ended(_LOADING.format(first="SIG_IGN"))
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.startswith("natgauge ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_outside_of_a_command_is_one_line(number: signal.Signals) -> None:
+    found = ended(
+        f"import signal; signal.signal(signal.{number.name}, signal.SIG_DFL)\n" + _BETWEEN.format(name=number.name)
+    )
+    assert (found.returncode, found.stderr) == (
+        128 + number, f"natgauge: ended by {number.name}; everything is undone\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_while_python_ends_prints_no_traceback(number: signal.Signals) -> None:
+    found = ended(
+        f"import signal; signal.signal(signal.{number.name}, signal.SIG_DFL)\n" + _AFTER.format(name=number.name)
+    )
+    assert (found.returncode, found.stderr) == (-number, "")
