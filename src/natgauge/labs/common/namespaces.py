@@ -147,8 +147,10 @@ def is_marked(name: str) -> bool:
         HostError: that cannot be found out.
     """
     try:
-        mark = (marks.read(name) or _made.get(name)) if name.startswith(PREFIX) else None
-        return mark is not None and (_cookie_of(name) == mark if _is_namespace(name) else _is_half_made(name))
+        mark = marks.read(name) or _made.get(name)
+        if mark is None:
+            return False
+        return _cookie_of(name) == mark if _is_namespace(name) else name.startswith(PREFIX) and _is_half_made(name)
     except FileNotFoundError:
         return False
     except OSError as error:
