@@ -38,7 +38,9 @@ def audit(folder: Path, names: Sequence[str], chosen: Sequence[str]) -> None:
         lab = labs.pop()
         place = ["--lab-name", f"audits-{os.getpid()}-{lab}", "--results", str(folder / name)]
         with (folder / f"{name}.txt").open("wb") as said:
-            subprocess.run([_NATGAUGE, "audit", "--dut", name, *place, *chosen], check=False, stdout=said, stderr=said)
+            subprocess.run(
+                [_NATGAUGE, "audit", "--gateway", name, *place, *chosen], check=False, stdout=said, stderr=said
+            )
         labs.append(lab)
 
     folder.mkdir(parents=True, exist_ok=True)

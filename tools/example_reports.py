@@ -51,9 +51,9 @@ def demo_text(found: Mapping[str, Result]) -> str:
 
 def described(found: Mapping[str, Result]) -> str:
     """Return the description of the demo's picture: the answers up to their ranges."""
-    (dut,) = {result.dut for result in found.values()}
-    does = [one(result).text.partition(":")[0].removeprefix(f"{dut} ") for result in found.values()]
-    return f"What make demo prints: {dut} {' and '.join(does)}"
+    (gateway,) = {result.gateway for result in found.values()}
+    does = [one(result).text.partition(":")[0].removeprefix(f"{gateway} ") for result in found.values()]
+    return f"What make demo prints: {gateway} {' and '.join(does)}"
 
 
 def write_demo() -> None:

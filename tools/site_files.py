@@ -15,8 +15,8 @@ from typing import Any, Final
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from natgauge.duts import recipe as recipes
-from natgauge.duts.support import last_run, run_in_words
+from natgauge.gateways import recipe as recipes
+from natgauge.gateways.support import last_run, run_in_words
 from natgauge.published import load, printed
 from natgauge.published.model import Table
 

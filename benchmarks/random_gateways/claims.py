@@ -74,7 +74,7 @@ def claim(drawn: Drawn) -> Claim:
         settings=dict(settings.as_run().parameters()),
         traffic={"connections": drawn.connections},
         place={"placement": placement, "device_cores": 1, "receiver_ns": 0.0, "lab_kind": "netns"},
-        device={"dut": "x", "kind": "nat44"},
+        device={"gateway": "x", "kind": "nat44"},
     )
     result = make(measured, parameters)
     asked = settings.error.width(result.median) if isinstance(settings, SearchSettings) else 0.0

@@ -22,7 +22,7 @@ case " $* " in *" --results"*) ;; *) set -- --results "$(git rev-parse --git-pat
 # git bisect: 0 = good, 1 = bad, 125 = this commit cannot be judged, above 127 = end the bisection.
 sh -c "${BUILD:-:}" || exit 125
 # A commit whose recipe cannot be read is skipped. Settings may follow the path: ./gateway.toml:connections=5000
-natgauge duts show "${gateway%%:[a-z]*=*}" > /dev/null || exit 125
+natgauge gateways show "${gateway%%:[a-z]*=*}" > /dev/null || exit 125
 natgauge compare "$baseline" "$gateway" "$@"
 status=$?
 case $status in

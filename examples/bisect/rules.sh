@@ -20,7 +20,7 @@ if part=$(grep -n -m 1 -E '\{[[:space:]]*(#.*)?$|^[[:space:]]*\}|\\$' "$1"); the
     end "$1: line ${part%%:*}: is part of a block; write each command on one line, such as: add rule ip TABLE CHAIN ..."
 fi
 rules=$(realpath "$1") repository=$2
-recipe=$(realpath "$(dirname "$0")/../../src/natgauge/duts/recipes/nftables-nat44.toml")
+recipe=$(realpath "$(dirname "$0")/../../src/natgauge/gateways/recipes/nftables-nat44.toml")
 
 git init --quiet "$repository"
 cd "$repository"

@@ -2,8 +2,8 @@
 """natgauge measures NAT gateways the way RFC 9693 and RFC 8219 prescribe.
 
 `measure` measures one gateway, `compare` compares the cost of gateways, `audit` examines what a gateway does,
-`selftest` measures the tester itself, and `doctor` reports what this host can measure. The recipes of `natgauge.duts`
-describe the gateways. Errors are `natgauge.errors.NatgaugeError`s.
+`selftest` measures the tester itself, and `doctor` reports what this host can measure. The recipes of
+`natgauge.gateways` describe the gateways. Errors are `natgauge.errors.NatgaugeError`s.
 
 Names are loaded when they are first used, so `import natgauge` costs next to nothing.
 """

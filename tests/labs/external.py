@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from natgauge.duts.recipe import load
+from natgauge.gateways.recipe import load
 from natgauge.labs.contract import Device
 from natgauge.labs.netns.lab import NetnsLab
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from natgauge.duts.recipe import Recipe, load
-from natgauge.duts.support import RUNS, Place, places
+from natgauge.gateways.recipe import Recipe, load
+from natgauge.gateways.support import RUNS, Place, places
 from natgauge.host.programs import search_path
 from natgauge.labs.vm.image import DISTRIBUTION
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import natgauge
 
-_OWN: Final = Path(natgauge.__file__).parent / "duts" / "recipes" / "nftables-nat44.toml"
+_OWN: Final = Path(natgauge.__file__).parent / "gateways" / "recipes" / "nftables-nat44.toml"
 _RULES: Final = """
 [verbs]
 start = '''

@@ -40,7 +40,7 @@ def small_plan(name: str, lab: str, devices: Sequence[str], connections: int, *,
     named = ", ".join(f'"{device}"' for device in devices)
     plan = f"""
 name = "{name}"
-devices = [{named}]
+gateways = [{named}]
 profile = "quick"
 repetitions = 2
 

@@ -29,9 +29,9 @@ from natgauge.labs.common import namespaces
 from natgauge.words import Transport
 
 
-def audited(dut: str | Path, folder: Path, **choices: Any) -> Audited:
+def audited(gateway: str | Path, folder: Path, **choices: Any) -> Audited:
     few = {"wait": 0.0, "mappings": 512, "lab_name": "audit"}
-    return natgauge.audit(dut, results=folder / "results", **{**few, **choices})
+    return natgauge.audit(gateway, results=folder / "results", **{**few, **choices})
 
 
 def verdicts(done: Audited) -> dict[tuple[str, str], str]:
@@ -146,8 +146,8 @@ def test_linux_sends_invalid_segments_untranslated_unless_a_rule_drops_them(
         picky: {*invalid, "mid-stream", "ACK"},
         "nftables-strict-nat44": set(),
     }
-    for dut, names in leaks.items():
-        found = verdicts(audited(dut, tmp_path))
+    for gateway, names in leaks.items():
+        found = verdicts(audited(gateway, tmp_path))
         assert {key.removeprefix("RFC1918-3-") for (key, _), verdict in found.items() if verdict == "fails"} == names
         assert set(found.values()) <= {"meets", "fails"}
 
@@ -163,8 +163,8 @@ def test_a_gateway_that_answers_a_syn_itself_is_named(tmp_path: Path, monkeypatc
     proxied.write_text(proxied.read_text().replace("table ip more {", f"{track}\ntable ip more {{", 1))
     refusing = with_rules(tmp_path, "refusing-nat", "tcp flags syn reject with tcp reset")
     expected = {proxied: "the gateway itself answered with SYN and ACK", refusing: "a reset came back"}
-    for dut, said in expected.items():
-        (found,) = audited(dut, tmp_path).record.requirements
+    for gateway, said in expected.items():
+        (found,) = audited(gateway, tmp_path).record.requirements
         assert (found.verdict, said in found.measured) == ("not seen", True), found.measured
 
 
@@ -228,7 +228,18 @@ def test_a_gateway_that_forwards_nothing_is_not_seen_and_the_exit_status_is_that
 ) -> None:
     closed = audited(with_rules(tmp_path, "closed-nat", "drop"), tmp_path)
     assert set(verdicts(closed).values()) == {"not seen"}
-    asked = ["audit", "--dut", "nftables-nat44", "--wait", "0", "--mappings", "512", "--lab-name", "audit", "--json"]
+    asked = [
+        "audit",
+        "--gateway",
+        "nftables-nat44",
+        "--wait",
+        "0",
+        "--mappings",
+        "512",
+        "--lab-name",
+        "audit",
+        "--json",
+    ]
     assert run([*asked, "--results", str(tmp_path), "--fail-on", "must"]) == 12
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "natgauge-audit-1"

@@ -153,7 +153,7 @@ def test_a_limit_of_connections_for_each_host_hides_no_requirement(run: int, tmp
     hosts = "    set hosts { type ipv4_addr; flags dynamic; size 65535; }\n"
     rule = 'iifname "$NG_INSIDE" ct state new add @hosts { ip saddr ct count over 100 } drop'
     limited = with_table(tmp_path, "limited-nat", hosts + filtered(rule))
-    free, few = (audited(dut, tmp_path, lab_name=f"limit{run}") for dut in ("nftables-nat44", limited))
+    free, few = (audited(gateway, tmp_path, lab_name=f"limit{run}") for gateway in ("nftables-nat44", limited))
     assert few.record.classes == free.record.classes
     filling = {one.key for one in requirements() if one.strain}
     first, second = ({key: one for key, one in verdicts(done).items() if key[0] not in filling} for done in (free, few))

@@ -16,7 +16,7 @@ from tests.labs.hosts import hosts
 import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import cell_of
-from natgauge.duts.limits import DeviceDemand
+from natgauge.gateways.limits import DeviceDemand
 
 pytestmark = pytest.mark.calm
 LAB: Final = "coturn"

@@ -76,7 +76,7 @@ def natgauge(*arguments: str, prefix: tuple[str, ...] = (), cwd: Path | None = N
 
 def wire(initiator: str, responder: str) -> list[str]:
     return [
-        *("measure", "throughput", "--dut", "linux-ipv4", "--lab", "wire", "--lab-name", LAB),
+        *("measure", "throughput", "--gateway", "linux-ipv4", "--lab", "wire", "--lab-name", LAB),
         *("--initiator-port", initiator, "--initiator-gateway", "02:00:00:00:00:01"),
         *("--responder-port", responder, "--responder-gateway", "02:00:00:00:00:02"),
     ]
@@ -106,7 +106,7 @@ def test_without_root_the_line_says_what_is_missing(tmp_path: Path) -> None:
     shown = natgauge(
         "measure",
         "throughput",
-        "--dut",
+        "--gateway",
         "linux-ipv4",
         "--lab-name",
         LAB,
@@ -119,7 +119,7 @@ def test_without_root_the_line_says_what_is_missing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-MEASURE = ("measure", "throughput", "--dut", "nftables-nat44", "--lab-name", LAB, "--results")
+MEASURE = ("measure", "throughput", "--gateway", "nftables-nat44", "--lab-name", LAB, "--results")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_gateway_that_prints_without_end_is_refused_in_a_line(tmp_path: Path) 
         'stateful = false\nsource = "unchanged"\nextends = ["linux-ipv4"]\n[verbs]\nversion = "yes loud"\n'
     )
     shown = natgauge(
-        *("measure", "throughput", "--dut", str(recipe), "--lab-name", LAB, "--profile", "quick", "--stateless"),
+        *("measure", "throughput", "--gateway", str(recipe), "--lab-name", LAB, "--profile", "quick", "--stateless"),
         *("--results", str(tmp_path / "results")),
         cwd=tmp_path,
     )

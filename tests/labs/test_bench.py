@@ -19,9 +19,9 @@ from natgauge import labs
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.cli import run
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.recipe import Recipe, load
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.common import cleanup, namespaces
@@ -99,14 +99,14 @@ def test_many_procedures_run_on_one_bench_and_the_device_is_started_once() -> No
 def test_a_kept_lab_is_measured_in_again_and_again_and_stays_as_it_was(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["lab", "up", NAME, "--dut", "nftables-nat44"]) == 0
+    assert run(["lab", "up", NAME, "--gateway", "nftables-nat44"]) == 0
     found = LIMIT.read_text()
     question = {**QUICK, "lab_name": NAME, "results": tmp_path, "grace_seconds": 0.1}
     # Of the second gateway few: the limit had to be raised, and to go back, once.
     many = {"connections": int(found) + 1, "destination_ports": "1-9"}
     lab = namespaces.names()
-    for dut, more in (("nftables-nat44", many), ("iptables-nat44", {})):
-        answer = natgauge.measure("connection-rate", dut, **question | more)
+    for gateway, more in (("nftables-nat44", many), ("iptables-nat44", {})):
+        answer = natgauge.measure("connection-rate", gateway, **question | more)
         assert answer.document["median"] > 0
         assert namespaces.names() == lab
         assert LIMIT.read_text() == found, "what the measurement raised went back, though the lab stays"

@@ -18,10 +18,10 @@ from tests.labs.last_runs import playable, record
 from tests.labs.test_gateways import traces
 from tests.labs.wire import Tap
 
-from natgauge.duts.chain import Chain
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand
-from natgauge.duts.recipe import Recipe, available, load
+from natgauge.gateways.chain import Chain
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.recipe import Recipe, available, load
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside

@@ -29,10 +29,10 @@ def ours() -> list[str]:
 
 
 def test_a_lab_stays_up_is_listed_and_goes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["lab", "up", NAME, "--dut", "nftables-nat66"]) == 0
+    assert run(["lab", "up", NAME, "--gateway", "nftables-nat66"]) == 0
     shown = capsys.readouterr().out
     assert "2001:2::1" in shown
-    assert ours() == [f"ng-{NAME}-dut", f"ng-{NAME}-tester"]
+    assert ours() == [f"ng-{NAME}-gateway", f"ng-{NAME}-tester"]
 
     assert run(["lab", "status", "--json"]) == 0
     (lab,) = [lab for lab in json.loads(capsys.readouterr().out)["labs"] if lab["name"] == NAME]
@@ -41,7 +41,7 @@ def test_a_lab_stays_up_is_listed_and_goes(capsys: pytest.CaptureFixture[str]) -
     assert f"{NAME}: netns, kept" in capsys.readouterr().out
 
     assert run(["lab", "down", NAME]) == 0
-    assert f"deleted namespace ng-{NAME}-dut" in capsys.readouterr().out
+    assert f"deleted namespace ng-{NAME}-gateway" in capsys.readouterr().out
     assert ours() == []
 
 
@@ -66,7 +66,7 @@ def test_taking_down_twice_is_refused_in_one_line(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--dut", "nothing"], "nothing"),
+        (["--gateway", "nothing"], "nothing"),
         (["--cores", "4095"], "4095"),
         (["--placement", "isolated", "--cores", "0,1,2,3,4095"], "4095"),
     ],

@@ -67,13 +67,13 @@ LOOK_UP = "__nf_conntrack_find_get"
 @pytest.mark.slow("perf samples the core and reads its own file afterwards")
 @pytest.mark.skipif(absent(PROGRAM), reason="no perf: apt-get install linux-perf")
 @pytest.mark.parametrize(
-    ("dut", "own"), [("nftables-nat44", True), pytest.param("linux-ipv4", False, marks=pytest.mark.soak)]
+    ("gateway", "own"), [("nftables-nat44", True), pytest.param("linux-ipv4", False, marks=pytest.mark.soak)]
 )
 def test_hot_spots_of_a_nat_are_functions_that_plain_forwarding_does_not_run(
-    dut: str, tmp_path: Path, *, own: bool
+    gateway: str, tmp_path: Path, *, own: bool
 ) -> None:
     found = natgauge.measure(
-        "cost", dut, quantities="up", connections=20_000, repeat=1, rounds=3, hot_spots=True, lab_name="known-cost",
+        "cost", gateway, quantities="up", connections=20_000, repeat=1, rounds=3, hot_spots=True, lab_name="known-cost",
         results=tmp_path,
     )  # fmt: skip
     assert (LOOK_UP in hot_spots(found), "conntrack" in hot_spots(found)) == (own, own)
@@ -91,7 +91,7 @@ def test_the_first_trial_is_near_its_end_where_slices_tell_where_to_begin(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("dut", "more", "words"),
+    ("gateway", "more", "words"),
     [
         ("tayga-nat64", {"placement": "shared"}, "tayga-nat64: .*processes of its own"),
         ("jool-nat64", {"lab": "vm"}, "jool-nat64: placement external: the device does not work in the sender's"),
@@ -103,8 +103,8 @@ def test_the_first_trial_is_near_its_end_where_slices_tell_where_to_begin(tmp_pa
         ("nftables-nat44", {"cores": "0,1"}, "cost: nftables-nat44: cores 0,1: costs are those of one core"),
     ],
 )
-def test_what_cannot_be_timed_is_refused_in_one_line(dut: str, more: dict[str, object], words: str) -> None:
+def test_what_cannot_be_timed_is_refused_in_one_line(gateway: str, more: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words) as caught:
-        natgauge.measure("cost", dut, **more)  # type: ignore[arg-type] # as a user gives them
+        natgauge.measure("cost", gateway, **more)  # type: ignore[arg-type] # as a user gives them
     assert "\n" not in str(caught.value)
     assert labs() == []

@@ -18,14 +18,14 @@ from natgauge.records.store import Memory
 from natgauge.words import Verdict
 
 
-def question(dut: str, subscribers: int) -> Question:
-    asked = {"lab_name": own(f"e2e-{dut}"), "subscribers": subscribers, "connections": 1000}
-    return ask("throughput", dut, {**asked, **settings_of("throughput")})
+def question(gateway: str, subscribers: int) -> Question:
+    asked = {"lab_name": own(f"e2e-{gateway}"), "subscribers": subscribers, "connections": 1000}
+    return ask("throughput", gateway, {**asked, **settings_of("throughput")})
 
 
-@pytest.mark.parametrize("dut", ["map-e-ce", "lwb4", "b4"])
-def test_customer_edges_that_tunnel_have_a_throughput(dut: str) -> None:
-    asked, kept = question(dut, 10), Memory()
+@pytest.mark.parametrize("gateway", ["map-e-ce", "lwb4", "b4"])
+def test_customer_edges_that_tunnel_have_a_throughput(gateway: str) -> None:
+    asked, kept = question(gateway, 10), Memory()
     with Bench(asked.cell, rates=SLOW_RATES) as bench:
         found = bench.ready(bench.plan("throughput", asked.settings), kept).run()
     assert found.summary.median > 0
@@ -54,7 +54,7 @@ def run(device: Device, snippet: str) -> None:
 
 @pytest.mark.slow("a subscriber is named only after several more tries, each a trial")
 @pytest.mark.parametrize(
-    ("dut", "fault", "kind"),
+    ("gateway", "fault", "kind"),
     [
         ("map-t-ce", WRONG_RANGE, "mistranslated to the Responder; look at its rules"),
         ("lwb4", HOLE, "lost to the Responder, the device counted no_subscriber; look at its rules"),
@@ -63,8 +63,8 @@ def run(device: Device, snippet: str) -> None:
     ],
     ids=["wrong range", "hole in the binding table", "wrong range, with the relay"],
 )
-def test_an_edge_that_leaves_its_set_or_has_no_binding_is_named(dut: str, fault: str, kind: str) -> None:
-    asked = question(dut, 2)
+def test_an_edge_that_leaves_its_set_or_has_no_binding_is_named(gateway: str, fault: str, kind: str) -> None:
+    asked = question(gateway, 2)
     with Bench(asked.cell, rates=SLOW_RATES) as bench:
         measurer = bench.ready(bench.plan("throughput", asked.settings), Memory(), prove=False).measurer
         measurer.check_subscribers()

@@ -40,7 +40,7 @@ def diff(folders: list[Path], capsys: pytest.CaptureFixture[str], *options: str)
 @pytest.mark.slow("four repetitions of a search for each of two gateways")
 def test_a_much_slower_gateway_is_found_with_its_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slowed = with_rules(tmp_path, "thousand", *["counter"] * 1000)
-    folders = [natgauge.measure("throughput", dut, results=tmp_path, **ASKED).folder for dut in (PLAIN, slowed)]
+    folders = [natgauge.measure("throughput", gateway, results=tmp_path, **ASKED).folder for gateway in (PLAIN, slowed)]
     line, status = diff(folders, capsys)
     assert (line["outcome"], status) == ("cannot tell", 5), line
     assert line["lower"] <= line["value"] <= line["upper"] < 0.7, line
@@ -53,7 +53,7 @@ PAIRS, MOST_WRONG = 8, 3
 #: All are cells of one campaign, so that their repetitions take turns and a slow minute falls on all of them.
 PLAN = """
 name = "same"
-devices = [{devices}]
+gateways = [{devices}]
 profile = "quick"
 repetitions = 4
 

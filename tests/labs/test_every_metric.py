@@ -88,7 +88,7 @@ def answered(bench: Bench, metric: str) -> None:
     ready = bench.ready(bench.plan(metric, settings_of(metric)), kept)
     result = ready.run()
     found = make(result, parameters_of(bench, ready, machine.facts(host_name=False)), "results")
-    assert (found.metric, found.dut) == (metric, NAT)
+    assert (found.metric, found.gateway) == (metric, NAT)
     assert found.repetitions
     assert found.median >= 0
     # Cost is of rounds, which are no trials.
@@ -111,7 +111,7 @@ def test_a_metric_that_needs_traffic_or_time_outs_of_its_own_is_answered(metric:
 
 
 def test_the_command_line_answers_with_a_result_and_says_where_it_is(tmp_path: Path) -> None:
-    asked = f"measure connection-rate --dut {NAT} --profile quick --error 50% --connections {CONNECTIONS}".split()
+    asked = f"measure connection-rate --gateway {NAT} --profile quick --error 50% --connections {CONNECTIONS}".split()
     kept = ["--placement", "shared", "--most-seconds", "0", "--lab-name", "every-command", "--results", "results"]
     done = subprocess.run(
         command_line([*asked, *kept]), cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False

@@ -96,7 +96,7 @@ def test_the_hop_of_each_planted_fault_is_named(tmp_path: Path, capsys: pytest.C
     for number, (*_, hop, counter, kind) in enumerate(FAULTS, start=1):
         document = explained(tmp_path, number, capsys)
         named = document["losing"]
-        assert (named["hop"], named["device"]) == (hop, "dut"), document
+        assert (named["hop"], named["device"]) == (hop, "gateway"), document
         assert counter in [each["name"] for each in named["counters"]]
         assert named["lost"] == document["lost"] > 0
         assert (document["cause"]["kind"], document["cause"]["certainty"]) == (kind, "seen")
@@ -105,11 +105,11 @@ def test_the_hop_of_each_planted_fault_is_named(tmp_path: Path, capsys: pytest.C
 
 def test_a_gateway_that_forwards_nothing_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     closed = str(with_rules(tmp_path, "closed-nat", "drop"))
-    asked = ["connection-rate", "--dut", closed, "--lab-name", NAME, "--results", str(tmp_path / "results")]
+    asked = ["connection-rate", "--gateway", closed, "--lab-name", NAME, "--results", str(tmp_path / "results")]
     assert run(["measure", *asked]) == 4
     (folder,) = (tmp_path / "results").iterdir()
     document = explained(folder, 1, capsys)
-    assert (document["losing"]["hop"], document["losing"]["device"]) == ("rules", "dut"), document
+    assert (document["losing"]["hop"], document["losing"]["device"]) == ("rules", "gateway"), document
     assert document["failure"].startswith("device does not forward")
     assert "; cause: a rule or a route of the device" in document["failure"]
 

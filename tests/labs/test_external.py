@@ -81,7 +81,7 @@ def test_a_stateless_translator_is_judged_by_the_addresses_that_the_user_names(t
 
 def test_the_users_commands_empty_and_count(wire: tuple[Device, dict[str, Any]], tmp_path: Path) -> None:
     _, ports = wire
-    enter = "ip netns exec ng-external-dut"
+    enter = "ip netns exec ng-external-gateway"
     answer = natgauge.measure(
         "tear-down-rate",
         NAT,

@@ -29,9 +29,9 @@ import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.campaigns.campaign import RunOrder, run
-from natgauge.duts import far_side
-from natgauge.duts.gateway import Gateway
 from natgauge.errors import BrokenError, HostError
+from natgauge.gateways import far_side
+from natgauge.gateways.gateway import Gateway
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.common.device import NamespaceDevice
@@ -58,7 +58,7 @@ ASKED = replace(
 )
 CAMPAIGN = f"""
 name = "served"
-devices = ["nftables-nat44"]
+gateways = ["nftables-nat44"]
 profile = "quick"
 
 [lab]
@@ -98,8 +98,8 @@ def statistics(bench: Bench, server: str) -> tuple[int, dict[str, int]]:
 @pytest.fixture(scope="module")
 def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, Bench, LabMeasurer]]:
     """A server, the bench of a device before it, and the tester; one bench serves all tests of a pair."""
-    dut, server = request.param
-    with asking(dut, far_side=server, placement="shared", lab_name=own("served")) as (bench, measurer):
+    gateway, server = request.param
+    with asking(gateway, far_side=server, placement="shared", lab_name=own("served")) as (bench, measurer):
         yield server, bench, measurer
 
 
@@ -287,7 +287,7 @@ def runs(pid: int) -> bool:
 
 
 def test_nothing_is_left_of_a_killed_measurement(tmp_path: Path) -> None:
-    asked = ["measure", "resolution-rate", "--dut=nftables-nat44", "--placement=shared", "--far-side=knot"]
+    asked = ["measure", "resolution-rate", "--gateway=nftables-nat44", "--placement=shared", "--far-side=knot"]
     process = subprocess.Popen(
         [sys.executable, "-c", "from natgauge.cli import main; main()", *asked, f"--lab-name={NAME}"],
         cwd=tmp_path,

@@ -27,15 +27,15 @@ SIZES = {
 
 EDGES = {("nftables-nat44", 64), ("nftables-nat44", 1518), ("nftables-nat44", 3412), ("linux-ipv6", 84)}
 CASES = [
-    pytest.param(dut, size, "pseudorandom", marks=() if (dut, size) in EDGES else pytest.mark.soak)
-    for dut, sizes in SIZES.items()
+    pytest.param(gateway, size, "pseudorandom", marks=() if (gateway, size) in EDGES else pytest.mark.soak)
+    for gateway, sizes in SIZES.items()
     for size in sizes
 ]
 LAB = "sizes"
 
 
 @pytest.fixture(scope="module", params=SIZES)
-def dut(request: pytest.FixtureRequest) -> Iterator[str]:
+def gateway(request: pytest.FixtureRequest) -> Iterator[str]:
     """A device's name; its lab is kept up for all frame sizes, and a bench starts the device in it for each."""
     lab = keep_lab(LAB, request.param, {})
     try:
@@ -45,10 +45,12 @@ def dut(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("dut", "size", "order"), [*CASES, ("nftables-nat44", 64, "increasing")], indirect=["dut"], scope="module"
+    ("gateway", "size", "order"), [*CASES, ("nftables-nat44", 64, "increasing")], indirect=["gateway"], scope="module"
 )
-def test_a_frame_of_this_size_goes_both_ways_whatever_the_reading_order(dut: str, size: int, order: Any) -> None:
-    question = ask("throughput", dut, {"lab_name": LAB, "connections": 500, "frame_size": size, "grace_seconds": 0.1})
+def test_a_frame_of_this_size_goes_both_ways_whatever_the_reading_order(gateway: str, size: int, order: Any) -> None:
+    question = ask(
+        "throughput", gateway, {"lab_name": LAB, "connections": 500, "frame_size": size, "grace_seconds": 0.1}
+    )
     bench, kept = Bench(question.cell), Memory()
     planned = bench.plan("throughput", {})
     with bench:

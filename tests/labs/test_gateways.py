@@ -20,10 +20,10 @@ from tests.labs.last_runs import playable, playable_of, record
 from tests.labs.wire import Tap
 
 from natgauge.bench.traffic import behind_prefix
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand
-from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.recipe import Recipe, load
 from natgauge.host.cpus import usable_cpus
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common import namespaces
@@ -35,7 +35,7 @@ from natgauge.words import Address
 
 pytestmark = pytest.mark.calm
 HERE = Path(__file__).parent
-FILES = (HERE.parents[1] / "src" / "natgauge" / "duts" / "recipes").glob("*.toml")
+FILES = (HERE.parents[1] / "src" / "natgauge" / "gateways" / "recipes").glob("*.toml")
 #: Chains have tests of their own; what this machine's kernel or disk has not is tried in a guest, or by whoever has it.
 NAMES = sorted(path.stem for path in FILES if not load(path).chain and playable(load(path)))
 SOURCES = 4

@@ -124,10 +124,10 @@ def test_unequal_directions_have_their_share_of_the_frames(bench: Bench) -> None
         assert {side: one.received_frames for side, one in counts.items()} == sent
 
 
-@pytest.mark.parametrize("dut", ["nftables-nat44", pytest.param("tayga-iptables-nat64", marks=soak)])
-def test_a_gateway_may_be_stopped_and_started_before_each_trial(dut: str) -> None:
+@pytest.mark.parametrize("gateway", ["nftables-nat44", pytest.param("tayga-iptables-nat64", marks=soak)])
+def test_a_gateway_may_be_stopped_and_started_before_each_trial(gateway: str) -> None:
     asked = {"connections": CONNECTIONS, "lab_name": "e2e-restart", "emptying": "restart"}
-    with Bench(ask("connection-rate", dut, asked).cell, rates=SLOW_RATES) as made:
+    with Bench(ask("connection-rate", gateway, asked).cell, rates=SLOW_RATES) as made:
         for _ in range(2):
             assert tried(made, "connection-rate")["device_count_after"] == CONNECTIONS
         assert made.device is not None

@@ -28,19 +28,19 @@ BUILT = playable_of("vpp-nat44-ed", "vpp-nat64")
 
 
 @contextmanager
-def echoing(dut: str) -> Iterator[tuple[Bench, LabMeasurer]]:
+def echoing(gateway: str) -> Iterator[tuple[Bench, LabMeasurer]]:
     """A device that is ready for echo requests."""
     asked = {"lab_name": own("icmp"), "connections": N, "connection_rate": 5_000.0, "transport": "icmp"}
-    question = ask("throughput", dut, asked)
+    question = ask("throughput", gateway, asked)
     bench = Bench(question.cell, rates=HighestRates(1e6, 1e6))
     planned = bench.plan("throughput", question.settings)
     with bench:
         yield bench, bench.ready(planned, Memory()).measurer
 
 
-@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", *SOAK, *BUILT])
-def test_every_request_and_reply_passes_and_each_identifier_is_a_connection(dut: str) -> None:
-    with echoing(dut) as (bench, measurer):
+@pytest.mark.parametrize("gateway", ["nftables-nat44", "tayga-nat64", *SOAK, *BUILT])
+def test_every_request_and_reply_passes_and_each_identifier_is_a_connection(gateway: str) -> None:
+    with echoing(gateway) as (bench, measurer):
         validated, both = passing(measurer, ONCE), passing(measurer, BOTH)
         listed = bench.device.count() if bench.device is not None else None
     for outcome in (validated, both):

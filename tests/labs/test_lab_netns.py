@@ -79,10 +79,10 @@ def _run(lab: NetnsLab, snippet: str) -> str:
 
 
 def test_only_the_namespaces_of_the_plan_are_made(lab: NetnsLab) -> None:
-    assert [name for name in namespaces.names() if "ngtest" in name] == [f"ng-{NAME}-dut", f"ng-{NAME}-tester"]
+    assert [name for name in namespaces.names() if "ngtest" in name] == [f"ng-{NAME}-gateway", f"ng-{NAME}-tester"]
     (status,) = [found for found in cleanup.status() if found.name == NAME]
     assert (status.state, status.pid) == ("in use", os.getpid())
-    assert sorted(status.namespaces) == [f"ng-{NAME}-dut", f"ng-{NAME}-tester"]
+    assert sorted(status.namespaces) == [f"ng-{NAME}-gateway", f"ng-{NAME}-tester"]
     assert lab.initiator.netns == lab.responder.netns == f"ng-{NAME}-tester"
 
 
@@ -199,7 +199,7 @@ def _answer_solicitation(request: bytes) -> bytes | None:
     ("family", "frame", "answer", "hops"),
     [("ipv4", _frame4, _answer_arp, 22), ("ipv6", _frame6, _answer_solicitation, 21)],
 )
-@pytest.mark.parametrize("devices", [("dut",), ("one", "two")])
+@pytest.mark.parametrize("devices", [("gateway",), ("one", "two")])
 def test_a_frame_goes_through(
     family: str,
     frame: Callable[[bytes], bytes],
@@ -242,8 +242,8 @@ def _runs(pid: int) -> bool:
 
 def test_a_snippet_is_told_where_it_is(lab: NetnsLab) -> None:
     assert _run(lab, 'echo "$NG_INSIDE $NG_OUTSIDE_ADDRESS4 $NG_NAME"; pwd').splitlines() == [
-        f"inside 198.19.0.1 {NAME}-dut",
-        f"/run/natgauge/labs/{NAME}/dut",
+        f"inside 198.19.0.1 {NAME}-gateway",
+        f"/run/natgauge/labs/{NAME}/gateway",
     ]
     assert _run(lab, "ls /sys/class/net").split() == ["inside", "lo", "outside"]
     assert lab.devices[0].run('echo "$X"', environment={"X": "y"}).stdout == "y\n"
@@ -290,16 +290,16 @@ def test_a_snippet_that_hangs_is_killed(lab: NetnsLab) -> None:
         lab.devices[0].run("\n  sleep 60\n", timeout=0.3)
     assert time.monotonic() - begin < 3
     # What it started was killed with it; the kernel takes a moment to bury it.
-    while namespaces.processes(f"ng-{NAME}-dut") and time.monotonic() - begin < 3:
+    while namespaces.processes(f"ng-{NAME}-gateway") and time.monotonic() - begin < 3:
         time.sleep(0.01)
-    assert namespaces.processes(f"ng-{NAME}-dut") == ()
+    assert namespaces.processes(f"ng-{NAME}-gateway") == ()
 
 
 def test_daemons_live_until_the_lab_goes() -> None:
     with NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4") as lab:
         stubborn = "trap '' TERM; while :; do sleep 1; done"
         assert lab.devices[0].run(f"setsid sleep 61 & setsid sh -c {stubborn!r} & echo started").stdout == "started\n"
-        daemons = namespaces.processes(f"ng-{NAME}-dut")
+        daemons = namespaces.processes(f"ng-{NAME}-gateway")
         assert len(daemons) >= 2
     assert not any(map(_runs, daemons))
 
@@ -370,13 +370,13 @@ def test_a_second_run_is_refused(user: subprocess.Popen[str]) -> None:
         NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4"),
     ):
         pass
-    assert namespaces.exists(f"ng-{NAME}-dut")
+    assert namespaces.exists(f"ng-{NAME}-gateway")
 
 
 @alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_what_a_signal_leaves(user: subprocess.Popen[str], number: signal.Signals) -> None:
-    (daemon,) = namespaces.processes(f"ng-{NAME}-dut")
+    (daemon,) = namespaces.processes(f"ng-{NAME}-gateway")
     limit = Path("/proc/sys/net/ipv6/neigh/default/gc_thresh3")
     assert limit.read_text() == "400000\n"
     user.send_signal(number)
@@ -385,7 +385,7 @@ def test_what_a_signal_leaves(user: subprocess.Popen[str], number: signal.Signal
     assert bool(done) is (number == signal.SIGKILL)
     assert not _runs(daemon)
     assert int(limit.read_text()) < 400_000
-    assert not namespaces.exists(f"ng-{NAME}-dut")
+    assert not namespaces.exists(f"ng-{NAME}-gateway")
 
 
 @pytest.mark.parametrize(
@@ -426,7 +426,7 @@ def test_what_no_lab_has_goes_by_its_mark_and_not_by_its_name() -> None:
 
 def test_a_namespace_that_only_has_the_name_of_a_deleted_one_is_left() -> None:
     """The kernel gives the number of a deleted namespace's inode to the next namespace."""
-    name = f"ng-{NAME}-dut"
+    name = f"ng-{NAME}-gateway"
     with NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4") as lab:
         lab.keep()
     for command in ("delete", "add"):
@@ -443,20 +443,20 @@ def test_a_device_that_deletes_natgauges_own_files_leaves_nothing_behind() -> No
         lab.devices[0].run(f"rm -r {locks.folder('namespaces')}/ng-{NAME}-* {locks.folder('labs')}/{NAME}*")
         with pytest.raises(BrokenError, match=r"its private directory .* is gone"):
             lab.devices[0].run("true")
-    assert not namespaces.exists(f"ng-{NAME}-dut")
+    assert not namespaces.exists(f"ng-{NAME}-gateway")
 
 
 def test_somebody_elses_namespace_is_not_taken() -> None:
-    namespaces.create(f"ng-{NAME}-dut")
+    namespaces.create(f"ng-{NAME}-gateway")
     try:
         with (
-            pytest.raises(HostError, match=f"namespace ng-{NAME}-dut: exists already"),
+            pytest.raises(HostError, match=f"namespace ng-{NAME}-gateway: exists already"),
             NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4"),
         ):
             pass
-        assert namespaces.exists(f"ng-{NAME}-dut")
+        assert namespaces.exists(f"ng-{NAME}-gateway")
     finally:
-        namespaces.delete([f"ng-{NAME}-dut"])
+        namespaces.delete([f"ng-{NAME}-gateway"])
 
 
 def test_a_kept_lab_can_be_used_again_and_taken_down() -> None:
@@ -470,7 +470,7 @@ def test_a_kept_lab_can_be_used_again_and_taken_down() -> None:
         assert again.devices[0].run("cat note").stdout == "here\n"
     with pytest.raises(UsageError, match="is up and kept"):
         NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4").up()
-    assert f"deleted namespace ng-{NAME}-dut" in cleanup.take_down(NAME)
+    assert f"deleted namespace ng-{NAME}-gateway" in cleanup.take_down(NAME)
 
 
 def test_deleting_waits_for_the_kernel(lab: NetnsLab) -> None:
@@ -615,7 +615,7 @@ def test_an_isolated_device_has_a_card_that_counts_drops() -> None:
     with NetnsLab(
         NAME, initiator_family="ipv4", responder_family="ipv4", placement="isolated", sender_cpus=senders, ring=64
     ) as lab:
-        assert lab.dropped()["dut inside card ring"] == 0
+        assert lab.dropped()["gateway inside card ring"] == 0
         with _socket(lab.initiator) as inside, _socket(lab.responder) as outside:
             inside.send(_frame4(_mac(lab.initiator.gateway_mac)))
             assert _answer_arp(outside.recv(2048))

@@ -204,9 +204,9 @@ def test_the_machines_queues_are_recorded_set_and_restored(far: FarMachine) -> N
     assert queues() == before
 
 
-def planned(far: FarMachine, dut: str = NAT, **others: Any) -> Bench:
+def planned(far: FarMachine, gateway: str = NAT, **others: Any) -> Bench:
     """A bench of the device over there."""
-    return Bench(ask("connection-rate", dut, {**QUICK, **far.chosen, **others}).cell)
+    return Bench(ask("connection-rate", gateway, {**QUICK, **far.chosen, **others}).cell)
 
 
 def test_a_chain_is_laid_over_there(far: FarMachine) -> None:
@@ -273,12 +273,12 @@ class Cutting:
 
 
 def measured(
-    far: FarMachine, folder: Path, dut: str = NAT, metric: str = "connection-rate", observer: Cutting | None = None,
+    far: FarMachine, folder: Path, gateway: str = NAT, metric: str = "connection-rate", observer: Cutting | None = None,
     **others: Any,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The trials of a rough measurement, which is always answered."""
     asked = {**settings_of(metric), **QUICK, **others}
-    return trials_of(natgauge.measure(metric, dut, results=folder, observe=observer, **far.chosen, **asked).folder)
+    return trials_of(natgauge.measure(metric, gateway, results=folder, observe=observer, **far.chosen, **asked).folder)
 
 
 def test_a_connection_lost_in_mid_trial_is_made_again(far: FarMachine, tmp_path: Path) -> None:
@@ -322,7 +322,14 @@ def test_a_machine_lost_in_mid_trial_ends_the_measurement_and_the_next_one_clean
 def test_nothing_is_left_after_a_kill_at_any_moment(kills: int, far: FarMachine, tmp_path: Path) -> None:
     """The moments are random, from a seed, over making the lab, measuring and giving it back."""
     moments = random.Random(20261122)  # noqa: S311 - nothing secret
-    asked = ["measure", "connection-rate", f"--dut={NAT}", "--profile=quick", "--connections=500", "--most-seconds=3"]
+    asked = [
+        "measure",
+        "connection-rate",
+        f"--gateway={NAT}",
+        "--profile=quick",
+        "--connections=500",
+        "--most-seconds=3",
+    ]
     options = [f"--{name.replace('_', '-')}={value}" for name, value in far.chosen.items()]
     for _ in range(kills):
         process = subprocess.Popen(
@@ -405,7 +412,9 @@ def test_interfaces_that_cannot_be_taken_are_refused(far: FarMachine, tmp_path: 
 
 def test_a_program_that_is_missing_over_there_is_named(far: FarMachine, tmp_path: Path) -> None:
     recipe = variant(tmp_path, "mine", '[[needs]]\nprograms = ["nobody-has-this"]\npackage = "nobodys"\n')
-    with pytest.raises(HostError, match=r'"nobody-has-this" is missing on device dut; run: apt-get install nobodys'):
+    with pytest.raises(
+        HostError, match=r'"nobody-has-this" is missing on device gateway; run: apt-get install nobodys'
+    ):
         natgauge.measure("throughput", recipe, results=tmp_path, **far.chosen, **QUICK)
     assert own_labs() == []
 
@@ -440,5 +449,5 @@ def test_a_machine_is_used_by_one_lab_at_a_time_and_its_interfaces_go_back_as_th
             ["ip", "netns", "exec", far.name, "ethtool", "-k", "far0"], check=True, capture_output=True, text=True
         ).stdout
         assert "tx-checksumming: off" in shown  # as `make` had left it
-    assert not namespaces.exists("natgauge-sshlab-dut")
+    assert not namespaces.exists("natgauge-sshlab-gateway")
     assert own_labs() == []

@@ -13,10 +13,10 @@ from tests.absent import absent
 from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine, unchanged
 from tests.unit.far_system import FarDevice, far_device
 
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand
-from natgauge.duts.recipe import load
 from natgauge.errors import HostError, UsageError
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.recipe import load
 from natgauge.labs import kinds, ssh
 from natgauge.labs.common import cleanup
 from natgauge.labs.common.links import MTU
@@ -84,7 +84,7 @@ def test_a_gateway_is_played_there_and_the_machine_is_as_it_was(
         assert device.machine.free_octets() == 600_000 * 4096
         assert lab.parameters()["device_kernel"] == f"{recipe.system} 7.6"
         assert lab.device_cores.count == 4
-        assert {place for place in lab.dropped() if place.startswith("dut")} == set()
+        assert {place for place in lab.dropped() if place.startswith("gateway")} == set()
         with Gateway(recipe, device) as gateway:
             gateway.prepare(PLAN)
             gateway.start()

@@ -14,11 +14,11 @@ from tests.labs.datagrams import Datagram
 from tests.labs.far import SSHD, TIMEOUT, FarPair, far_pair
 from tests.labs.wire import Tap
 
-from natgauge.duts.chain import Chain
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand
-from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
+from natgauge.gateways.chain import Chain
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.recipe import load
 from natgauge.labs import kinds, ssh
 from natgauge.labs.common import cleanup
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE

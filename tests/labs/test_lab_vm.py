@@ -20,8 +20,8 @@ import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.core_work import imbalance
-from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError
+from natgauge.gateways.recipe import load
 from natgauge.labs import kinds, vm
 from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.contract import LabNeeds
@@ -187,7 +187,14 @@ def test_a_guest_has_the_users_files(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_a_guest_after_a_kill(tmp_path: Path) -> None:
-    asked = ["measure", "connection-rate", "--dut=nftables-nat44", "--lab=vm", "--lab-name=vmtest", "--connections=500"]
+    asked = [
+        "measure",
+        "connection-rate",
+        "--gateway=nftables-nat44",
+        "--lab=vm",
+        "--lab-name=vmtest",
+        "--connections=500",
+    ]
     for seconds in (1.5, 6.0):
         process = subprocess.Popen(
             [sys.executable, "-c", "from natgauge.cli import main; main()", *asked],

@@ -20,9 +20,9 @@ from tests.labs.datagrams import Datagram, parse
 from tests.labs.program import own
 from tests.labs.wire import Tap
 
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand
-from natgauge.duts.recipe import load
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.recipe import load
 from natgauge.labs.common.addresses import NAT64_PREFIX, OUTSIDE
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside

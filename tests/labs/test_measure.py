@@ -101,7 +101,7 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
         "summary.json",
     }
     plan = json.loads((answer.folder / "plan.json").read_text())
-    assert (plan["dut"], plan["connections"], plan["seed"]) == ("nftables-nat44", CONNECTIONS, 7)
+    assert (plan["gateway"], plan["connections"], plan["seed"]) == ("nftables-nat44", CONNECTIONS, 7)
     environment = json.loads((answer.folder / "environment.json").read_text())
     assert environment["machine"]["kernel"] == os.uname().release
     device = environment["device"]
@@ -170,7 +170,7 @@ def command(*arguments: str) -> list[str]:
 def test_the_command_line_prints_one_object_and_shows_progress(tmp_path: Path) -> None:
     arguments = ["--connections", "1000", "--profile", "quick", "--error", "30%", "--lab-name", NAME, "--json"]
     done = subprocess.run(
-        command("measure", "connection-rate", "--dut", "nftables-nat44", *arguments),
+        command("measure", "connection-rate", "--gateway", "nftables-nat44", *arguments),
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -188,7 +188,7 @@ def test_the_command_line_prints_one_object_and_shows_progress(tmp_path: Path) -
 )
 def test_a_signal_in_the_middle_of_a_trial_undoes_everything(number: int, status: int, tmp_path: Path) -> None:
     process = subprocess.Popen(
-        command("measure", "throughput", "--dut", "nftables-nat44", "--trial-seconds", "60", "--lab-name", NAME),
+        command("measure", "throughput", "--gateway", "nftables-nat44", "--trial-seconds", "60", "--lab-name", NAME),
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
@@ -236,6 +236,6 @@ def test_a_device_that_is_not_ours_is_measured_over_two_existing_ports(tmp_path:
 
 def test_a_device_with_processes_of_its_own_gets_cores_of_its_own_where_there_are_any() -> None:
     several = len(os.sched_getaffinity(0)) > 1
-    for dut, wanted in (("tayga-nat64", "isolated" if several else "shared"), ("nftables-nat44", "shared")):
-        assert Bench(ask("pdv", dut, {}).cell).lab.placement == wanted
-        assert Bench(ask("pdv", dut, {"placement": "shared"}).cell).lab.placement == "shared"
+    for gateway, wanted in (("tayga-nat64", "isolated" if several else "shared"), ("nftables-nat44", "shared")):
+        assert Bench(ask("pdv", gateway, {}).cell).lab.placement == wanted
+        assert Bench(ask("pdv", gateway, {"placement": "shared"}).cell).lab.placement == "shared"

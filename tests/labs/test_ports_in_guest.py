@@ -183,7 +183,7 @@ def test_ports_that_are_one_port_are_refused(tester: Machine) -> None:
 def test_a_gateway_on_another_machine_is_measured(machines: tuple[Machine, Machine], connections: int) -> None:
     tester, gateway = machines
     done = tester.natgauge(
-        *("measure", "throughput", "--dut", "nftables-nat44", "--lab", "wire", "--json"),
+        *("measure", "throughput", "--gateway", "nftables-nat44", "--lab", "wire", "--json"),
         *("--initiator-port", "in", "--initiator-gateway", "10.0.0.1"),
         *("--responder-port", "out", "--responder-gateway", "198.19.0.1", "--pool", "198.19.0.1"),
         *("--connections", str(connections), "--device-timeout", "180", "--connection-rate", "2000"),

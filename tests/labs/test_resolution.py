@@ -47,10 +47,10 @@ PLAN = TrialPlan(
 
 
 @contextmanager
-def asking(dut: str | Path, connections: int = N, **choices: object) -> Iterator[tuple[Bench, LabMeasurer]]:
+def asking(gateway: str | Path, connections: int = N, **choices: object) -> Iterator[tuple[Bench, LabMeasurer]]:
     """A device that is ready for queries."""
     asked = {"lab_name": NAME, "connections": connections, "connection_rate": 10_000.0, **choices}
-    question = ask("resolution-rate", dut, asked)
+    question = ask("resolution-rate", gateway, asked)
     bench = Bench(question.cell)
     planned = bench.plan("resolution-rate", question.settings)
     with bench:
@@ -76,9 +76,9 @@ def every_one_answered(outcome: TrialOutcome, queries: int) -> None:
 OTHERS = [pytest.param(name, marks=soak) for name in ("nftables-nat66", "map-t", "linux-ipv4", "linux-ipv6")]
 
 
-@pytest.mark.parametrize("dut", ["nftables-nat44", *OTHERS])
-def test_every_query_is_answered_once_and_counted_exactly(dut: str) -> None:
-    with asking(dut) as (_, measurer):
+@pytest.mark.parametrize("gateway", ["nftables-nat44", *OTHERS])
+def test_every_query_is_answered_once_and_counted_exactly(gateway: str) -> None:
+    with asking(gateway) as (_, measurer):
         for query in ("aaaa", "a"):
             outcome = decided(measurer, replace(PLAN, query=query))
             every_one_answered(outcome, QUERIES)

@@ -18,11 +18,11 @@ from tests.labs.wire import Tap
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
-from natgauge.duts.chain import Chain
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand
-from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError
+from natgauge.gateways.chain import Chain
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.recipe import Recipe, load
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import TrialPlan

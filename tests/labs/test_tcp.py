@@ -47,12 +47,12 @@ def handshake(connections: int) -> tuple[Arrivals, ...]:
 
 @contextmanager
 def opening(
-    dut: str, connections: int = N, metric: str = "throughput", **others: Any
+    gateway: str, connections: int = N, metric: str = "throughput", **others: Any
 ) -> Iterator[tuple[Bench, LabMeasurer]]:
     """A device that is ready for TCP."""
     rate = {} if metric == "table-capacity" else {"connection_rate": 5_000.0}
     question = ask(
-        metric, dut, {"lab_name": own("tcp"), "connections": connections, "transport": "tcp", **rate, **others}
+        metric, gateway, {"lab_name": own("tcp"), "connections": connections, "transport": "tcp", **rate, **others}
     )
     bench = Bench(question.cell, rates=HighestRates(1e6, 1e6))
     planned = bench.plan(metric, question.settings)
@@ -70,9 +70,9 @@ SOAK = [
 BUILT = playable_of("vpp-nat44-ed", "vpp-nat64")
 
 
-@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", "linux-ipv4", *SOAK, *BUILT])
-def test_every_handshake_and_segment_passes_and_each_connection_is_established(dut: str) -> None:
-    with opening(dut) as (bench, measurer):
+@pytest.mark.parametrize("gateway", ["nftables-nat44", "tayga-nat64", "linux-ipv4", *SOAK, *BUILT])
+def test_every_handshake_and_segment_passes_and_each_connection_is_established(gateway: str) -> None:
+    with opening(gateway) as (bench, measurer):
         stateless = not bench.recipe.stateful
         plans = [replace(BOTH, stateless=True)] if stateless else [OPEN, ONCE, BOTH]
         outcomes = [decided(measurer, plan) for plan in plans]

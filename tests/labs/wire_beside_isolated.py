@@ -55,7 +55,7 @@ def main() -> int:
         external_nat("wire-beside", NAT, TIMEOUT) as (_, ports),
     ):
         folder = Path(name)
-        wire = {**ports, "empty_command": "ip netns exec ng-wire-beside-dut conntrack -F"}
+        wire = {**ports, "empty_command": "ip netns exec ng-wire-beside-gateway conntrack -F"}
         isolated = {"placement": "isolated", "lab_name": "isolated-beside"}
         for number in range(pairs):
             # Whoever comes first, comes second in the next pair.

@@ -31,7 +31,7 @@ from natgauge.stored.find_results import read_summary
 
 PLAN = """
 name = "small"
-devices = ["nftables-nat44", "linux-ipv4"]
+gateways = ["nftables-nat44", "linux-ipv4"]
 profile = "quick"
 repetitions = 2
 seed = 5
@@ -50,7 +50,7 @@ error = "30%"
 #: One measurement of one device, in three repetitions.
 ONE_CONNECTION_RATE = """
 name = "small"
-devices = ["linux-ipv4"]
+gateways = ["linux-ipv4"]
 profile = "quick"
 repetitions = 3
 seed = 5
@@ -119,7 +119,7 @@ class Simulated:
     def __init__(self, benches: Benches, cell: Cell) -> None:
         self.benches = benches
         self.cell = cell
-        self.name = (str(cell.dut), cell.traffic.connections)
+        self.name = (str(cell.gateway), cell.traffic.connections)
 
     def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
         """What the real bench plans."""
@@ -127,17 +127,19 @@ class Simulated:
 
     def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
         """A gateway of the known rates."""
-        if str(self.cell.dut) in self.benches.breaks:
-            raise self.benches.breaks[str(self.cell.dut)]
+        if str(self.cell.gateway) in self.benches.breaks:
+            raise self.benches.breaks[str(self.cell.gateway)]
         if planned.procedure.metric == self.benches.refuses:
             raise UsageError("UDP time-out: too short for it")
         question = Question(metric=planned.procedure.metric, cell=self.cell, settings=planned.chosen)
         parameters = Parameters.grouped(
             settings=plain(planned.settings.parameters()),
             place={"command": command(question)},
-            device={"dut": str(self.cell.dut)},
+            device={"gateway": str(self.cell.gateway)},
         )
-        return Prepared(Recorded(self, recorder), parameters, {"gateway": str(self.cell.dut)}, self.own_part, planned)
+        return Prepared(
+            Recorded(self, recorder), parameters, {"gateway": str(self.cell.gateway)}, self.own_part, planned
+        )
 
     def own_part(self, passed: TrialPlan | None, known: Collection[str]) -> Mapping[str, float]:
         """What the test says, without what is known."""

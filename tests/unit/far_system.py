@@ -91,7 +91,7 @@ class FarDevice:
     machine: FarMachine
     environment: Mapping[str, str]
     shell: str
-    name: str = "dut"
+    name: str = "gateway"
     inside: str = "em1"
     outside: str = "em2"
 

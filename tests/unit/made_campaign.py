@@ -28,8 +28,8 @@ def spread(middle: float, number: int = 5) -> list[float]:
     return [middle * chance.uniform(0.97, 1.03) for _ in range(number)]
 
 
-def rate(dut: str, middle: float, cores: int, connections: int, metric: str = "connection-rate") -> Result:
-    kind = "routing" if dut.startswith("linux") else "nat44"
+def rate(gateway: str, middle: float, cores: int, connections: int, metric: str = "connection-rate") -> Result:
+    kind = "routing" if gateway.startswith("linux") else "nat44"
     values = spread(middle)
     document = made(
         values,
@@ -38,8 +38,8 @@ def rate(dut: str, middle: float, cores: int, connections: int, metric: str = "c
         unit="connections/s" if metric == "connection-rate" else "frames/s",
         doubts=DOUBT,
         parameters={
-            "command": f"natgauge measure connection-rate --dut {dut} --empty-command 'x > y'",
-            "dut": dut, "kind": kind, "device_cores": cores, "sender_cores": 1, "placement": "isolated",
+            "command": f"natgauge measure connection-rate --gateway {gateway} --empty-command 'x > y'",
+            "gateway": gateway, "kind": kind, "device_cores": cores, "sender_cores": 1, "placement": "isolated",
             "connections": connections, "directions": "both", "table_size": 2 * connections, "hash_size": connections,
             "seed": 7, "repeat": 5, "error": "1%", "most_seconds": 600.0, "source_ports": "1024-65535",
             "destination_ports": "1-2", "grace_seconds": 0.3, **TESTER,
@@ -115,7 +115,7 @@ def campaign(path: Path) -> Path:
         store = Store(folder)
         store.write_plan(one.parameters.flat())
         store.write_environment(
-            {"machine": {"kernel": "6.18", "cpu": {"model": "Made <up>"}}, "device": {"gateway": one.dut}}
+            {"machine": {"kernel": "6.18", "cpu": {"model": "Made <up>"}}, "device": {"gateway": one.gateway}}
         )
         keep(store, one)
         store.add_trial(trial(delays=bell(12_000, number) if one.metric == "latency" else ()))

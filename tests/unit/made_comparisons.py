@@ -43,7 +43,7 @@ def estimate(
 
 def gateway(label: str, role: Role, parameters: Mapping[str, Any] | None = None, **changed: Any) -> GatewayRecord:
     """A gateway of a comparison; parameters by their names, any other field by name."""
-    known = grouped({"dut": label.removesuffix(" (A/A control)"), **(parameters or {})})
+    known = grouped({"gateway": label.removesuffix(" (A/A control)"), **(parameters or {})})
     return GatewayRecord(**{"label": label, "role": role, "devices": 1, "parameters": known, **changed})
 
 

@@ -224,8 +224,10 @@ def audited(folder: Path) -> Path:
 def failed(folder: Path) -> Path:
     """A measurement that an error ended after some trials."""
     store = Store.create(folder, "throughput", "nftables-nat44")
-    with suppress(BrokenError), store.evidence("natgauge measure throughput --dut nftables-nat44"):
-        store.write_plan({"command": "natgauge measure throughput --dut nftables-nat44", "dut": "nftables-nat44"})
+    with suppress(BrokenError), store.evidence("natgauge measure throughput --gateway nftables-nat44"):
+        store.write_plan(
+            {"command": "natgauge measure throughput --gateway nftables-nat44", "gateway": "nftables-nat44"}
+        )
         store.add_trial(trial())
         lost = trial("FAIL", reason="3 of 100 frames were lost")
         store.add_trial({**lost, "result": {**lost["result"], "ports": {"initiator": {"refused": 3}, "responder": {}}}})

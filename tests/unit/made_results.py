@@ -15,7 +15,7 @@ from natgauge.statistics.summary import summarize
 from natgauge.stored.doubt_consistency import following
 
 PLACE = {"placement": "shared", "lab_kind": "netns", "ring": None, "sender_cores": 1, "natgauge": "1", "kernel": "6.18"}
-DEVICE = {"dut": "x", "kind": "nat44", "version": ["x 1"]}
+DEVICE = {"gateway": "x", "kind": "nat44", "version": ["x 1"]}
 TRAFFIC = {"connections": 1000, "frame_size": 64, "frame_side": "initiator", "order": "permutation"}
 
 

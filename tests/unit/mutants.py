@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "src" / "natgauge" / "duts" / "recipes"
+FOLDER = ROOT / "src" / "natgauge" / "gateways" / "recipes"
 EXAMPLES = ROOT / "examples"
 #: Values of every TOML type, and those at which a shell, a path or a number breaks.
 ODD: tuple[Any, ...] = (
@@ -26,7 +26,7 @@ RECIPES = ("464xlat-tayga", "map-t", "nftables-nat44", "tayga-nat64", "openbsd-p
 #: A plan with every part.
 PLAN: dict[str, Any] = {
     "name": "small",
-    "devices": ["nftables-nat44"],
+    "gateways": ["nftables-nat44"],
     "repetitions": "auto",
     "profile": "quick",
     "seed": 1,
@@ -35,7 +35,7 @@ PLAN: dict[str, Any] = {
     "device": {"hash_size": "2^ceil(log2(N))"},
     "series": {"udp_timeout": [300], "error": ["5%"]},
     "point": [{"name": "first", "connections": 1000, "repetitions": 1}],
-    "measure": [{"metric": "throughput", "devices": ["nftables-nat44"], "points": ["first"], "trial_seconds": 1}],
+    "measure": [{"metric": "throughput", "gateways": ["nftables-nat44"], "points": ["first"], "trial_seconds": 1}],
 }
 
 Step = str | int

@@ -55,7 +55,7 @@ def make_bench(cell: Cell, observer: Observer) -> Simulated:
 
 def deadly(cell: Cell, observer: Observer) -> Simulated:
     """The same, but one device kills the worker."""
-    if cell.dut == "nftables-nat44":
+    if cell.gateway == "nftables-nat44":
         os.kill(os.getpid(), signal.SIGKILL)
     return make_bench(cell, observer)
 

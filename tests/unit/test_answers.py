@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import pytest
-from tests.unit.made_comparisons import compared, estimate, gateway
+from tests.unit.made_comparisons import compared, estimate
+from tests.unit.made_comparisons import gateway as compared_gateway
 from tests.unit.made_results import in_turns, made
 
 from natgauge.analysis.claims import claim, rankings
@@ -26,10 +27,10 @@ NOISE = 0.02
 
 
 def drawn(
-    dut: str, truth: float, *, seed: int = 1, number: int = 5, metric: str = "connection-rate", **more: Any
+    gateway: str, truth: float, *, seed: int = 1, number: int = 5, metric: str = "connection-rate", **more: Any
 ) -> Result:
     """A result whose repetitions scatter around the device's true rate; they took turns with those of all others."""
-    chance = random.Random(f"{dut} {truth} {seed} {more}")  # noqa: S311 - made up
+    chance = random.Random(f"{gateway} {truth} {seed} {more}")  # noqa: S311 - made up
     values = [truth * chance.gauss(1.0, NOISE) for _ in range(number)]
     units = {"connection-rate": "connections/s", "throughput": "frames/s", "latency": "us", "table-capacity": ""}
     changed = {name: more.pop(name) for name in ("doubts", "limited_by", "figures") if name in more}
@@ -38,7 +39,7 @@ def drawn(
         median=sorted(values)[number // 2],
         metric=metric,
         unit=units[metric] or "connections",
-        parameters={"dut": dut, **in_turns(number), **more},
+        parameters={"gateway": gateway, **in_turns(number), **more},
         **changed,
     )
 
@@ -105,7 +106,7 @@ def test_where_the_best_is_not_known_those_that_are_surely_behind_are_named() ->
 def test_groups_of_gateways_that_are_not_comparable_have_an_answer_each() -> None:
     ports = {"a": 64_512, "b": 64_512, "c": 1_000, "d": 1_000}
     truths = {"a": 2e5, "b": 1e5, "c": 4e5, "d": 3e5}
-    found = texts([drawn(dut, truths[dut], source_port_count=count) for dut, count in ports.items()])
+    found = texts([drawn(gateway, truths[gateway], source_port_count=count) for gateway, count in ports.items()])
     assert [text.split(":")[0] for text in found[:2]] == ["a opens most connections", "c opens most connections"]
 
 
@@ -124,12 +125,14 @@ def test_of_six_equal_gateways_one_is_hardly_ever_the_best() -> None:
     assert told <= 3
 
 
-def _over_cores(dut: str, power: float, seed: int, rate: float = 1e5) -> list[Result]:
-    return [drawn(dut, rate * cores**power, seed=seed, device_cores=cores, placement="isolated") for cores in (1, 4)]
+def _over_cores(gateway: str, power: float, seed: int, rate: float = 1e5) -> list[Result]:
+    return [
+        drawn(gateway, rate * cores**power, seed=seed, device_cores=cores, placement="isolated") for cores in (1, 4)
+    ]
 
 
-def _over_connections(dut: str, rate: float, seed: int) -> list[Result]:
-    return [drawn(dut, rate / (n / 1000) ** 0.1, seed=seed, connections=n) for n in (1000, 100_000)]
+def _over_connections(gateway: str, rate: float, seed: int) -> list[Result]:
+    return [drawn(gateway, rate / (n / 1000) ** 0.1, seed=seed, connections=n) for n in (1000, 100_000)]
 
 
 #: Gateways whose rates are 1.4 to 1.
@@ -138,12 +141,12 @@ RATES = (("a", 1.4e5), ("b", 1e5))
 CAMPAIGNS: dict[str, tuple[Callable[[int], list[Result]], str, float]] = {
     "two gateways": (lambda at: [drawn("a", 1.3e5, seed=at), drawn("b", 1e5, seed=at)], "that of the next, b", 1.3),
     "three gateways": (
-        lambda at: [drawn(dut, rate, seed=at) for dut, rate in (("a", 1e5), ("b", 1.5e5), ("c", 1.2e5))],
+        lambda at: [drawn(gateway, rate, seed=at) for gateway, rate in (("a", 1e5), ("b", 1.5e5), ("c", 1.2e5))],
         "that of the next, c",
         1.25,
     ),
     "gateways at two points": (
-        lambda at: [drawn(dut, rate, seed=at, connections=n) for dut, rate in RATES for n in (1000, 2000)],
+        lambda at: [drawn(gateway, rate, seed=at, connections=n) for gateway, rate in RATES for n in (1000, 2000)],
         "It reaches",
         1.4,
     ),
@@ -157,8 +160,8 @@ CAMPAIGNS: dict[str, tuple[Callable[[int], list[Result]], str, float]] = {
     ),
     "cores and connections": (
         lambda at: [
-            drawn(dut, rate * cores, seed=at, device_cores=cores, connections=n, placement="isolated")
-            for dut, rate in RATES
+            drawn(gateway, rate * cores, seed=at, device_cores=cores, connections=n, placement="isolated")
+            for gateway, rate in RATES
             for cores in (1, 2)
             for n in (1000, 2000)
         ],
@@ -174,12 +177,14 @@ CAMPAIGNS: dict[str, tuple[Callable[[int], list[Result]], str, float]] = {
         0.5,
     ),
     "delays": (
-        lambda at: [drawn(dut, us, seed=at, metric="latency") for dut, us in (("a", 10.0), ("b", 13.0))],
+        lambda at: [drawn(gateway, us, seed=at, metric="latency") for gateway, us in (("a", 10.0), ("b", 13.0))],
         "the next, b",
         10 / 13,
     ),
     "capacities": (
-        lambda at: [drawn(dut, n, seed=at, metric="table-capacity") for dut, n in (("a", 65_536), ("b", 262_144))],
+        lambda at: [
+            drawn(gateway, n, seed=at, metric="table-capacity") for gateway, n in (("a", 65_536), ("b", 262_144))
+        ],
         "the next, a",
         4.0,
     ),
@@ -212,7 +217,7 @@ def test_an_answer_that_cannot_be_told_names_the_repetitions_that_differ_most() 
             median=100.0,
             trials={"PASS": 12},
             disturbed=5,
-            parameters={"dut": "noisy", **in_turns(4)},
+            parameters={"gateway": "noisy", **in_turns(4)},
         ),
     )
     found, *_ = answers([quiet, noisy])
@@ -243,8 +248,8 @@ def test_results_without_repetitions_say_nothing_of_chance() -> None:
 def test_over_cores_the_gain_is_that_of_the_devices_and_the_ideal_is_named() -> None:
     truth = {"even": 1.0, "uneven": 0.5}
     results = [
-        drawn(dut, 1e5 * cores**power, device_cores=cores, placement="isolated")
-        for dut, power in truth.items()
+        drawn(gateway, 1e5 * cores**power, device_cores=cores, placement="isolated")
+        for gateway, power in truth.items()
         for cores in (1, 2, 4)
     ]
     (text,) = [each for each in texts(results) if each.startswith("With 4 cores instead of 1")]
@@ -266,8 +271,10 @@ def test_over_connections_a_single_gateway_has_both_ends_and_their_ratio() -> No
 
 def test_over_both_each_ranking_and_each_axis_has_one_sentence() -> None:
     results = [
-        drawn(dut, rate * cores / (count / 1000) ** 0.1, device_cores=cores, connections=count, placement="isolated")
-        for dut, rate in (("a", 2e5), ("b", 1e5))
+        drawn(
+            gateway, rate * cores / (count / 1000) ** 0.1, device_cores=cores, connections=count, placement="isolated"
+        )
+        for gateway, rate in (("a", 2e5), ("b", 1e5))
         for cores in (1, 2)
         for count in (1000, 10_000)
     ]
@@ -283,7 +290,9 @@ def test_over_both_each_ranking_and_each_axis_has_one_sentence() -> None:
 
 def test_leaders_that_change_from_point_to_point_are_counted() -> None:
     rates = {("a", 1000): 2e5, ("b", 1000): 1e5, ("a", 10_000): 1e5, ("b", 10_000): 2e5, ("a", 10**5): 1e5}
-    results = [drawn(dut, rate, connections=count) for (dut, count), rate in {**rates, ("b", 10**5): 1e5}.items()]
+    results = [
+        drawn(gateway, rate, connections=count) for (gateway, count), rate in {**rates, ("b", 10**5): 1e5}.items()
+    ]
     assert (
         "a opens most connections at 1 of 3 numbers of connections, b at 1; at 1 cannot tell."
         in answers(results)[0].text
@@ -292,7 +301,7 @@ def test_leaders_that_change_from_point_to_point_are_counted() -> None:
 
 def test_a_gateway_that_is_best_at_few_points_is_no_answer() -> None:
     rates = [("a", 1000, 2e5), *(("a", count, 1e5) for count in (2000, 3000))]
-    results = [drawn(dut, rate, connections=count) for dut, count, rate in rates]
+    results = [drawn(gateway, rate, connections=count) for gateway, count, rate in rates]
     results += [drawn("b", 1e5, connections=count) for count in (1000, 2000, 3000)]
     found, *_ = answers(results)
     assert found.certainty == "cannot tell"
@@ -302,8 +311,8 @@ def test_a_gateway_that_is_best_at_few_points_is_no_answer() -> None:
 
 def test_ratios_of_unlike_points_are_a_range_and_too_few_repetitions_have_no_interval() -> None:
     results = [
-        drawn(dut, rate, device_cores=cores, placement="isolated")
-        for dut, cores, rate in (("a", 1, 1.1e5), ("b", 1, 1e5), ("a", 2, 2.8e5), ("b", 2, 2e5))
+        drawn(gateway, rate, device_cores=cores, placement="isolated")
+        for gateway, cores, rate in (("a", 1, 1.1e5), ("b", 1, 1e5), ("a", 2, 2.8e5), ("b", 2, 2e5))
     ]
     assert re.search(r"It reaches 1\.[01]\d to 1\.[34]\d times", answers(results)[0].text)
     ends = [drawn("x", 1e5, connections=1000, number=2), drawn("x", 5e4, connections=10_000, number=1)]
@@ -374,8 +383,8 @@ def test_gateways_with_one_verdict_share_a_sentence_from_the_least_cost_to_the_m
 
 def test_a_gateway_whose_gain_something_else_limited_is_not_known() -> None:
     documents = [
-        (limit, drawn(dut, 1e5 * cores, device_cores=cores, placement="isolated").document())
-        for dut, limit in (("a", "device"), ("b", "tester"))
+        (limit, drawn(gateway, 1e5 * cores, device_cores=cores, placement="isolated").document())
+        for gateway, limit in (("a", "device"), ("b", "tester"))
         for cores in (1, 2)
     ]
     for limit, document in documents:
@@ -398,16 +407,16 @@ def test_what_fail_above_asked_is_the_first_answer(above: bool | None, decided: 
 
 def test_what_holds_for_several_metrics_is_said_once() -> None:
     results = [
-        drawn(dut, 1e5, metric=metric, natgauge=version)
+        drawn(gateway, 1e5, metric=metric, natgauge=version)
         for metric in ("connection-rate", "throughput")
-        for dut, version in (("a", "1"), ("b", "1"), ("c", "0"))
+        for gateway, version in (("a", "1"), ("b", "1"), ("c", "0"))
     ]
     assert sum(text.startswith("Not compared") for text in texts(results)) == 1
 
 
 def test_a_chain_against_a_chain_of_another_length_says_so() -> None:
     base = compared([estimate("464xlat")])
-    gateways = (base.gateways[0], gateway("464xlat", "compared", devices=2), base.gateways[-1])
+    gateways = (base.gateways[0], compared_gateway("464xlat", "compared", devices=2), base.gateways[-1])
     found, unlike = sentences(base.model_copy(update={"gateways": gateways}))
     assert unlike.text.startswith("Under different conditions: number of devices (1: nftables-nat44; 2: 464xlat); ")
     assert "10.0 % more through 464xlat (2 devices, the baseline has 1) (9.0 to 11.0 %) than" in found.text
@@ -434,8 +443,14 @@ def test_a_value_of_zero_has_a_difference_with_its_interval_instead_of_a_ratio()
     losses = {"a": [0.0] * 4, "b": [3.0, 3.1, 3.2, 3.3]}
     found, *_ = answers(
         [
-            made(values, median=sum(values) / 4, metric="frame-loss", unit="%", parameters={"dut": dut, **in_turns(4)})
-            for dut, values in losses.items()
+            made(
+                values,
+                median=sum(values) / 4,
+                metric="frame-loss",
+                unit="%",
+                parameters={"gateway": gateway, **in_turns(4)},
+            )
+            for gateway, values in losses.items()
         ]
     )
     assert found.text == (
@@ -546,14 +561,14 @@ def test_an_interval_in_percent_that_excludes_no_difference_is_printed_without_0
 
 def test_a_gateway_that_may_be_the_best_is_counted_where_its_median_lies_between_those_of_others() -> None:
     medians = {"a": 1e5, "b": 9e4, "c": 8e4, "d": 7e4, "e": 6e4, "f": 5e4}
-    results = [drawn(dut, rate) for dut, rate in medians.items()]
+    results = [drawn(gateway, rate) for gateway, rate in medians.items()]
     values = [4e4, 5e4, 7.5e4, 1.2e5, 1.3e5]
     unsteady = made(
         values,
         median=7.5e4,
         metric="connection-rate",
         unit="connections/s",
-        parameters={"dut": "unsteady", **in_turns(len(values))},
+        parameters={"gateway": "unsteady", **in_turns(len(values))},
     )
     (text,) = [each for each in texts([*results, unsteady]) if "lie between" in each]
     assert text.startswith("b reaches")

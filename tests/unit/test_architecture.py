@@ -43,8 +43,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trial_evidence": {"causes", "measurer", "words"},
     "verdicts": {"causes", "measurer", "trial_evidence", "words"},
     "procedures": {
-        "causes", "core_work", "errors", "inputs", "late_delays", "measurer", "metrics", "notes", "other_traffic",
-        "paired", "statistics", "words",
+        "causes", "core_work", "errors", "inputs", "late_delays", "measurer", "metrics", "notes",
+        "other_traffic", "paired", "statistics", "words",
     },
     "records": {"causes", "errors", "files", "foreign", "metrics", "notes", "statistics", "words"},
     "analysis": {"errors", "ethernet", "metrics", "notes", "records", "statistics", "words"},
@@ -52,37 +52,36 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trials": {"bounded_output", "errors", "host", "words"},
     "counts": {"late_delays", "measurer", "other_traffic", "trial_evidence", "trials"},
     "labs": {"bounded_output", "core_work", "errors", "files", "foreign", "host", "inputs", "table_memory", "words"},
-    "duts": {"errors", "foreign", "host", "inputs", "labs", "table_memory", "toml_text", "words"},
+    "gateways": {"errors", "foreign", "host", "inputs", "labs", "table_memory", "toml_text", "words"},
     "tester": {
-        "counts", "duts", "errors", "files", "foreign", "host", "inputs", "labs", "measurer", "paired",
+        "counts", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurer", "paired",
         "statistics", "trials", "words",
     },
     "bench": {
-        "causes", "core_work", "counts", "duts", "errors", "files", "foreign", "host", "inputs", "labs", "measurer",
-        "other_traffic", "paired", "procedures", "table_memory", "tester", "trial_evidence", "trials",
-        "verdicts", "words",
+        "causes", "core_work", "counts", "errors", "files", "foreign", "gateways", "host", "inputs", "labs",
+        "measurer", "other_traffic", "paired", "procedures", "table_memory", "tester", "trial_evidence",
+        "trials", "verdicts", "words",
     },
     "measurements": {
-        "analysis", "bench", "causes", "duts", "ethernet", "host", "inputs", "labs", "metrics", "notes",
+        "analysis", "bench", "causes", "ethernet", "gateways", "host", "inputs", "labs", "metrics", "notes",
         "other_traffic", "procedures", "records", "statistics", "tester", "words",
     },
-    "audits": {"bench", "duts", "errors", "host", "inputs", "labs", "notes", "records", "words"},
+    "audits": {"bench", "errors", "gateways", "host", "inputs", "labs", "notes", "records", "words"},
     "campaigns": {
-        "bench", "duts", "errors", "files", "foreign", "host", "inputs", "labs", "measurements", "measurer",
-        "metrics", "notes", "paired", "procedures", "records", "toml_text", "version", "words",
+        "bench", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements",
+        "measurer", "metrics", "notes", "paired", "procedures", "records", "toml_text", "version", "words",
     },
     "comparisons": {
-        "analysis", "bench", "duts", "errors", "host", "inputs", "labs", "measurements", "notes",
+        "analysis", "bench", "errors", "gateways", "host", "inputs", "labs", "measurements", "notes",
         "other_traffic", "paired", "procedures", "records", "statistics", "trials", "words",
     },
     "reports": {
         "analysis", "causes", "errors", "foreign", "metrics", "notes", "other_traffic", "outputs",
-        "plain_text",
-        "records", "statistics", "table_memory", "tables", "words",
+        "plain_text", "records", "statistics", "table_memory", "tables", "words",
     },
     "stored": {
-        "analysis", "causes", "errors", "foreign", "inputs", "labs", "measurements", "metrics", "notes", "paired",
-        "procedures", "records", "reports", "statistics", "words",
+        "analysis", "causes", "errors", "foreign", "inputs", "labs", "measurements", "metrics", "notes",
+        "paired", "procedures", "records", "reports", "statistics", "words",
     },
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.

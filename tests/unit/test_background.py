@@ -53,7 +53,7 @@ def test_a_measurement_makes_a_lab_that_routes_it_only_when_asked() -> None:
 @pytest.mark.parametrize(
     ("others", "says"),
     [
-        ({"dut": "nftables-nat66"}, "a NAT66 translates native IPv6, too"),
+        ({"gateway": "nftables-nat66"}, "a NAT66 translates native IPv6, too"),
         (WIRE, "native IPv6 in addition to the frames under test"),
         ({"foreground_share": 0.0}, "foreground share: 0% is outside of 0.1% to 100%"),
         ({"foreground_share": 1.5}, "foreground share: 150%"),
@@ -61,7 +61,7 @@ def test_a_measurement_makes_a_lab_that_routes_it_only_when_asked() -> None:
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(others: dict[str, Any], says: str) -> None:
-    question: dict[str, Any] = {"metric": "throughput", "dut": "nftables-nat44", "foreground_share": 0.9, **others}
+    question: dict[str, Any] = {"metric": "throughput", "gateway": "nftables-nat44", "foreground_share": 0.9, **others}
     with pytest.raises(UsageError, match=says):
         check(**question)
 

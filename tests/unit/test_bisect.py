@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BISECT = ROOT / "examples" / "bisect"
-RECIPE = (ROOT / "src" / "natgauge" / "duts" / "recipes" / "nftables-nat44.toml").read_text()
+RECIPE = (ROOT / "src" / "natgauge" / "gateways" / "recipes" / "nftables-nat44.toml").read_text()
 #: Compares the numbers behind "# cost" of two recipes. A recipe without such a line does not work, and one that has
 #: another difference from `recipe()` cannot be read. All else is real.
 COMPARE = f"""#!/bin/sh
@@ -216,7 +216,7 @@ def test_each_rule_is_a_commit_whatever_lines_surround_it(repository: Repository
     assert subjects == ["no rule", *commands]
     assert (made / "rules.nft").read_text().splitlines() == commands
     assert repository.run("git", "show", "no-rule:rules.nft", folder=made) == (0, "")
-    status, said = repository.run("natgauge", "duts", "show", made / "gateway.toml")
+    status, said = repository.run("natgauge", "gateways", "show", made / "gateway.toml")
     assert status == 0, said
     assert 'nft -f "$NG_RECIPE_FOLDER/rules.nft"' in said
 

@@ -10,8 +10,8 @@ import pytest
 
 from natgauge import bounded_output
 from natgauge.bounded_output import MOST_OCTETS, BoundedOutput
-from natgauge.duts.processes import Process
 from natgauge.errors import BrokenError
+from natgauge.gateways.processes import Process
 from natgauge.labs.common.shell import run_shell
 
 LIMIT = 65_536
@@ -58,11 +58,11 @@ def test_a_program_that_ignores_the_refusal_ends_as_it_would() -> None:
 
 @pytest.mark.usefixtures("way")
 def test_a_command_that_prints_too_much_is_refused_by_its_name() -> None:
-    with pytest.raises(BrokenError, match=r"^device dut: version printed more than 4 MiB, .* > /dev/null$"):
+    with pytest.raises(BrokenError, match=r"^device gateway: version printed more than 4 MiB, .* > /dev/null$"):
         run_shell(
             lambda out, err: started(f"head -c {2 * MOST_OCTETS} /dev/zero || true", out, err),
             30,
-            "device dut: version",
+            "device gateway: version",
         )
 
 

@@ -103,7 +103,9 @@ def test_a_device_that_fails_for_a_moment_is_not_broken(tmp_path: Path) -> None:
 def test_what_cannot_be_measured_leaves_the_other_measurements_of_its_cell(tmp_path: Path) -> None:
     """A device that forwards first frames only has a connection rate; nothing can be said of its latency."""
     plan = PLAN.replace('metric = "throughput"\nerror = "30%"', 'metric = "latency"')
-    benches = Benches(gateway=lambda cell: Gateway(establishes=3e4, forwards=3e4 if cell.dut == "linux-ipv4" else 0.5))
+    benches = Benches(
+        gateway=lambda cell: Gateway(establishes=3e4, forwards=3e4 if cell.gateway == "linux-ipv4" else 0.5)
+    )
     campaign(tmp_path, benches, plan=plan)
     found = {(one.cell, one.measurement): one for one in status(tmp_path / "out").measurements}
     rate = found["nftables-nat44-connections-1000", "connection-rate"]
@@ -252,7 +254,7 @@ def test_all_cells_of_a_device_that_breaks_have_results_of_what_they_had(tmp_pat
 
     def gateway(cell: Cell) -> Gateway:
         made[0] += 1
-        if made[0] > 8 and cell.dut == "linux-ipv4":
+        if made[0] > 8 and cell.gateway == "linux-ipv4":
             raise BrokenError("linux-ipv4: gone")
         return Gateway(establishes=30_000, forwards=60_000)
 

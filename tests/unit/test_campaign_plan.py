@@ -26,7 +26,7 @@ from natgauge.procedures import procedures
 EXAMPLE = Path(__file__).parents[2] / "examples" / "laptop.toml"
 RIGHT: dict[str, Any] = {
     "name": "right",
-    "devices": ["nftables-nat44", "linux-ipv4"],
+    "gateways": ["nftables-nat44", "linux-ipv4"],
     "profile": "quick",
     "repetitions": 3,
     "lab": {"placement": "isolated"},
@@ -51,7 +51,7 @@ def faults(**changed: Any) -> list[str]:
 def test_cells_are_devices_times_series_and_settings_in_the_series_are_measurements_of_one_cell() -> None:
     found = cells(measure=RIGHT["measure"][1:])
     assert [point.name for point in found] == [
-        f"{device}-connections-{number}" for device in RIGHT["devices"] for number in (1000, 5000)
+        f"{device}-connections-{number}" for device in RIGHT["gateways"] for number in (1000, 5000)
     ]
     for point in found:
         names = [measurement.name for measurement in point.measurements]
@@ -63,7 +63,7 @@ def test_cells_are_devices_times_series_and_settings_in_the_series_are_measureme
 def test_what_a_metric_builds_on_comes_first_and_what_may_end_the_device_last() -> None:
     measure = [{"metric": metric} for metric in ("table-capacity", "tear-down-rate", "latency", "throughput")]
     measure += [{"metric": "expiry"}, {"metric": "connection-rate"}, {"metric": "frame-loss"}]
-    (point,) = cells(devices=["nftables-nat44"], measure=measure, series={}, traffic={"connections": 1000}, device={})
+    (point,) = cells(gateways=["nftables-nat44"], measure=measure, series={}, traffic={"connections": 1000}, device={})
     assert [measurement.metric for measurement in point.measurements] == [
         "connection-rate", "throughput", "latency", "frame-loss", "tear-down-rate", "expiry", "table-capacity",
     ]  # fmt: skip
@@ -73,7 +73,7 @@ def test_formulas_follow_the_connections_of_each_cell_where_the_device_has_the_k
     found = cells(measure=RIGHT["measure"][2:], series={"connections": [1000, 5000]}, device={"hash_size": "2*N"})
     assert [point.cell.device.hash_size for point in found] == [2000, 10_000, None, None]
     by_ranges = cells(
-        devices=["nftables-nat44"],
+        gateways=["nftables-nat44"],
         measure=RIGHT["measure"][2:],
         series={"source_ports": ["1024-2023", "1024-3023"]},
         device={"hash_size": "2^ceil(log2(N))"},
@@ -113,9 +113,12 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
     [
         ({"colour": 1}, "x.toml: colour: unknown key"),
         ({"profile": "fast"}, "x.toml: profile: 'fast'"),
-        ({"devices": []}, "x.toml: devices: []"),
-        ({"devices": ["nftables-nat4"]}, 'x.toml: devices[0]: gateway "nftables-nat4": unknown; did you mean nftables'),
-        ({"devices": ["linux-ipv4", "linux-ipv4"]}, "x.toml: devices[1]: 'linux-ipv4' occurs twice"),
+        ({"gateways": []}, "x.toml: gateways: []"),
+        (
+            {"gateways": ["nftables-nat4"]},
+            'x.toml: gateways[0]: gateway "nftables-nat4": unknown; did you mean nftables',
+        ),
+        ({"gateways": ["linux-ipv4", "linux-ipv4"]}, "x.toml: gateways[1]: 'linux-ipv4' occurs twice"),
         ({"measure": [{}]}, "x.toml: measure[0].metric: is missing"),
         (
             {"measure": [{"metric": "thruput"}]},
@@ -165,27 +168,27 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
             "x.toml: series.connections",
         ),
         (
-            {"measure": [{"metric": "throughput", "devices": []}]},
-            "x.toml: measure[0].devices: [] is no list of devices",
+            {"measure": [{"metric": "throughput", "gateways": []}]},
+            "x.toml: measure[0].gateways: [] is no list of gateways",
         ),
         (
-            {"measure": [{"metric": "throughput", "devices": ["linux-ipv5"]}]},
-            "x.toml: measure[0].devices[0]: 'linux-ipv5' is none of the devices of this plan; did you mean linux-ipv4?",
+            {"measure": [{"metric": "throughput", "gateways": ["linux-ipv5"]}]},
+            "measure[0].gateways[0]: 'linux-ipv5' is none of the gateways of this plan; did you mean linux-ipv4?",
         ),
         (
-            {"measure": [{"metric": "throughput", "devices": 5}]},
-            "x.toml: measure[0].devices: 5 is no list of devices",
+            {"measure": [{"metric": "throughput", "gateways": 5}]},
+            "x.toml: measure[0].gateways: 5 is no list of gateways",
         ),
         (
-            {"measure": [{"metric": "throughput", "devices": ["linux-ipv4"]}]},
-            "x.toml: devices[0]: no measurement is of 'nftables-nat44'",
+            {"measure": [{"metric": "throughput", "gateways": ["linux-ipv4"]}]},
+            "x.toml: gateways[0]: no measurement is of 'nftables-nat44'",
         ),
         (
             {"series": {"udp_timeout": [400]}, "device": {}},
             "x.toml: series.udp_timeout[0]: udp_timeout: linux-ipv4 has no",
         ),
         (
-            {"devices": ["linux-ipv4"], "device": {"udp_timeout": 9}},
+            {"gateways": ["linux-ipv4"], "device": {"udp_timeout": 9}},
             "x.toml: device.udp_timeout: udp_timeout: linux-ipv4 has no such knob",
         ),
     ],
@@ -208,7 +211,7 @@ def test_all_faults_are_told_at_once() -> None:
     assert len(found) == 7
 
 
-@pytest.mark.parametrize("text", ["devices = [", "\x00", "devices = 'x'", "[[devices]]", "a" * 10_000])
+@pytest.mark.parametrize("text", ["gateways = [", "\x00", "gateways = 'x'", "[[gateways]]", "a" * 10_000])
 def test_a_file_that_is_no_plan_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
@@ -224,16 +227,16 @@ def test_a_file_that_is_no_plan_is_refused_in_one_line(
 
 def test_a_missing_recipe_touches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.toml"
-    path.write_text('devices = ["./mine.toml"]\n[[measure]]\nmetric = "throughput"\n')
+    path.write_text('gateways = ["./mine.toml"]\n[[measure]]\nmetric = "throughput"\n')
     assert run(["run", str(path), "--out", str(tmp_path / "out")]) == 2
-    assert f"devices[0]: {tmp_path}/mine.toml" in capsys.readouterr().err
+    assert f"gateways[0]: {tmp_path}/mine.toml" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
 def test_points_are_keys_that_change_together_with_repetitions_and_a_name_of_their_own() -> None:
     found = cells(
         measure=[{"metric": "connection-rate"}],
-        devices=["nftables-nat44"],
+        gateways=["nftables-nat44"],
         series={"frame_size": [64, 256]},
         traffic={},
         point=[
@@ -256,7 +259,7 @@ def test_a_knob_of_a_point_is_left_out_for_devices_without_it() -> None:
 
 
 def test_a_measurement_may_be_of_some_devices_only() -> None:
-    found = cells(measure=[{"metric": "throughput"}, {"metric": "connection-rate", "devices": ["nftables-nat44"]}])
+    found = cells(measure=[{"metric": "throughput"}, {"metric": "connection-rate", "gateways": ["nftables-nat44"]}])
     of_device = {point.device: {measurement.metric for measurement in point.measurements} for point in found}
     assert of_device == {"nftables-nat44": {"throughput", "connection-rate"}, "linux-ipv4": {"throughput"}}
 
@@ -271,7 +274,7 @@ FEW_AND_MANY: dict[str, Any] = {
 def test_a_measurement_may_be_of_some_points_only() -> None:
     found = cells(
         **FEW_AND_MANY,
-        devices=["nftables-nat44"],
+        gateways=["nftables-nat44"],
         measure=[{"metric": "connection-rate"}, {"metric": "throughput", "points": ["few"]}],
     )
     of_point = {point.connections: {measurement.metric for measurement in point.measurements} for point in found}
@@ -291,7 +294,7 @@ def test_a_measurement_may_be_of_some_points_only() -> None:
     ],
 )
 def test_points_that_are_none_or_that_nobody_measures_are_refused(named: object, words: str) -> None:
-    found = faults(**FEW_AND_MANY, devices=["nftables-nat44"], measure=[{"metric": "throughput", "points": named}])
+    found = faults(**FEW_AND_MANY, gateways=["nftables-nat44"], measure=[{"metric": "throughput", "points": named}])
     assert any(fault.startswith(words) for fault in found), found
 
 
@@ -300,7 +303,7 @@ def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(
 ) -> None:
     path = tmp_path / "x.toml"
     path.write_text(
-        'devices = ["nftables-nat44"]\n[lab]\nplacement = "isolated"\ncores = 64\n[[measure]]\nmetric = "throughput"\n'
+        'gateways = ["nftables-nat44"]\n[lab]\nplacement = "isolated"\ncores = 64\n[[measure]]\nmetric = "throughput"\n'
     )
     assert run(["plan", "check", str(path)]) == 2
     assert "lab.cores: cores: 64 asked for, this machine has" in capsys.readouterr().err
@@ -322,7 +325,7 @@ SSH: dict[str, Any] = {
 
 
 #: A gateway whose knobs are left alone.
-ONE: dict[str, Any] = {"devices": ["nftables-nat44"], "device": {}, "measure": RIGHT["measure"][1:]}
+ONE: dict[str, Any] = {"gateways": ["nftables-nat44"], "device": {}, "measure": RIGHT["measure"][1:]}
 
 
 @pytest.mark.parametrize(
@@ -367,7 +370,7 @@ def test_a_plan_of_more_memory_than_there_is_says_so(
 ) -> None:
     path = tmp_path / "x.toml"
     path.write_text(
-        'devices = ["nftables-nat44"]\n[traffic]\nconnections = 1000000\n[[measure]]\nmetric = "throughput"\n'
+        'gateways = ["nftables-nat44"]\n[traffic]\nconnections = 1000000\n[[measure]]\nmetric = "throughput"\n'
     )
     for mebibytes, told in ((100, True), (100_000, False)):
         monkeypatch.setattr(machine, "memory_octets", lambda _, octets=mebibytes * 2**20: octets)
@@ -382,7 +385,7 @@ def test_a_plan_of_more_memory_than_there_is_says_so(
 def test_the_table_limits_what_the_estimate_finds() -> None:
     """With a table of no end the search for its capacity would end at its first step."""
     capacity = [{"metric": "table-capacity"}]
-    common: dict[str, Any] = {"devices": ["nftables-nat44"], "measure": capacity, "series": {}}
+    common: dict[str, Any] = {"gateways": ["nftables-nat44"], "measure": capacity, "series": {}}
     found = [
         estimate(cells(**common, traffic={"connections": 8000}, device={"table_size": size})).trials
         for size in (8000, 4000)
@@ -412,20 +415,20 @@ def test_the_example_for_workers_has_cells_for_several_of_them() -> None:
 
 
 def test_a_new_plan_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["plan", "new", "--dut", "tayga-nat64", "--metric", "latency"]) == 0
+    assert run(["plan", "new", "--gateway", "tayga-nat64", "--metric", "latency"]) == 0
     path = tmp_path / "new.toml"
     path.write_text(capsys.readouterr().out)
     assert [(point.device, point.measurements[0].name) for point in points(read(path))] == [
         ("tayga-nat64", "latency")
     ] * 2
-    assert run(["plan", "new", "--dut", "nothing"]) == 2
+    assert run(["plan", "new", "--gateway", "nothing"]) == 2
 
 
 @pytest.mark.parametrize("metric", sorted(procedures()))
 def test_every_metric_is_estimated(metric: str) -> None:
     placement = "shared" if metric == "cost" else "isolated"
     plain: dict[str, Any] = {
-        "devices": ["nftables-nat44"],
+        "gateways": ["nftables-nat44"],
         "measure": [{"metric": metric}],
         "series": {},
         "traffic": {"connections": 1000},
@@ -444,7 +447,7 @@ def test_a_server_is_measured_alone_once_for_all_repetitions() -> None:
     measure = [{"metric": "resolution-rate", "most_seconds": 600, "far_side": "knot"}]
     plain: dict[str, Any] = {"series": {}, "traffic": {"connections": 1000}, "device": {}, "measure": measure}
     with as_if(2):
-        (point,) = cells(**plain, devices=["nftables-nat44"], lab={"placement": "shared"}, repetitions=4)
+        (point,) = cells(**plain, gateways=["nftables-nat44"], lab={"placement": "shared"}, repetitions=4)
         once = repetitions(point)["resolution-rate"].seconds
     assert 0 < once < ALONE_SECONDS
     assert estimate([point]).seconds == pytest.approx(4 * (once + CELL_RUN_SECONDS) + once)
@@ -468,7 +471,7 @@ def test_the_plan_of_the_documentation_is_right_and_takes_what_it_says(
 
 
 RFC = """
-devices = ["jool-nat64"]
+gateways = ["jool-nat64"]
 profile = "{profile}"
 repetitions = 10
 

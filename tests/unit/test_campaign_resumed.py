@@ -31,7 +31,7 @@ __all__ = ["quick_disk"]
 #: Few trials, but a search that builds on another one, and verbs that look at what the trial before left.
 SHORT = """
 name = "small"
-devices = ["nftables-nat44"]
+gateways = ["nftables-nat44"]
 profile = "quick"
 seed = 5
 

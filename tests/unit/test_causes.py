@@ -86,7 +86,7 @@ def found(
         ({**ALL, "IpFragCreates": 600}, NONE, {"arrived": {"damaged": 600}}, ("path mtu", "seen", "damaged")),
         ({**ALL}, NONE, {"arrived": {"mistranslated": 300}}, ("pool address", "seen", "mistranslated")),
         ({**ALL}, NONE, {"arrived": {"late": 300}}, ("late", "seen", "late")),
-        ({**ALL}, NONE, {"dropped": {"dut inside card ring": 300}}, ("ring", "seen", "card ring")),
+        ({**ALL}, NONE, {"dropped": {"gateway inside card ring": 300}}, ("ring", "seen", "card ring")),
         (None, NONE, {}, ("not known", "guess", "")),
     ],
 )  # fmt: skip
@@ -177,7 +177,7 @@ class _Ports(Gateway):
         evidence = super()._trial(plan)
         lost = evidence.phase1.lost
         counters = tuple(HopCounter(name, "", lost) for name in self.refused_by if lost)
-        hop = HopLoss("conntrack", "dut", counters)
+        hop = HopLoss("conntrack", "gateway", counters)
         return _replaced(evidence, TrialHops(evidence.phase1.offered, lost, (hop,), has_kernel_counters=True))
 
 

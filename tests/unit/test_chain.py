@@ -12,11 +12,11 @@ import pytest
 from tests.unit.test_recipe_contract import PLAN, FakeDevice
 
 from natgauge.cli import run
-from natgauge.duts.chain import Chain
-from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
+from natgauge.gateways.chain import Chain
+from natgauge.gateways.device_settings import DeviceSettings
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.recipe import load
 from natgauge.measurer import Counts
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.verdicts import judge
@@ -143,13 +143,13 @@ def test_what_was_started_is_stopped_when_a_later_one_does_not_come_up() -> None
 
 def test_faults_of_several_bear_their_names_and_those_of_one_do_not() -> None:
     assert chain([], ce=2).faults() == {"ce drop": 2, "pe drop": 7}
-    assert Chain([Part("dut", 3, [])]).faults() == {"drop": 3}
+    assert Chain([Part("gateway", 3, [])]).faults() == {"drop": 3}
 
 
 def test_connections_where_none_may_be_are_strays() -> None:
     assert chain([]).strays() == {}
     assert chain([], ce=3).strays() == {"ce": 3}
-    assert Chain([Part("dut", 3, [])]).strays() == {}
+    assert Chain([Part("gateway", 3, [])]).strays() == {}
 
 
 @pytest.mark.parametrize(("strays", "verdict"), [({}, Verdict.PASS), ({"ce": 3}, Verdict.FAIL)])
@@ -201,7 +201,7 @@ def test_the_page_on_gateways_has_a_chain_that_can_be_read(tmp_path: Path) -> No
 
 
 def test_the_devices_of_a_chain_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["duts", "show", "ds-lite"]) == 0
+    assert run(["gateways", "show", "ds-lite"]) == 0
     shown = capsys.readouterr().out
     devices = [line.split()[1].rstrip(":") for line in shown.splitlines() if line.startswith("  device ")]
     assert devices == ["b4", "aftr", "nat"]

@@ -110,12 +110,12 @@ def test_the_cores_of_a_single_device_are_the_same_whichever_way_they_are_named(
     alone = LabNeeds(families=("ipv4", "ipv4"))
     labs = [
         planned(alone, placement="isolated", cores=(4, 5), sender_cores=(0,)),
-        planned(alone, cores={"dut": (4, 5)}, sender_cores=(0,)),
+        planned(alone, cores={"gateway": (4, 5)}, sender_cores=(0,)),
         planned(alone, cores_each=2, sender_cores=(0,)),
     ]
     assert [lab.settings for lab in labs] == [labs[0].settings] * 3
     assert labs[1].parameters() == {"ring": 512}
-    assert "core 4 is a sender's" in refused(alone, cores={"dut": (4, 5)}, sender_cores=(4,))
+    assert "core 4 is a sender's" in refused(alone, cores={"gateway": (4, 5)}, sender_cores=(4,))
 
 
 def test_unequal_and_shared_cores_are_recorded_by_device() -> None:
@@ -196,7 +196,7 @@ def result_of(gateway: Gateway, **place: Any) -> Result:
     measured = procedure.measure(gateway, settings)
     known = {"placement": "isolated", "sender_cpus": [0], "device_cpus": [1], "device_cores": 1, **place}
     parameters = Parameters.grouped(
-        settings=measured.parameters, place=known, device={"dut": "map-t", "kind": "map-t", "chain": ["ce", "pe"]}
+        settings=measured.parameters, place=known, device={"gateway": "map-t", "kind": "map-t", "chain": ["ce", "pe"]}
     )
     return make(measured, parameters)
 
@@ -235,7 +235,7 @@ def test_devices_on_the_same_cores_say_that_their_times_add_up() -> None:
     (text,) = shared()
     assert "the rate is 1 / (1/ce + 1/pe)" in text
     assert shared(cores_of_devices="each its own") == []
-    alone = result_of(Losing(places={"dut inside card ring": 1.0}), chain=None)
+    alone = result_of(Losing(places={"gateway inside card ring": 1.0}), chain=None)
     assert not [name for name in alone.figures if name.startswith(LOST_PERCENT_AT)]
 
 

@@ -81,7 +81,7 @@ def test_neighbouring_devices_share_a_machine() -> None:
         (PAIR, {"device_inside": "eth2"}, "ssh host root@a: interface eth2 is named for both sides"),
         (PAIR, {"ssh_host": "ce=root@a,pe=-oX"}, "ssh host: '-oX' is none"),
         (THREE, {"ssh_host": "nat=root@a,ce=root@b,br=root@a", "device_outside": "eth2"}, "that are no neighbours"),
-        (LabNeeds(families=("ipv4", "ipv4")), {}, "ssh host: ce is no device; the only device is dut"),
+        (LabNeeds(families=("ipv4", "ipv4")), {}, "ssh host: ce is no device; the only device is gateway"),
     ],
 )
 def test_machines_that_cannot_be_are_refused_in_one_line(need: LabNeeds, changes: Mapping[str, Any], said: str) -> None:

@@ -14,10 +14,10 @@ from natgauge.cli import run
 from natgauge.errors import HostError, NatgaugeError
 from natgauge.records.store import Store
 
-MEASURE = ["measure", "throughput", "--dut", "nftables-nat44"]
-RATE = ["measure", "connection-rate", "--dut", "nftables-nat44"]
-QUERIES = ["measure", "resolution-rate", "--dut", "nftables-nat44"]
-WIRE = ["measure", "throughput", "--dut", "linux-ipv4", "--lab", "wire"]
+MEASURE = ["measure", "throughput", "--gateway", "nftables-nat44"]
+RATE = ["measure", "connection-rate", "--gateway", "nftables-nat44"]
+QUERIES = ["measure", "resolution-rate", "--gateway", "nftables-nat44"]
+WIRE = ["measure", "throughput", "--gateway", "linux-ipv4", "--lab", "wire"]
 PORTS = [
     *("--initiator-port", "ngnone0", "--initiator-gateway", "02:00:00:00:00:01"),
     *("--responder-port", "ngnone1", "--responder-gateway", "02:00:00:00:00:02"),
@@ -54,16 +54,16 @@ WRONG = [
     ([*COMPARE, "nftables-nat44", "--seed", "-1"], "seed"),
     # Names.
     (["measure"], "METRIC"),
-    (["measure", "--dut", "nftables-nat44", "throughput"], "METRIC comes before the options"),
+    (["measure", "--gateway", "nftables-nat44", "throughput"], "METRIC comes before the options"),
     ([*MEASURE, "--loads", "50%"], "loads: the metric throughput has no such setting"),
     ([*MEASURE, "--loss-tolerance", "much"], "loss tolerance: 'much' is not a share; write it like 1% or 0.01"),
     ([*MEASURE, "--profile", "slow"], "profile: 'slow' is unknown; choose one of default, quick"),
     ([*MEASURE, "--most-seconds", "-1"], "most seconds: -1.0 is not"),
     ([*COMPARE, "nftables-nat44:cores=0-", "linux-ipv4"], 'cores "0-"'),
-    (["measure", "throughput"], "--dut"),
-    (["measure", "thruput", "--dut", "nftables-nat44"], "thruput"),
-    (["measure", "throughput", "--dut", "nftables-nat45"], "nftables-nat45"),
-    (["measure", "throughput", "--dut", "./nothing.toml"], "nothing.toml"),
+    (["measure", "throughput"], "--gateway"),
+    (["measure", "thruput", "--gateway", "nftables-nat44"], "thruput"),
+    (["measure", "throughput", "--gateway", "nftables-nat45"], "nftables-nat45"),
+    (["measure", "throughput", "--gateway", "./nothing.toml"], "nothing.toml"),
     (["nonsense"], "nonsense"),
     ([*MEASURE, "--nonsense"], "--nonsense"),
     # Real servers.
@@ -72,7 +72,7 @@ WRONG = [
     ([*QUERIES, "--far-side", "knot", "--lab", "wire", *PORTS, "--device-timeout", "9"], "a place for a real server"),
     ([*QUERIES, "--far-side", "knot", "--server-cores", "9999"], "server cores: core 9999 cannot be used here"),
     ([*QUERIES, "--far-side", "knot", "--lab", "vm", "--server-cores", "0"], "lab vm has no such option"),
-    (["duts", "show", "nothing"], "nothing"),
+    (["gateways", "show", "nothing"], "nothing"),
     (["lab", "down", "ng-none-such"], "ng-none-such"),
     (["lab", "down", "Not A Name"], "Not A Name"),
     ([*MEASURE, "--lab-name", "Not A Name"], "Not A Name"),
@@ -95,7 +95,7 @@ WRONG = [
     # Frames.
     ([*MEASURE, "--frame-size", "63"], "63"),
     ([*MEASURE, "--frame-size", "9000"], "9000"),
-    (["measure", "throughput", "--dut", "nftables-nat66", "--frame-size", "64"], "84"),
+    (["measure", "throughput", "--gateway", "nftables-nat66", "--frame-size", "64"], "84"),
     ([*MEASURE, "--frame-side", "left"], "left"),
     # Rates, durations, repetitions.
     ([*MEASURE, "--connection-rate", "0"], "connection rate"),
@@ -142,7 +142,7 @@ WRONG = [
     ([*MEASURE, "--connections", "1000", "--table-size", "999"], "999"),
     ([*MEASURE, "--udp-timeout", "1"], "time-out"),
     ([*MEASURE, "--hash-size", "1"], "hash_size"),
-    (["measure", "throughput", "--dut", "linux-ipv4", "--table-size", "10"], "table_size"),
+    (["measure", "throughput", "--gateway", "linux-ipv4", "--table-size", "10"], "table_size"),
     # Others.
     (["selftest", "--frames-at-90", "0"], "frames at 90"),
     (["selftest", "--cores", "4095"], "4095"),
@@ -213,22 +213,22 @@ def test_a_chain_that_cannot_be_is_refused_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "duts").mkdir()
-    (tmp_path / "duts" / "mine.toml").write_text(CHAIN.format(*recipes))
-    for named in ("mine", "duts/mine.toml"):
-        assert run(["measure", "throughput", "--dut", named]) == 2
+    (tmp_path / "gateways").mkdir()
+    (tmp_path / "gateways" / "mine.toml").write_text(CHAIN.format(*recipes))
+    for named in ("mine", "gateways/mine.toml"):
+        assert run(["measure", "throughput", "--gateway", named]) == 2
         shown = capsys.readouterr()
         assert (shown.out, shown.err.count("\n")) == ("", 1)
         assert shown.err.startswith("natgauge: ")
         assert words in shown.err
-    assert [path.name for path in tmp_path.iterdir()] == ["duts"]
+    assert [path.name for path in tmp_path.iterdir()] == ["gateways"]
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["measure", LONG, "--dut", "linux-ipv4"],
-        ["measure", "throughput", "--dut", LONG],
+        ["measure", LONG, "--gateway", "linux-ipv4"],
+        ["measure", "throughput", "--gateway", LONG],
         [*MEASURE, "--connections", LONG],
         [*MEASURE, "--repeat", f"1 {LONG}"],
         [*MEASURE, "--repeat", "x " * 2500],

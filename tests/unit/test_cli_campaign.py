@@ -106,7 +106,7 @@ def test_several_plans_have_a_folder_each_and_a_report_of_all(
     assert sorted(path.name for path in Path("all").iterdir()) == ["first", "second", "third"]
     assert run(["status", *(f"all/{name.removesuffix('.toml')}" for name in SEVERAL)]) == 0
     assert re.findall(r"^(\w+): ended", capsys.readouterr().out, re.MULTILINE) == ["first", "second", "third"]
-    assert run(["report", "--against", "device", "all"]) == 0
+    assert run(["report", "--against", "gateway", "all"]) == 0
     assert "iptables-nat44" in capsys.readouterr().out
 
 
@@ -143,7 +143,7 @@ def test_an_error_in_one_of_several_plans_does_not_end_the_others(
 @pytest.mark.parametrize(
     ("second", "options", "told"),
     [
-        ('devices = ["linux-ipv9"]\n[[measure]]\nmetric = "throughput"\n', [], "second.toml"),
+        ('gateways = ["linux-ipv9"]\n[[measure]]\nmetric = "throughput"\n', [], "second.toml"),
         (
             'name = "first"\n' + ONE_CONNECTION_RATE.replace('name = "small"', ""),
             [],

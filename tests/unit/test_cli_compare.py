@@ -19,8 +19,8 @@ from natgauge.cli import run
 from natgauge.comparisons import by_slices
 from natgauge.comparisons import compare as comparing
 from natgauge.comparisons.contestants import Contestants, RunningGateway
-from natgauge.duts.toml_layers import BUILT_IN
 from natgauge.errors import HostError
+from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host.settings import LocalSetting
 from natgauge.trials import ComparisonRequest, ComparisonResult
 
@@ -155,7 +155,7 @@ def test_json_is_one_object_with_the_promised_fields(engine: Engine, capsys: pyt
     for one in document["gateways"]:
         assert one["parameters"]["traffic"]["connections"] == 20_000
         assert one["parameters"]["place"]["kernel"]
-        assert one["parameters"]["device"]["dut"] == one["label"].removesuffix(" (A/A control)")
+        assert one["parameters"]["device"]["gateway"] == one["label"].removesuffix(" (A/A control)")
     promised = {"gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds", "ratio_to_forwarding"}
     for figure in document["estimates"]:
         assert promised <= set(figure)

@@ -35,16 +35,16 @@ def offered(*words: str) -> list[str]:
         (("measure", "thr"), ["throughput"]),
         (("measure", ""), sorted(procedures.procedures())),
         (
-            ("measure", "throughput", "--dut", "nftables-"),
+            ("measure", "throughput", "--gateway", "nftables-"),
             ["nftables-flowtable-nat44", "nftables-nat44", "nftables-nat66", "nftables-nptv6", "nftables-strict-nat44"],
         ),
         (("measure", "throughput", "--placement", ""), ["shared", "isolated"]),
-        (("duts", "show", "tayga-s"), ["tayga-siit"]),
-        (("lab", "up", "--dut", "iptables"), ["iptables-nat44", "iptables-nat66"]),
+        (("gateways", "show", "tayga-s"), ["tayga-siit"]),
+        (("lab", "up", "--gateway", "iptables"), ["iptables-nat44", "iptables-nat66"]),
         (("measure", "throughput", "--profile", ""), ["default", "quick", "standard", "rfc"]),
         (("measure", "throughput", "--lab", ""), ["netns", "ssh", "vm", "wire"]),
         (("plan", "new", "--metric", "thr"), ["throughput"]),
-        (("plan", "new", "--dut", "tayga-s"), ["tayga-siit"]),
+        (("plan", "new", "--gateway", "tayga-s"), ["tayga-siit"]),
         (("compare", "tayga-s"), ["tayga-siit"]),
         (("published", ""), sorted(load.names())),
         (("report", "--published", ""), sorted(load.names())),
@@ -73,7 +73,7 @@ def test_what_cannot_be_listed_is_silent(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_path_is_completed_by_the_shell() -> None:
     shell = BashComplete(app, {}, "natgauge", "_NATGAUGE_COMPLETE")
-    (item,) = shell.get_completions(["measure", "throughput", "--dut"], "./mine")
+    (item,) = shell.get_completions(["measure", "throughput", "--gateway"], "./mine")
     assert item.type == "file"
 
 

@@ -11,9 +11,9 @@ from natgauge.cli import run
 
 #: Commands that need neither privileges nor results.
 COMMANDS = {
-    "duts": ["duts"],
-    "runs": ["duts", "runs"],
-    "recipe": ["duts", "show", "nftables-nat44"],
+    "gateways": ["gateways"],
+    "runs": ["gateways", "runs"],
+    "recipe": ["gateways", "show", "nftables-nat44"],
     "published": ["published"],
     "published-checks": ["published", "--check"],
     "labs": ["lab", "status"],

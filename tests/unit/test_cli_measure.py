@@ -37,14 +37,14 @@ from natgauge.records.measurement import Result
 from natgauge.reports.text import table, verdict
 from natgauge.trials import Progress
 
-ASKED = ["measure", "throughput", "--dut", "nftables-nat44", "--connections", "1000", "--repeat", "2"]
+ASKED = ["measure", "throughput", "--gateway", "nftables-nat44", "--connections", "1000", "--repeat", "2"]
 
 
 def answered(question: Question, observer: Any) -> Answer:
     """What a gateway of known rates would have answered."""
     settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=2, connection_rate=100_000.0)
     result = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, observer.event)
-    return Answer(result, make(result, grouped({"dut": question.cell.dut})).document(), Path("results/x"))
+    return Answer(result, make(result, grouped({"gateway": question.cell.gateway})).document(), Path("results/x"))
 
 
 @pytest.fixture
@@ -321,7 +321,7 @@ def test_every_subcommand_shows_its_help(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
-    question = Question(metric="throughput", cell=Cell(dut="nftables-nat44"))
+    question = Question(metric="throughput", cell=Cell(gateway="nftables-nat44"))
     measured = answered(question, ProgressDisplay(Console(quiet=True))).result
     result = make(measured, grouped({"hash_size": 512, "table_size": 2048}))
     rows = {line[:22].strip(): line[22:].split() for line in table([result, result]).splitlines()}
@@ -332,7 +332,7 @@ def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
 
 
 def test_a_result_the_tester_limited_says_so() -> None:
-    question = Question(metric="throughput", cell=Cell(dut="x"))
+    question = Question(metric="throughput", cell=Cell(gateway="x"))
     document = dict(answered(question, ProgressDisplay(Console(quiet=True))).document)
     assert "Bottleneck: the tester, not the device" in verdict(
         Result.from_document({**document, "limited_by": "tester"})

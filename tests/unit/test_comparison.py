@@ -50,9 +50,9 @@ def test_the_share_of_forwarding_is_as_published() -> None:
     assert found == pytest.approx([45.5, 48.8, 45.7, 39.5, 39.4], abs=0.07)
 
 
-def result(dut: str, median: float, cores: int, **parameters: Any) -> Result:
-    kind = "routing" if dut.startswith("linux") else "nat44"
-    common = {"dut": dut, "kind": kind, "device_cores": cores, "sender_cores": cores}
+def result(gateway: str, median: float, cores: int, **parameters: Any) -> Result:
+    kind = "routing" if gateway.startswith("linux") else "nat44"
+    common = {"gateway": gateway, "kind": kind, "device_cores": cores, "sender_cores": cores}
     return made([median], parameters={**common, **parameters})
 
 
@@ -130,7 +130,7 @@ def test_the_device_is_what_the_share_of_forwarding_is_about_and_nothing_else_is
     nat, linux = result("nat", 4.0, 1, hash_size=5, new_knob=1), result("linux-ipv4", 8.0, 1, version=["y"])
     names = {difference.name for difference in comparable(nat, linux)}
     # Nobody described the new knob, so it counts wherever it may stand.
-    assert names == {"dut", "kind", "version", "hash_size", "new_knob"}
+    assert names == {"gateway", "kind", "version", "hash_size", "new_knob"}
     assert refusal(nat, linux).endswith("new knob 1 against none.")
     known = result("nat", 4.0, 1, hash_size=5)
     assert row("share of plain forwarding (%)", known, linux) == ["<=", "50.0", "-"]
@@ -152,7 +152,7 @@ def test_isolated_senders_are_no_part_of_a_scale_up() -> None:
 def test_only_rates_scale_and_only_of_one_metric() -> None:
     times = [made([4.0], unit="us", metric="latency", parameters={"device_cores": cores}) for cores in (1, 2)]
     assert row("relative scale-up", *times) is None
-    other = made([4.0], metric="connection-rate", parameters={"dut": "nat", "device_cores": 1})
+    other = made([4.0], metric="connection-rate", parameters={"gateway": "nat", "device_cores": 1})
     assert row("relative scale-up", other, result("nat", 4.0, 2)) is None
     assert refusal(other, result("nat", 4.0, 2)) == ""
 
@@ -184,7 +184,7 @@ def test_what_differs_between_results_of_one_metric_has_a_row() -> None:
 def test_figures_that_show_only_that_it_works_are_held_against_none() -> None:
     stamp = [{"word": "functional", "text": "x"}]
     emulated = {"emulated": True}
-    router = made([9.0], parameters={"dut": "r", "kind": "routing", **emulated}, doubts=stamp)
+    router = made([9.0], parameters={"gateway": "r", "kind": "routing", **emulated}, doubts=stamp)
     gateway = made([5.0], parameters=emulated, doubts=stamp)
     assert of_forwarding(gateway, [gateway, router]).value is None
     shown = table([gateway, router])
@@ -218,10 +218,10 @@ def test_csv_has_the_rows_of_the_table_as_columns_and_figures_in_full() -> None:
 
 
 def test_csv_tells_doubts_and_what_is_not_compared() -> None:
-    one = made([1.0], doubts=[{"word": "queues", "text": "x"}], parameters={"dut": 'a,"b"', "device_cores": 1})
-    two = made([1.0], parameters={"dut": 'a,"b"', "device_cores": 2, "connections": 5})
+    one = made([1.0], doubts=[{"word": "queues", "text": "x"}], parameters={"gateway": 'a,"b"', "device_cores": 1})
+    two = made([1.0], parameters={"gateway": 'a,"b"', "device_cores": 2, "connections": 5})
     first, second = lines_of(csv_table.table([one, two]))
-    assert (first["device"], first["doubts"]) == ('a,"b"', "queues")
+    assert (first["gateway"], first["doubts"]) == ('a,"b"', "queues")
     assert second["not compared"].endswith("connections 5 against 1000")
 
 
@@ -229,8 +229,8 @@ def test_the_command_prints_either(tmp_path: Path, capsys: pytest.CaptureFixture
     Store(tmp_path).write_summary(result("nat", 5.0, 1).document())
     assert run(["report", str(tmp_path)]) == 0
     said, _, _, first, *_ = capsys.readouterr().out.splitlines()
-    assert (said.split()[0], first.split()[0]) == ("nat", "device")
+    assert (said.split()[0], first.split()[0]) == ("nat", "gateway")
     assert run(["report", "--format", "csv", str(tmp_path)]) == 0
     (line,) = lines_of(capsys.readouterr().out)
-    assert (line["device"], line["median"]) == ("nat", "5.0")
+    assert (line["gateway"], line["median"]) == ("nat", "5.0")
     assert run(["report", "--format", "html", str(tmp_path)]) == 2

@@ -53,9 +53,9 @@ COMMON: Mapping[str, Any] = {
 }
 
 
-def result(dut: str, rate: float, parameters: Mapping[str, Any]) -> Result:
+def result(gateway: str, rate: float, parameters: Mapping[str, Any]) -> Result:
     values = [rate, 1.01 * rate, 0.99 * rate]
-    return made(values, median=rate, parameters={**COMMON, "dut": dut, **parameters})
+    return made(values, median=rate, parameters={**COMMON, "gateway": gateway, **parameters})
 
 
 def pair(own: Mapping[str, Any]) -> list[Result]:
@@ -86,7 +86,7 @@ def test_figures_that_differ_in_the_gateway_alone_are_ranked_together() -> None:
 
 def test_repetitions_under_several_conditions_are_like_nothing() -> None:
     several = {"kernel": {"several": ["6.12", "6.18"]}}
-    both = [figure_of(result(dut, 1e5, several)) for dut in ("a", "b")]
+    both = [figure_of(result(gateway, 1e5, several)) for gateway in ("a", "b")]
     assert [condition.label for condition in unlike_conditions(both)] == ["host"]
 
 
@@ -142,8 +142,8 @@ def test_the_whole_page_has_the_sentence_for_results_and_comparisons(tmp_path: P
 
 
 def test_lines_over_an_axis_name_conditions_that_neither_the_axis_nor_a_chart_shows() -> None:
-    def over(dut: str, **own: Any) -> list[Result]:
-        return [result(dut, 1e5 * cores, {"device_cores": cores, **own}) for cores in (1, 2)]
+    def over(gateway: str, **own: Any) -> list[Result]:
+        return [result(gateway, 1e5 * cores, {"device_cores": cores, **own}) for cores in (1, 2)]
 
     results = [*over("a", placement="isolated"), *over("b", placement="isolated", frame_size=512)]
     (group,) = question_figures(results, [[]] * 4, looks_of(results, []))

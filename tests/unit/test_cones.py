@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "causes": (850, "facts about hops and counters; stands on nothing"),
     "cli": (71_000, "the edge: reaches everything"),
     "comparisons": (44_500, "measures several gateways, on the bench"),
-    "duts": (7_000, "recipes and their drivers; the contract of labs, and no kind of lab but the guest's image"),
+    "gateways": (7_000, "recipes and their drivers; the contract of labs, and no kind of lab but the guest's image"),
     "host": (3_900, "this machine"),
     "inputs": (1_900, "descriptions of inputs; words and errors"),
     "labs": (14_300, "all kinds of labs, and this machine"),

@@ -37,7 +37,7 @@ def found(metric: str, gateway: Gateway, traffic: dict[str, Any] | None = None, 
         settings=settings.as_run().parameters(),
         traffic={"connections": 10_000, **(traffic or {})},
         place={"placement": gateway.placement, "device_cores": 1},
-        device={"dut": "x", "kind": "nat44"},
+        device={"gateway": "x", "kind": "nat44"},
     )
     return make(measured, parameters)
 
@@ -107,7 +107,7 @@ def test_goals_that_let_trials_lose_are_named_with_the_rate(goals: str, *, lossl
 
 
 def test_a_ranking_says_by_what_criterion_too() -> None:
-    results = [made([values] * 4, parameters={"dut": dut, "loss_tolerance": 0.05}) for dut, values in
+    results = [made([values] * 4, parameters={"gateway": gateway, "loss_tolerance": 0.05}) for gateway, values in
                (("a", 200.0), ("b", 100.0))]  # fmt: skip
     assert "a forwards most frames, where a passing trial may lose up to 5% of its frames: " in answers(results)[0].text
 

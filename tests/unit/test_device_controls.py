@@ -18,9 +18,9 @@ from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 from natgauge.bench.command_retries import MOST_SECONDS, PAUSES, CommandRetries, SilentControlsError
 from natgauge.bench.external import ExternalControls
 from natgauge.bench.lab_measurer import MOST_SILENT, RECHECK_SECONDS, LabMeasurer
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
@@ -113,7 +113,7 @@ class Connection:
 def over_ssh(connection: Any, folder: Path) -> Gateway:
     remote = Remote(SshHost("root@router"), "tester:lab:1", folder / "control")
     remote._connection = connection
-    device = RemoteDevice("dut", "ns", "a", "b", {}, remote, RemoteMachine(remote, lambda _undo, _said: None))
+    device = RemoteDevice("gateway", "ns", "a", "b", {}, remote, RemoteMachine(remote, lambda _undo, _said: None))
     return Gateway(load("nftables-nat44"), device, DeviceOptions())
 
 

@@ -26,7 +26,7 @@ INLINE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 SHELL = {"sh", "console"}
-GATEWAYS = {recipe.stem for recipe in (ROOT / "src" / "natgauge" / "duts" / "recipes").glob("*.toml")}
+GATEWAYS = {recipe.stem for recipe in (ROOT / "src" / "natgauge" / "gateways" / "recipes").glob("*.toml")}
 
 
 def without_fences(text: str) -> str:
@@ -72,7 +72,7 @@ def unknown_names(words: list[str]) -> list[str]:
     if words[1:2] != ["measure"] or len(words) < 3:
         return []
     metric = [] if words[2] in {*procedures.procedures(), "METRIC"} else [words[2]]
-    named = [after for option, after in itertools.pairwise(words) if option == "--dut"]
+    named = [after for option, after in itertools.pairwise(words) if option == "--gateway"]
     return metric + [name for name in named if name not in GATEWAYS | {"NAME"} and "/" not in name]
 
 

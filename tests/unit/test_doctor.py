@@ -287,11 +287,11 @@ def test_where_the_kernels_threads_are_not_shown_the_isolated_placement_is_refus
 def test_what_killed_runs_left_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dead = cleanup.LabStatus("demo", "netns", "left behind", None, ("ng-demo-tester",), {})
     monkeypatch.setattr(cleanup, "status", lambda: [dead])
-    monkeypatch.setattr(cleanup, "ownerless", lambda: ["ng-mine-dut"])
+    monkeypatch.setattr(cleanup, "ownerless", lambda: ["ng-mine-gateway"])
     monkeypatch.setattr(cleanup, "find_strays", list)
     found = finding(host(root), "leftovers")
     assert (found.state, found.mend) == ("warning", "natgauge lab clean")
-    assert found.what == "a killed run left lab demo, namespace ng-mine-dut"
+    assert found.what == "a killed run left lab demo, namespace ng-mine-gateway"
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_one_core_is_enough_for_one_placement_only(root: Path, monkeypatch: pyte
 
 def test_a_recipe_of_the_users_that_breaks_a_rule_is_a_finding(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "mine.toml").write_text("name = 3\n")
-    monkeypatch.setenv("NATGAUGE_DUTS", str(root))
+    monkeypatch.setenv("NATGAUGE_GATEWAYS", str(root))
     found = finding(host(root), "gateway mine")
     assert found.state == "warning"
     assert "mine.toml" in found.what

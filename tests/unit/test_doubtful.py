@@ -23,7 +23,7 @@ def doubt(word: str, value: float | None = None, grade: str | None = None) -> di
     return {"word": word, "text": "x", "value": value, "grade": grade}
 
 
-def rate(values: list[float], dut: str, *doubts: dict[str, Any], later: float = 0.0, **given: Any) -> Result:
+def rate(values: list[float], gateway: str, *doubts: dict[str, Any], later: float = 0.0, **given: Any) -> Result:
     turns = in_turns(len(values))
     turns["begun"] = [begun + later for begun in turns["begun"]]
     return made(
@@ -31,7 +31,7 @@ def rate(values: list[float], dut: str, *doubts: dict[str, Any], later: float = 
         median=sum(sorted(values)[1:3]) / 2,
         metric="connection-rate",
         unit="connections/s",
-        parameters={"dut": dut, **turns},
+        parameters={"gateway": gateway, **turns},
         doubts=list(doubts),
         **given,
     )

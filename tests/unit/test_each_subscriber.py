@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from natgauge.bench.each_subscriber import Missing, check
-from natgauge.duts.port_sets import PortSets
 from natgauge.errors import BrokenError
+from natgauge.gateways.port_sets import PortSets
 
 SETS = PortSets(network="198.18.0.0/16", psid_length=6)
 

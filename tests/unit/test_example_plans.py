@@ -14,8 +14,8 @@ from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import estimate
 from natgauge.campaigns.plan import parse, read
 from natgauge.cli import run
-from natgauge.duts import support
-from natgauge.duts.recipe import available
+from natgauge.gateways import support
+from natgauge.gateways.recipe import available
 from natgauge.host.cpus import as_if
 from natgauge.labs import netns
 from natgauge.published import plans

@@ -39,11 +39,11 @@ def trial(lost: int = 0, network: Mapping[str, int] | None = None, **others: Any
         "verdict": "FAIL" if lost else "PASS",
         "reason": f"{lost} lost" if lost else "",
         "plan": {"connections": 1000, "phase1_rate": 20_000.0, "phase2": None},
-        "dropped": {"dut inside received": 0, "dut outside sent": 0},
+        "dropped": {"gateway inside received": 0, "gateway outside sent": 0},
         "result": {"phase1": phase1, "ports": others.pop("ports", PORTS)},
         **others,
     }
-    return record if network is None else {"network_counters": {"dut": network}, **record}
+    return record if network is None else {"network_counters": {"gateway": network}, **record}
 
 
 def losing(record: Mapping[str, Any]) -> tuple[str, str, int, list[str]]:
@@ -84,13 +84,13 @@ def test_a_trial_stores_the_counters_that_rose_during_it() -> None:
 
         def counters(self) -> LabCounters:
             self.reads += 1
-            return LabCounters(self.drops, network={"dut": {"IpInReceives": 10 * self.reads, "IpDefaultTTL": 64}})
+            return LabCounters(self.drops, network={"gateway": {"IpInReceives": 10 * self.reads, "IpDefaultTTL": 64}})
 
     recorder, engine = Recorder(), FakeEngine()
     counting = measurer(engine, recorder=recorder)
     counting.place = Counting()
     counting.measure(TrialPlan(1000, 500.0))
-    assert recorder.trials[0]["network_counters"] == {"dut": {"IpInReceives": 10}}
+    assert recorder.trials[0]["network_counters"] == {"gateway": {"IpInReceives": 10}}
     without = Recorder()
     measurer(FakeEngine(), recorder=without).measure(TrialPlan(1000, 500.0))
     assert without.trials[0]["network_counters"] is None, "this lab reads none"
@@ -99,7 +99,7 @@ def test_a_trial_stores_the_counters_that_rose_during_it() -> None:
 @pytest.mark.parametrize(
     ("network", "others", "hop", "counter"),
     [
-        ({**ALL}, {"dropped": {"dut inside card ring": 300}}, "ring", "card ring"),
+        ({**ALL}, {"dropped": {"gateway inside card ring": 300}}, "ring", "card ring"),
         (
             {**ALL, "IpOutTransmits": 700, "conntrack drop": 300, "conntrack early_drop": 9},
             {},
@@ -139,14 +139,16 @@ def test_the_hop_that_lost_the_frames_is_named(
 
 def test_an_event_that_two_counters_count_is_one_lost_frame() -> None:
     record = trial(
-        300, {**ALL, "softnet dropped": 300}, dropped={"dut inside received": 250, "dut outside received": 50}
+        300, {**ALL, "softnet dropped": 300}, dropped={"gateway inside received": 250, "gateway outside received": 50}
     )
-    assert losing(record) == ("softnet", "dut", 300, ["softnet dropped"])
-    far = {"dut backlog": 300, "dut inside received": 300}
-    assert losing(trial(300, {**ALL, "softnet dropped": 300}, dropped=far))[:3] == ("softnet", "dut", 300)
+    assert losing(record) == ("softnet", "gateway", 300, ["softnet dropped"])
+    far = {"gateway backlog": 300, "gateway inside received": 300}
+    assert losing(trial(300, {**ALL, "softnet dropped": 300}, dropped=far))[:3] == ("softnet", "gateway", 300)
     assert hops_of(trial(300, dropped=far)).without_counter == 0
-    both = trial(300, {**ALL, "softnet dropped": 100}, dropped={"dut inside received": 250, "dut outside received": 50})
-    assert losing(both) == ("ring", "dut", 200, ["received", "received"])
+    both = trial(
+        300, {**ALL, "softnet dropped": 100}, dropped={"gateway inside received": 250, "gateway outside received": 50}
+    )
+    assert losing(both) == ("ring", "gateway", 200, ["received", "received"])
 
 
 def test_the_device_of_a_chain_is_named() -> None:
@@ -169,7 +171,7 @@ def test_a_kernel_that_does_not_count_sent_packets_accuses_no_rule() -> None:
 
 def test_a_tap_counts_frames_as_dropped_that_arrived() -> None:
     ports = {"initiator": {"refused": 300, "redirect_errors": 0, "rx_dropped": 700, "tx_dropped": 300}}
-    assert losing(trial(300, ports=ports, taps=True)) == ("ring", "dut", 300, ["queue full"])
+    assert losing(trial(300, ports=ports, taps=True)) == ("ring", "gateway", 300, ["queue full"])
     assert losing(trial(300, ports=ports))[0] == "tester in"
 
 
@@ -199,19 +201,19 @@ def stored(folder: Path, *trials: Mapping[str, Any]) -> str:
 
 
 def test_the_last_trial_that_failed_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ring = {**trial(300, ALL), "dropped": {"dut inside card ring": 300}, "gateway": "mine"}
+    ring = {**trial(300, ALL), "dropped": {"gateway inside card ring": 300}, "gateway": "mine"}
     folder = stored(tmp_path, trial(0, ALL), ring, trial(0, ALL))
     assert run(["explain", folder]) == 0
     first, cause, verdict, _, *table = capsys.readouterr().out.splitlines()
     load = "1,000 connections at 20,000/s"
     assert first == (
-        f"Trial 2 of mine ({load}): 300 of 1,000 frames were lost, 300 of them at the hop ring of dut (card ring)."
+        f"Trial 2 of mine ({load}): 300 of 1,000 frames were lost, 300 of them at the hop ring of gateway (card ring)."
     )
     assert cause == "Cause: the device was too slow."
     assert verdict == "Verdict: FAIL; 300 lost."
     assert [line.split() for line in table if line.startswith(("ring", "softnet"))] == [
-        ["ring", "dut", "300", "inside", "card", "ring", "300"],
-        ["softnet", "dut", "0"],
+        ["ring", "gateway", "300", "inside", "card", "ring", "300"],
+        ["softnet", "gateway", "0"],
     ]
     assert table[-1].startswith("card ring: the ring before the gateway's core was full")
     assert run(["explain", folder, "1"]) == 0
@@ -280,9 +282,11 @@ def test_a_trial_that_failed_without_a_lost_frame_says_how_late_its_frames_left(
 
 def test_a_failed_measurement_is_explained_with_its_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = stored(tmp_path, trial(300, {**ALL, "IpOutTransmits": 700}))
-    (tmp_path / "failure.json").write_text(json.dumps({"schema": "natgauge-failure-1", "error": "device dut: gone"}))
+    (tmp_path / "failure.json").write_text(
+        json.dumps({"schema": "natgauge-failure-1", "error": "device gateway: gone"})
+    )
     assert run(["explain", folder]) == 0
-    assert "The measurement failed: device dut: gone\n" in capsys.readouterr().out
+    assert "The measurement failed: device gateway: gone\n" in capsys.readouterr().out
 
 
 def test_a_measurement_that_failed_before_it_sent_a_frame_says_why(

@@ -10,8 +10,8 @@ import pytest
 from natgauge.bench.bench import Bench
 from natgauge.cli import run
 from natgauge.comparisons import compare as comparing
-from natgauge.duts.toml_layers import BUILT_IN
 from natgauge.errors import BrokenError
+from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.labs.common.cable import CableLab
 
 
@@ -21,7 +21,7 @@ def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path
 
     def ready(bench: Bench, *_: object, **_others: object) -> None:
         if bench.recipe.origin.parent.name == "good":
-            raise BrokenError("gateway on device dut: start failed")
+            raise BrokenError("gateway on device gateway: start failed")
 
     def leave(_bench: Bench, _kind: object = None, error: BaseException | None = None, *_: object) -> None:
         if error is None:
@@ -55,4 +55,6 @@ def test_the_error_names_the_gateway_and_comes_before_what_follows(
 ) -> None:
     assert run(["compare", *gateways, "--by", by, "--connections", "20000"]) == 4
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith(f"natgauge: {label}: gateway on device dut: start failed; then: gateway: cannot be undone")
+    assert line.startswith(
+        f"natgauge: {label}: gateway on device gateway: start failed; then: gateway: cannot be undone"
+    )

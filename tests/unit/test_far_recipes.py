@@ -11,19 +11,19 @@ import pytest
 from tests.unit.far_system import SHELLS, FarDevice, far_device, installed, lives
 from tests.unit.made_machine import Memory
 
-from natgauge.duts import gateway as driver
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand
-from natgauge.duts.recipe import Recipe, available, load
-from natgauge.duts.recipe_model import Verbs
 from natgauge.errors import BrokenError, HostError
+from natgauge.gateways import gateway as driver
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.recipe import Recipe, available, load
+from natgauge.gateways.recipe_model import Verbs
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common.device import NamespaceDevice
 
 PLAN = DeviceDemand(connections=200_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
 ADDRESSES = {
-    "NG_NAME": "x-dut", "NG_CPUS": "0-3", "NG_INITIATOR_NETWORK4": "10.0.0.0/16",
+    "NG_NAME": "x-gateway", "NG_CPUS": "0-3", "NG_INITIATOR_NETWORK4": "10.0.0.0/16",
     "NG_INITIATOR_NETWORK6": "2001:2::/64",
     "NG_RESPONDER_NETWORK4": "198.19.0.0/16", "NG_INSIDE_ADDRESS4": "10.0.0.1", "NG_INSIDE_ADDRESS6": "2001:2::1",
     "NG_OUTSIDE_ADDRESS4": "198.19.0.1", "NG_NAT64_PREFIX": "2001:2:0:1::/96",
@@ -204,11 +204,13 @@ def test_a_count_that_lags_is_waited_for_and_no_longer(tmp_path: Path, monkeypat
 
 
 def test_it_is_refused_on_another_system(recipe: Recipe, tmp_path: Path) -> None:
-    here = NamespaceDevice("dut", "ng-none", "a", "b", {}, ThisMachine(Memory()))
-    with pytest.raises(HostError, match=f"is a gateway of {recipe.system}, and device dut runs Linux; use --lab ssh"):
+    here = NamespaceDevice("gateway", "ng-none", "a", "b", {}, ThisMachine(Memory()))
+    with pytest.raises(
+        HostError, match=f"is a gateway of {recipe.system}, and device gateway runs Linux; use --lab ssh"
+    ):
         Gateway(recipe, here).prepare(PLAN)
     there = far_device(tmp_path, recipe.system)
-    with pytest.raises(HostError, match=f"linux-ipv4: is a gateway of Linux, and device dut runs {recipe.system}"):
+    with pytest.raises(HostError, match=f"linux-ipv4: is a gateway of Linux, and device gateway runs {recipe.system}"):
         Gateway(load("linux-ipv4"), there).prepare(PLAN)
 
 
@@ -216,6 +218,6 @@ def test_a_program_of_the_base_system_is_no_package(recipe: Recipe, tmp_path: Pa
     device = far_device(tmp_path, recipe.system)
     (tmp_path / "bin" / "ifconfig").unlink()
     with pytest.raises(
-        HostError, match=f'"ifconfig" is missing on device dut; it is of the base system of {recipe.system}'
+        HostError, match=f'"ifconfig" is missing on device gateway; it is of the base system of {recipe.system}'
     ):
         Gateway(recipe, device).prepare(PLAN)

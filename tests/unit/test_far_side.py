@@ -14,8 +14,8 @@ import pytest
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
-from natgauge.duts import far_side
 from natgauge.errors import UsageError
+from natgauge.gateways import far_side
 from natgauge.host.cpus import as_if
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurements import doubts
@@ -65,8 +65,8 @@ def test_the_zone_answers_any_name_with_the_testers_own_addresses() -> None:
     assert bytes(int(one, 0) for one in octets[1].split(", ")) == ip_address(far_side.ADDRESS6).packed
 
 
-def plan(dut: str = "nftables-nat44", **choices: object) -> None:
-    question = ask("resolution-rate", dut, {"far_side": "knot", "connection_rate": 1e5, **choices})
+def plan(gateway: str = "nftables-nat44", **choices: object) -> None:
+    question = ask("resolution-rate", gateway, {"far_side": "knot", "connection_rate": 1e5, **choices})
     Bench(question.cell).plan(question.metric, question.settings)
 
 
@@ -107,13 +107,13 @@ def test_a_server_that_is_none_or_cannot_stand_there_is_refused_in_one_line(
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("dut", ["linux-ipv4", "map-t", "tayga-nat64"])
-def test_it_can_stand_behind_any_device_that_has_a_core_left_for_it(dut: str) -> None:
+@pytest.mark.parametrize("gateway", ["linux-ipv4", "map-t", "tayga-nat64"])
+def test_it_can_stand_behind_any_device_that_has_a_core_left_for_it(gateway: str) -> None:
     with as_if(3):
-        plan(dut, placement="isolated", cores="1")
+        plan(gateway, placement="isolated", cores="1")
     with as_if(2):
-        plan(dut, placement="shared")
-        plan(dut, placement="isolated", server_cores="1", sender_cores="0")
+        plan(gateway, placement="shared")
+        plan(gateway, placement="isolated", server_cores="1", sender_cores="0")
 
 
 def test_its_cores_are_those_that_are_left_or_named() -> None:

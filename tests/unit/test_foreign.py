@@ -142,7 +142,7 @@ def natgauge_in(folder: Path, *words: str, script: str = "") -> subprocess.Compl
     )
 
 
-@pytest.mark.parametrize("words", [("plan", "check"), ("duts", "show"), ("status",), ("report",), ("explain",)])
+@pytest.mark.parametrize("words", [("plan", "check"), ("gateways", "show"), ("status",), ("report",), ("explain",)])
 def test_no_command_waits_for_a_pipe_or_reads_without_end(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,7 +150,7 @@ def test_no_command_waits_for_a_pipe_or_reads_without_end(
     for name in ("x.toml", "campaign.json", "summary.json", "trials.jsonl"):
         os.mkfifo(tmp_path / name)
     (tmp_path / "zero.toml").symlink_to("/dev/zero")
-    of_file = words in {("plan", "check"), ("duts", "show")}
+    of_file = words in {("plan", "check"), ("gateways", "show")}
     for name in ("./x.toml", "./zero.toml") if of_file else (".",):
         assert run([*words, name]) == 2
         assert capsys.readouterr().err.count("\n") == 1
@@ -160,10 +160,10 @@ def test_gateways_of_the_folder_that_cannot_be_read_are_left_out_of_the_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "duts").mkdir()
-    os.mkfifo(tmp_path / "duts" / "pipe.toml")
-    (tmp_path / "duts" / "zero.toml").symlink_to("/dev/zero")
-    assert run(["duts"]) == 2
+    (tmp_path / "gateways").mkdir()
+    os.mkfifo(tmp_path / "gateways" / "pipe.toml")
+    (tmp_path / "gateways" / "zero.toml").symlink_to("/dev/zero")
+    assert run(["gateways"]) == 2
     shown = capsys.readouterr()
     assert "nftables-nat44" in shown.out
     assert [("it is a FIFO" in shown.err), ("it is a device" in shown.err)] == [True, True]
@@ -173,7 +173,7 @@ def test_a_folder_that_was_removed_is_one_line_and_help_needs_none(tmp_path: Pat
     gone = tmp_path / "gone"
     gone.mkdir()
     script = f"rmdir {gone};"
-    done = natgauge_in(gone, "duts", script=script)
+    done = natgauge_in(gone, "gateways", script=script)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done.stderr
     assert "the working folder: No such file or directory; it was removed" in done.stderr
     gone.mkdir()
@@ -182,7 +182,7 @@ def test_a_folder_that_was_removed_is_one_line_and_help_needs_none(tmp_path: Pat
 
 def test_a_closed_standard_output_or_error_is_no_fault(tmp_path: Path) -> None:
     for closed in (">&-", "2>&-", "<&-", ">&- 2>&-"):
-        done = natgauge_in(tmp_path, "duts", closed)
+        done = natgauge_in(tmp_path, "gateways", closed)
         assert done.returncode == 0, (closed, done.stderr)
         done = natgauge_in(tmp_path, "report", "nothing", closed)
         assert (done.returncode, "Traceback" in done.stderr) == (2, False), (closed, done.stderr)
@@ -222,12 +222,12 @@ def test_a_page_waits_for_no_reader_of_a_pipe(tmp_path: Path) -> None:
 def test_an_output_for_reading_only_and_narrow_terminals_are_no_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = natgauge_in(tmp_path, "duts", "1</dev/null")
+    done = natgauge_in(tmp_path, "gateways", "1</dev/null")
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
     assert "standard output: is open for reading only" in done.stderr
     for columns in ("1", "2", "0", "-3", "x"):
         monkeypatch.setenv("COLUMNS", columns)
         assert natgauge_in(tmp_path, "measure", "--help").returncode == 0
     monkeypatch.setenv("_NATGAUGE_COMPLETE", "bash_complete")
-    done = natgauge_in(tmp_path, "duts")
+    done = natgauge_in(tmp_path, "gateways")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -264,7 +264,7 @@ def test_the_lab_is_planned_without_a_guest() -> None:
     lab = vm.plan("x", vm.VmOptions(guest_cores=2, guest_accelerator="tcg"), NEED)
     assert lab.emulated
     assert vm.KIND.cores_option == "guest_cores"
-    assert [device.name for device in lab.devices] == ["dut"]
+    assert [device.name for device in lab.devices] == ["gateway"]
     assert lab.ground.mtu == 1500
     with pytest.raises(UsageError, match="guest cores: 0"):
         vm.plan("x", vm.VmOptions(guest_cores=0), NEED)

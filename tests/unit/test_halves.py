@@ -26,7 +26,7 @@ def result(kind: str, median: float, *, limited_by: str = "device", **parameters
     frames = {"frame_octets": {"initiator": initiator, "responder": responder}, "frame_size": initiator}
     relay = {"stateless": True, "source_port_count": 2048, "initiator_family": "ipv6"} if kind == "map-t-br" else {}
     common = {"source_address_count": 1000, "subscribers": 1000, "initiator_family": "ipv4", "source_port_count": 25}
-    given = {"dut": kind, "kind": kind, **common, **frames, **relay, **parameters}
+    given = {"gateway": kind, "kind": kind, **common, **frames, **relay, **parameters}
     found = made([median], parameters=given, limited_by=limited_by)
     repetition = found.repetitions[0].model_copy(update={"limited_by": limited_by})
     return found.model_copy(update={"repetitions": (repetition,)})
@@ -52,7 +52,10 @@ def test_a_chain_has_the_minimum_of_its_halves_and_their_rate_in_turns() -> None
 
 
 def test_the_tables_have_both_rows() -> None:
-    for text in (table([EDGE, RELAY, CHAIN]), "\n".join(map(str, against_sheet([EDGE, RELAY, CHAIN], "device").lines))):
+    for text in (
+        table([EDGE, RELAY, CHAIN]),
+        "\n".join(map(str, against_sheet([EDGE, RELAY, CHAIN], "gateway").lines)),
+    ):
         (smallest,) = (line for line in text.splitlines() if "minimum of the halves" in line)
         (in_turns,) = (line for line in text.splitlines() if "1 / (1/CE + 1/PE)" in line)
         assert "375,000" in smallest
@@ -88,7 +91,7 @@ def test_a_half_that_the_tester_limited_may_be_faster() -> None:
             (EDGE, result("map-t-br", 1.0, frame_octets={"initiator": 148, "responder": 128})),
             "frames over IPv4 64 against 128",
         ),
-        ((EDGE, RELAY, result("map-t-br", 71_900, dut="map-t-br-tayga")), "several results are of kind map-t-br"),
+        ((EDGE, RELAY, result("map-t-br", 71_900, gateway="map-t-br-tayga")), "several results are of kind map-t-br"),
     ],
 )
 def test_without_comparable_halves_there_is_no_value_but_the_reason(halves: tuple[Result, ...], said: str) -> None:

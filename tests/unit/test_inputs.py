@@ -33,7 +33,7 @@ from natgauge.reports import difference
 
 ROOT = Path(__file__).parents[2]
 #: Options of commands that choose nothing of the question but where it goes.
-OTHERS = {"dut", "results", "host_name", "verbose", "as_json", "form", "gateways"}
+OTHERS = {"gateway", "results", "host_name", "verbose", "as_json", "form", "gateways"}
 
 #: A question has so many parts that a smaller one that fails takes minutes to find.
 WITHOUT_SHRINKING = settings(
@@ -233,7 +233,7 @@ def asked_by(line: str) -> Question:
     assert (program, subcommand) == ("natgauge", "measure")
     with metric_command(metric).make_context(metric, words) as context:
         given = {name: value for name, value in context.params.items() if name not in OTHERS}
-        return ask(metric, context.params["dut"], given)
+        return ask(metric, context.params["gateway"], given)
 
 
 @pytest.mark.parametrize("lab", kinds())
@@ -270,7 +270,7 @@ def test_a_flag_that_stays_off_is_not_chosen() -> None:
     asked = {"stateless": False, "confirm": False, "lab": "wire", "allow_addresses": False}
     question = ask("throughput", "linux-ipv4", asked)
     assert (question.settings, question.cell.kind_options) == ({"confirm": False}, wire.WireOptions())
-    assert command(question) == "natgauge measure throughput --dut linux-ipv4 --lab wire --no-confirm"
+    assert command(question) == "natgauge measure throughput --gateway linux-ipv4 --lab wire --no-confirm"
 
 
 def test_the_command_of_a_result_decides_nothing() -> None:

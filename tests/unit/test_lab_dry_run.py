@@ -84,11 +84,13 @@ class Machine:
     def _change(self, register: Register, chance: random.Random) -> None:
         match chance.choice(("namespace", "directory", "outside", "global")):
             case "namespace":
-                name = f"ng-{chance.choice(NAMES)}-dut"
+                name = f"ng-{chance.choice(NAMES)}-gateway"
                 register.record("namespace", name=name)
                 self._namespace(chance, name)
             case "directory":
-                path = chance.choice((register.directory, register.directory / "dut", register.directory / "dut" / "x"))
+                path = chance.choice(
+                    (register.directory, register.directory / "gateway", register.directory / "gateway" / "x")
+                )
                 register.record("directory", path=str(path))
                 if chance.random() < 0.8:
                     path.mkdir(parents=True, exist_ok=True)
@@ -101,7 +103,7 @@ class Machine:
                     knob.write_text("7")
 
     def _namespace(self, chance: random.Random, name: str = "") -> None:
-        name = name or f"ng-{chance.choice(NAMES)}-{chance.choice(('dut', 'tester'))}"
+        name = name or f"ng-{chance.choice(NAMES)}-{chance.choice(('gateway', 'tester'))}"
         if chance.random() < 0.7:
             (self.netns / name).touch()
         if chance.random() < 0.6:
@@ -120,7 +122,7 @@ class Machine:
         if chance.random() < 0.3 and not path.exists():
             path.symlink_to(self.root)
         elif not path.is_symlink():
-            (path / "dut").mkdir(parents=True, exist_ok=True)
+            (path / "gateway").mkdir(parents=True, exist_ok=True)
 
     def _partial(self, chance: random.Random) -> None:
         (locks.made_folder("labs") / f"{chance.choice(NAMES)}.json.77.new").write_text("{")
@@ -234,10 +236,10 @@ def _is_named(path: Path, named: set[str], taken: set[str], machine: Machine) ->
 def test_a_dry_run_lists_locks_and_folders_of_no_lab(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     labs = locks.made_folder("labs")
     (labs / "a.lock").touch()
-    (labs / "b" / "dut").mkdir(parents=True)
+    (labs / "b" / "gateway").mkdir(parents=True)
     (locks.made_folder("locks") / "port-1.lock").touch()
-    marks.write("ng-a-dut", marks.cookie())
-    expected = [f"{machine.run}/namespaces/ng-a-dut", f"{labs}/a.lock", f"directory {labs}/b"]
+    marks.write("ng-a-gateway", marks.cookie())
+    expected = [f"{machine.run}/namespaces/ng-a-gateway", f"{labs}/a.lock", f"directory {labs}/b"]
     expected.append(f"{machine.run}/locks/port-1.lock")
     assert run(["lab", "clean", "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines() == [f"would delete {what}" for what in expected]
@@ -251,18 +253,18 @@ def test_a_dry_run_says_that_a_namespace_stays_that_cleaning_leaves(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     register = Register.begin("a", "netns", {})
-    register.record("namespace", name="ng-a-dut")
+    register.record("namespace", name="ng-a-gateway")
     register.release()
-    marks.write("ng-a-dut", marks.cookie())
-    (machine.netns / "ng-a-dut").touch()
-    machine.protected.add("ng-a-dut")
+    marks.write("ng-a-gateway", marks.cookie())
+    (machine.netns / "ng-a-gateway").touch()
+    machine.protected.add("ng-a-gateway")
     assert run(["lab", "clean", "--dry-run"]) == 0
     shown = capsys.readouterr().out
-    assert "would leave namespace ng-a-dut: it is the network of this machine\n" in shown
+    assert "would leave namespace ng-a-gateway: it is the network of this machine\n" in shown
     assert "would delete namespace" not in shown
     assert run(["lab", "clean"]) == 4
-    assert "lab a: namespace ng-a-dut: it is the network of this machine" in capsys.readouterr().err
-    assert (machine.netns / "ng-a-dut").exists()
+    assert "lab a: namespace ng-a-gateway: it is the network of this machine" in capsys.readouterr().err
+    assert (machine.netns / "ng-a-gateway").exists()
 
 
 def test_a_register_that_cannot_be_read_is_named_by_both_and_all_else_goes(
@@ -288,18 +290,18 @@ def test_a_register_that_cannot_be_read_is_named_by_both_and_all_else_goes(
 def test_of_two_cleanings_at_once_both_end_well(machine: Machine) -> None:
     """The second one decides before the first one has ended, and carries that out afterwards."""
     register = Register.begin("a", "netns", {})
-    register.record("namespace", name="ng-a-dut")
-    marks.write("ng-a-dut", marks.cookie())
-    (machine.netns / "ng-a-dut").touch()
+    register.record("namespace", name="ng-a-gateway")
+    marks.write("ng-a-gateway", marks.cookie())
+    (machine.netns / "ng-a-gateway").touch()
     register.keep()
     register.release()
     (locks.folder("labs") / "b.lock").touch()
     (locks.folder("labs") / "c").mkdir()
-    marks.write("ng-b-dut", marks.cookie())
+    marks.write("ng-b-gateway", marks.cookie())
     first, second = cleanup.decide(), cleanup.decide()
     lines: list[str] = []
     carry_out(first, lines.append)
-    assert "deleted namespace ng-a-dut" in lines
+    assert "deleted namespace ng-a-gateway" in lines
     again: list[str] = []
     carry_out(second, again.append)
     assert again == ["left lab a: another natgauge has taken it down meanwhile"]
@@ -324,9 +326,9 @@ def test_where_a_capability_is_missing_dry_run_and_cleaning_say_so(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     register = Register.begin("a", "netns", {})
-    register.record("namespace", name="ng-a-dut")
+    register.record("namespace", name="ng-a-gateway")
     register.release()
-    for name in ("ng-a-dut", "ng-b-dut"):
+    for name in ("ng-a-gateway", "ng-b-gateway"):
         marks.write(name, marks.cookie())
         (machine.netns / name).touch()
     monkeypatch.setattr(capabilities, "missing", lambda *_: ("CAP_NET_ADMIN",))
@@ -335,8 +337,8 @@ def test_where_a_capability_is_missing_dry_run_and_cleaning_say_so(
     assert shown.count("deleting it needs CAP_NET_ADMIN") == 2
     assert "would delete namespace" not in shown
     assert run(["lab", "clean"]) == 4
-    assert "lab a: namespace ng-a-dut: deleting it needs CAP_NET_ADMIN" in capsys.readouterr().err
-    assert sorted(path.name for path in machine.netns.iterdir()) == ["ng-a-dut", "ng-b-dut"]
+    assert "lab a: namespace ng-a-gateway: deleting it needs CAP_NET_ADMIN" in capsys.readouterr().err
+    assert sorted(path.name for path in machine.netns.iterdir()) == ["ng-a-gateway", "ng-b-gateway"]
 
 
 @pytest.mark.parametrize("command", [["clean"], ["down", "a"]])

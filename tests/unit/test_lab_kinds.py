@@ -13,9 +13,9 @@ from natgauge.bench.address_plan import AddressPlan
 from natgauge.bench.bench import Bench, need_of
 from natgauge.bench.question import ask
 from natgauge.bench.traffic import make_plan
-from natgauge.duts.recipe import load
-from natgauge.duts.toml_layers import BUILT_IN
 from natgauge.errors import UsageError
+from natgauge.gateways.recipe import load
+from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host import cpus
 from natgauge.host.cpus import idlest_core, usable_cpus
 from natgauge.inputs.input import inputs_of
@@ -104,8 +104,8 @@ def test_a_wire_ports_gateway_that_is_neither_is_named() -> None:
         wire.plan("x", wired(initiator_gateway="router"), IPV4)
 
 
-def around(dut: str, **choices: object) -> AddressPlan:
-    return Bench(ask("pdv", dut, choices).cell).address_plan
+def around(gateway: str, **choices: object) -> AddressPlan:
+    return Bench(ask("pdv", gateway, choices).cell).address_plan
 
 
 WIRE: dict[str, object] = {
@@ -230,9 +230,9 @@ def test_a_border_relay_alone_has_the_customer_edges_of_its_rule_also_on_a_wire(
 def test_customer_edges_on_a_wire_are_those_of_the_recipes_rule() -> None:
     wire = {**WIRE, "initiator_gateway": "10.0.0.1", "responder_gateway": "2001:2:0:8000::1"}
     asked = {**wire, "nat64_prefix": "64:ff9b::/96", "subscribers": 10}
-    for dut in ("map-t-ce", "map-e-ce", "lwb4", "b4"):
-        traffic = Bench(ask("throughput", dut, asked).cell).traffic
-        assert (traffic.tested_edges, traffic.sources) == (load(dut).port_sets, 10)
+    for gateway in ("map-t-ce", "map-e-ce", "lwb4", "b4"):
+        traffic = Bench(ask("throughput", gateway, asked).cell).traffic
+        assert (traffic.tested_edges, traffic.sources) == (load(gateway).port_sets, 10)
         assert (str(traffic.destination_addresses), str(traffic.responder_addresses)) == (
             "198.19.0.2",
             "64:ff9b::c613:2",

@@ -35,14 +35,14 @@ def test_a_process_that_was_started_while_others_were_ended_is_ended_too(
         done.append(name)
         return []
 
-    (tmp_path / "ng-lab-dut").touch()
+    (tmp_path / "ng-lab-gateway").touch()
     monkeypatch.setattr(namespaces, "path_of", lambda name: tmp_path / name)
     monkeypatch.setattr(namespaces, "_is_namespace", lambda _name: True)
     monkeypatch.setattr(namespaces, "is_marked", lambda _name: True)
     monkeypatch.setattr(namespaces, "processes", lambda _name: tuple(running))
     monkeypatch.setattr(namespaces, "end_processes", end)
     monkeypatch.setattr(namespaces, "in_thread", deleted)
-    namespaces.delete(["ng-lab-dut"])
+    namespaces.delete(["ng-lab-gateway"])
     assert done == [[1], [2], "natgauge-delete"]
 
 
@@ -56,14 +56,14 @@ def test_where_no_thread_can_be_started_the_error_says_so_and_deleting_does_with
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(NoThreadError, match="no further thread can be started; allow more processes"):
         in_thread(lambda: None)
-    (tmp_path / "ng-lab-dut").touch()
+    (tmp_path / "ng-lab-gateway").touch()
     monkeypatch.setattr(namespaces, "path_of", lambda name: tmp_path / name)
     monkeypatch.setattr(namespaces, "_is_namespace", lambda _name: True)
     monkeypatch.setattr(namespaces, "is_marked", lambda _name: True)
     monkeypatch.setattr(namespaces, "processes", lambda _name: ())
     monkeypatch.setattr(netns, "remove", lambda name, _libc: removed.append(name))
-    namespaces.delete(["ng-lab-dut"])
-    assert removed == ["ng-lab-dut"]
+    namespaces.delete(["ng-lab-gateway"])
+    assert removed == ["ng-lab-gateway"]
 
 
 def test_namespaces_are_listed_before_the_registers_are_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -94,20 +94,22 @@ def test_a_recipe_that_removes_the_private_directory_of_its_device_is_told_so(
     monkeypatch.setattr(device, "within", lambda _name, _pids: ())
     monkeypatch.setattr(device, "_see_own_sysfs", lambda: None)
     monkeypatch.setattr(os, "setpriority", lambda *_: None)
-    work = tmp_path / "dut"
+    work = tmp_path / "gateway"
     work.mkdir()
     machine = ThisMachine(memory=None)  # type: ignore[arg-type]
-    dut = device.NamespaceDevice("dut", "ng-x-dut", "inside", "outside", {"NG_WORK": str(work)}, machine)
-    assert dut.run('cd /; rmdir "$NG_WORK"').status == 0
-    with pytest.raises(BrokenError, match=rf"device dut: its private directory {work} is gone; a recipe must not"):
-        dut.run("true")
+    gateway = device.NamespaceDevice("gateway", "ng-x-gateway", "inside", "outside", {"NG_WORK": str(work)}, machine)
+    assert gateway.run('cd /; rmdir "$NG_WORK"').status == 0
+    with pytest.raises(BrokenError, match=rf"device gateway: its private directory {work} is gone; a recipe must not"):
+        gateway.run("true")
 
 
 def test_an_ordinary_file_with_a_copied_mark_is_not_natgauges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A kill while a namespace is made leaves an empty file of its name, which begins with natgauge's prefix."""
     monkeypatch.setattr(locks, "RUN", tmp_path / "run")
     monkeypatch.setattr(namespaces, "_RUN", tmp_path)
-    for name, content in (("ng-x-dut", ""), ("ng-y-dut", "of others"), ("plain", "")):
+    for name, content in (("ng-x-gateway", ""), ("ng-y-gateway", "of others"), ("plain", "")):
         marks.write(name, marks.cookie())
         (tmp_path / name).write_text(content)
-    assert [name for name in ("ng-x-dut", "ng-y-dut", "plain") if namespaces.is_marked(name)] == ["ng-x-dut"]
+    assert [name for name in ("ng-x-gateway", "ng-y-gateway", "plain") if namespaces.is_marked(name)] == [
+        "ng-x-gateway"
+    ]

@@ -71,8 +71,8 @@ def test_isolated_devices_get_the_other_cores() -> None:
 def test_the_environment_of_a_nat64() -> None:
     (device,) = _lab(name="x", initiator_family="ipv6").devices
     assert device.environment == {
-        "NG_NAME": "x-dut",
-        "NG_WORK": "/run/natgauge/labs/x/dut",
+        "NG_NAME": "x-gateway",
+        "NG_WORK": "/run/natgauge/labs/x/gateway",
         "NG_CPUS": "0",
         "NG_INSIDE": "inside",
         "NG_OUTSIDE": "outside",

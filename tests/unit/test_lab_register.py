@@ -419,9 +419,9 @@ def test_what_does_not_end_is_told_after_all_else_was_undone(
 def test_a_fifo_in_the_place_of_a_register_a_lock_or_a_mark_keeps_nobody_waiting(root: Path) -> None:
     assert root.exists()
     os.mkfifo(locks.made_folder("labs") / "x.lock")
-    os.mkfifo(locks.made_folder("namespaces") / "ng-x-dut")
+    os.mkfifo(locks.made_folder("namespaces") / "ng-x-gateway")
     assert not locks.Lock("x").is_held()
-    assert marks.read("ng-x-dut") == ""
+    assert marks.read("ng-x-gateway") == ""
     os.mkfifo(locks.folder("labs") / "x.json")
     with pytest.raises(HostError, match="is a FIFO"):
         cleanup.status()
@@ -458,20 +458,20 @@ def test_a_file_that_is_no_mark_is_left(root: Path) -> None:
     del root
     folder = locks.made_folder("namespaces")
     (folder / "precious").write_text("of others")
-    marks.write("ng-own-dut", marks.cookie())
-    assert done(remains.of_marks(Gone())) == [f"deleted {folder}/ng-own-dut"]
+    marks.write("ng-own-gateway", marks.cookie())
+    assert done(remains.of_marks(Gone())) == [f"deleted {folder}/ng-own-gateway"]
     assert [path.name for path in folder.iterdir()] == ["precious"]
 
 
-@pytest.mark.parametrize("link", ["x", "x/dut"])
+@pytest.mark.parametrize("link", ["x", "x/gateway"])
 def test_a_link_in_the_folder_of_a_lab_never_leads_cleaning_elsewhere(root: Path, link: str) -> None:
-    (root / "dut" / "work").mkdir(parents=True)
+    (root / "gateway" / "work").mkdir(parents=True)
     register = _begin()
     path = locks.folder("labs") / link
     path.parent.mkdir(exist_ok=True)
-    path.symlink_to(root / "dut" if link == "x/dut" else root)
-    register.record("directory", path=str(register.directory / "dut" / "work"))
+    path.symlink_to(root / "gateway" if link == "x/gateway" else root)
+    register.record("directory", path=str(register.directory / "gateway" / "work"))
     register.release()
     with pytest.raises(BrokenError, match=f"{path} is a link, which leads elsewhere; delete the link"):
         cleanup.clean({"x"})
-    assert (root / "dut" / "work").is_dir()
+    assert (root / "gateway" / "work").is_dir()

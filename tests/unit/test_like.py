@@ -25,8 +25,8 @@ from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.cli import run
-from natgauge.duts.device_settings import DeviceSettings
 from natgauge.errors import UsageError
+from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import gateway_parameters
 from natgauge.measurer import Ability
@@ -78,9 +78,9 @@ class ConditionedBenches(Benches):
         return Conditioned(self, cell)
 
 
-def gateway(cell: Cell) -> Gateway:
+def simulated(cell: Cell) -> Gateway:
     cores = len(getattr(cell.kind_options, "cores", None) or (0,))
-    speed = cores * (3.0 if str(cell.dut).startswith("linux") else 1.0)
+    speed = cores * (3.0 if str(cell.gateway).startswith("linux") else 1.0)
     return Gateway(
         placement="shared",
         establishes=ESTABLISHES * speed,
@@ -95,7 +95,7 @@ def gateway(cell: Cell) -> Gateway:
 def measured(name: str) -> tuple[Result, ...]:
     """The results of the small plan of a table."""
     with TemporaryDirectory() as folder:
-        campaign(Path(folder), ConditionedBenches(gateway), plan=plans.text(table(name), size="small"))
+        campaign(Path(folder), ConditionedBenches(simulated), plan=plans.text(table(name), size="small"))
         return tuple(find([Path(folder, "out")]).results)
 
 
@@ -157,7 +157,7 @@ AGAINST = {
     "nat64-paper-table-23": "order",
     "scalability-draft-figure-6": None,
     "scalability-draft-figure-11": "alpha",
-    "v6ops-mail-forwarding": "device",
+    "v6ops-mail-forwarding": "gateway",
 }
 
 
@@ -263,18 +263,21 @@ def as_published(name: str) -> list[Result]:
         for label, quantity in one.quantities.items():
             own = known.figures.get(quantity.metric)
             metric = shape["metric"][at] if "metric" in shape else own.metric if own else quantity.metric
-            dut = shape["device"][at] if "device" in shape else known.recipes.get(quantity.device, ("x",))[0]
+            gateway = shape["device"][at] if "device" in shape else known.recipes.get(quantity.device, ("x",))[0]
             figure = shape["figure"][at] if "figure" in shape else own.figure if own else None
             found = spread(one, label, at, quantity=quantity)
             if found is not None:
                 # All figures of one result are in one column, or they are in all of them.
                 column = 0 if "figure" in shape else at
-                values.setdefault((metric, dut, column), {})[None if figure == "-" else figure] = found
+                values.setdefault((metric, gateway, column), {})[None if figure == "-" else figure] = found
     return [made_of(one, *key, figures) for key, figures in values.items()]
 
 
-def made_of(one: Table, metric: str, dut: str, column: int, figures: dict[str | None, list[float]]) -> Result:
-    parameters = parameters_of(one, column) | {"dut": dut, "kind": "routing" if dut.startswith("linux") else "nat44"}
+def made_of(one: Table, metric: str, gateway: str, column: int, figures: dict[str | None, list[float]]) -> Result:
+    parameters = parameters_of(one, column) | {
+        "gateway": gateway,
+        "kind": "routing" if gateway.startswith("linux") else "nat44",
+    }
     sides = 2 if parameters["directions"] == "both" else 1
     first = next(iter(figures.values()))
     own = [each / sides for each in figures["frames_per_second_total"]] if metric == "throughput" else figures.get(None)
@@ -314,7 +317,9 @@ def test_results_with_the_published_figures_print_the_published_table(name: str)
 # Cells without a result, marks, and results that do not fit
 
 
-def rates(*connections: int, dut: str = "jool-nat64", metric: str = "connection-rate", **changed: Any) -> list[Result]:
+def rates(
+    *connections: int, gateway: str = "jool-nat64", metric: str = "connection-rate", **changed: Any
+) -> list[Result]:
     """Results of a series over connections."""
     parameters = changed.pop("parameters", {})
     return [
@@ -322,7 +327,7 @@ def rates(*connections: int, dut: str = "jool-nat64", metric: str = "connection-
             [2e5],
             metric=metric,
             unit=procedures.get(metric).unit,
-            parameters={"dut": dut, "connections": each, **parameters},
+            parameters={"gateway": gateway, "connections": each, **parameters},
             **changed,
         )
         for each in connections
@@ -381,7 +386,9 @@ def test_own_numbers_of_connections_are_in_the_columns_by_their_position() -> No
 def test_own_numbers_of_draws_are_in_the_columns_of_draws() -> None:
     def drawn(draws: int) -> Result:
         parameters = {"order": "with-replacement", "draws": draws}
-        (result,) = rates(1000, dut="iptables-nat44", parameters=parameters, figures={"connections_counted": draws / 2})
+        (result,) = rates(
+            1000, gateway="iptables-nat44", parameters=parameters, figures={"connections_counted": draws / 2}
+        )
         return result
 
     shown = like.sheet("nat64-paper-table-23", [drawn(5000), drawn(600)])
@@ -400,14 +407,14 @@ def test_parameters_that_the_publication_gives_outside_of_the_table_are_below_it
 
 
 def test_another_device_stands_for_the_published_one() -> None:
-    shown = like.sheet("nat64-paper-table-6", rates(400_000, dut="my-nat"))
+    shown = like.sheet("nat64-paper-table-6", rates(400_000, gateway="my-nat"))
     assert "cps: connection-rate of my-nat; 1 = connections/s." in shown.below
 
 
 def test_a_single_repetition_has_no_deviation() -> None:
     parameters = {"device_cores": 1, "directions": "both"}
     figures = {"frames_per_second_total": 4e5}
-    results = rates(1, dut="linux-ipv4", metric="throughput", parameters=parameters, figures=figures)
+    results = rates(1, gateway="linux-ipv4", metric="throughput", parameters=parameters, figures=figures)
     shown = like.sheet("nat64-paper-table-2", results)
     assert lines(shown)["Standard deviation"][0] == "(c)"
     assert "(c) a single repetition has no standard deviation." in shown.below
@@ -429,7 +436,7 @@ def test_a_rate_that_is_counted_more_strictly_than_the_published_one_is_a_lower_
     """CSIT counts a connection by its SYN-ACK; the loads that a search happened to try were printed as such a rate."""
     result = made(
         [100_000.0] * 3, metric="transaction-rate", unit="transactions/s", figures={"half_open_rate": 112_266.0},
-        parameters={"connections": 64_512, "dut": "nftables-nat44", "transport": "tcp"},
+        parameters={"connections": 64_512, "gateway": "nftables-nat44", "transport": "tcp"},
     )  # fmt: skip
     assert lines(like.sheet("csit-nat44-tcp-cps", [result]))["CPS NDR"][0] == ">= 100,000"
 
@@ -475,7 +482,7 @@ def test_results_that_belong_in_no_cell_are_named() -> None:
         ),
         (
             "nat64-paper-table-6",
-            [*rates(400_000, dut="a"), *rates(4_000_000, dut="b")],
+            [*rates(400_000, gateway="a"), *rates(4_000_000, gateway="b")],
             "connection-rate has results of a, b; name folders of one device",
         ),
         (

@@ -34,7 +34,7 @@ class FakeLab:
     responder = Port("ng0r", "ng-x-tester", "02:00:00:00:00:02", "198.19.0.1")
 
     def __init__(self) -> None:
-        self.drops = {"initiator port received": 5, "dut inside received": 3}
+        self.drops = {"initiator port received": 5, "gateway inside received": 3}
         self.work: dict[int, CoreWork] = {}
 
     def counters(self) -> LabCounters:
@@ -270,7 +270,7 @@ def test_a_trial_is_excused_by_stalls_only_for_what_was_lost_in_them(in_stalls: 
 def test_drops_at_the_testers_ports_are_left_to_the_engines_own_counters() -> None:
     engine, recorder = FakeEngine(), Recorder()
     measurer(engine, recorder=recorder).measure(TrialPlan(1000, 500.0))
-    assert recorder.trials[0]["dropped"] == {"dut inside received": 0}
+    assert recorder.trials[0]["dropped"] == {"gateway inside received": 0}
 
 
 def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
@@ -327,11 +327,16 @@ def test_work_and_memory_that_cannot_be_read_are_unknown_and_each_failure_is_rep
 
 
 def test_frames_of_the_engines_self_test_are_no_drops_of_the_trial() -> None:
-    """Seen: "1 at dut inside received" in the reason of every trial that lost a frame."""
+    """Seen: "1 at gateway inside received" in the reason of every trial that lost a frame."""
     engine, recorder = FakeEngine(), Recorder()
     meter = measurer(engine, recorder=recorder, device=None)
-    drops = {"initiator port received": 0, "dut inside received": 3, "dut outside received": 3, "dut card ring": 7}
-    more = {"dut inside received": 1, "dut outside received": 1, "dut card ring": 0}
+    drops = {
+        "initiator port received": 0,
+        "gateway inside received": 3,
+        "gateway outside received": 3,
+        "gateway card ring": 7,
+    }
+    more = {"gateway inside received": 1, "gateway outside received": 1, "gateway card ring": 0}
 
     def trial(*arguments: Any) -> Any:
         drops.update({place: drops[place] + frames for place, frames in more.items()})
@@ -342,11 +347,11 @@ def test_frames_of_the_engines_self_test_are_no_drops_of_the_trial() -> None:
     meter.check_forwarding()
     engine.lost = 5
     outcome = meter.measure(TrialPlan(1000, 500.0))
-    assert " at dut" not in outcome.reason
+    assert " at gateway" not in outcome.reason
     assert set(recorder.trials[0]["dropped"].values()) == {0}
-    more |= {"dut inside received": 3, "dut card ring": 2, "dut outside received": 0}
+    more |= {"gateway inside received": 3, "gateway card ring": 2, "gateway outside received": 0}
     outcome = meter.measure(TrialPlan(1000, 500.0))
-    assert "2 at dut card ring, 2 at dut inside received)" in outcome.reason
+    assert "2 at gateway card ring, 2 at gateway inside received)" in outcome.reason
     assert "outside" not in outcome.reason
 
 
@@ -354,10 +359,10 @@ def test_no_more_drops_than_the_self_test_has_frames_are_taken_for_its_own() -> 
     engine = FakeEngine()
     meter = measurer(engine, device=None)
     counts = iter([0, 40, 40, 80])
-    meter.place.counters = lambda: LabCounters({"dut inside received": next(counts)})  # type: ignore[method-assign]
+    meter.place.counters = lambda: LabCounters({"gateway inside received": next(counts)})  # type: ignore[method-assign]
     meter.check_forwarding()
     engine.lost = 40
-    assert "39 at dut inside received" in meter.measure(TrialPlan(1000, 500.0)).reason
+    assert "39 at gateway inside received" in meter.measure(TrialPlan(1000, 500.0)).reason
 
 
 def test_a_device_that_stops_answering_and_forwarding_collapsed() -> None:
@@ -449,13 +454,13 @@ def test_frames_of_the_engines_self_test_are_no_loss_of_the_check_that_is_stored
     meter = measurer(engine, recorder=kept, place=lab)
 
     def trial(*arguments: Any) -> Any:
-        lab.drops["dut inside received"] += 1  # no device forwards the frame of the self-test
+        lab.drops["gateway inside received"] += 1  # no device forwards the frame of the self-test
         return engine(*arguments)
 
     meter.runner = trial
     with pytest.raises(BrokenError, match="does not forward"):
         meter.check_forwarding(store=True)
-    assert [stored["dropped"] for stored in kept.trials] == [{"dut inside received": 0}]
+    assert [stored["dropped"] for stored in kept.trials] == [{"gateway inside received": 0}]
 
 
 @dataclass(frozen=True, slots=True)

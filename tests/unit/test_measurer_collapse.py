@@ -54,7 +54,7 @@ class Mortal(FakeTable):
         """Comes back, or does not."""
         self.restarts += 1
         if not self.comes_back:
-            raise BrokenError("dut: start failed")
+            raise BrokenError("gateway: start failed")
         self.dead = self.engine.dead = False
 
 
@@ -103,7 +103,7 @@ def test_a_device_that_does_not_come_back_is_collapsed_again_not_an_error() -> N
     meter, device = mortal(comes_back=False)
     outcomes = [meter.measure(PLAN) for _ in range(3)]
     assert [outcome.verdict for outcome in outcomes] == [Verdict.COLLAPSED] * 3
-    assert "did not come back (dut: start failed)" in outcomes[1].reason
+    assert "did not come back (gateway: start failed)" in outcomes[1].reason
     assert (outcomes[1].limited_by, outcomes[1].phase1.offered) == ("device", 0)
     assert [trial["verdict"] for trial in recorded(meter)] == ["COLLAPSED"] * 3
     assert recorded(meter)[1]["result"] is None
@@ -168,7 +168,7 @@ def test_only_trials_of_which_frames_were_sent_count_as_collapses() -> None:
 
 def test_a_device_that_is_gone_before_anything_passed_is_an_error() -> None:
     meter, _ = mortal(comes_back=False)
-    with pytest.raises(BrokenError, match=r"had collapsed and did not come back \(dut: start failed\)"):
+    with pytest.raises(BrokenError, match=r"had collapsed and did not come back \(gateway: start failed\)"):
         connection_rate_of(meter)
 
 

@@ -357,11 +357,11 @@ class _DeadSince(FakeEngine):
 
 def test_a_device_that_does_not_come_back_collapsed_for_its_own_reason() -> None:
     engine = _DeadSince()
-    device = Played(engine, error=BrokenError("x on device dut: start failed with exit status 1: no rules"))
+    device = Played(engine, error=BrokenError("x on device gateway: start failed with exit status 1: no rules"))
     engine.phase2_ends = device.down
     outcome = measurer(engine, device).measure(RESET)
     assert outcome.verdict is Verdict.COLLAPSED
-    assert "did not come back from its restart (x on device dut: start failed" in outcome.reason
+    assert "did not come back from its restart (x on device gateway: start failed" in outcome.reason
     assert device.log[-1] == "stop", "a dead device is not asked for its count"
 
 

@@ -16,9 +16,9 @@ from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabM
 from natgauge.bench.planned import Planned
 from natgauge.bench.question import ask
 from natgauge.bench.traffic import make_plan
-from natgauge.duts.limits import DeviceDemand, choose, refuse_unfit
-from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
+from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
+from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
 from natgauge.paired.slices import CostPlan, CostRound
@@ -162,9 +162,9 @@ WIRE = {
 }
 
 
-def check(metric: str, dut: str, **choices: object) -> tuple[Bench, Planned]:
+def check(metric: str, gateway: str, **choices: object) -> tuple[Bench, Planned]:
     """A bench and a procedure on it, as far as they are refused without touching anything."""
-    question = ask(metric, dut, choices)
+    question = ask(metric, gateway, choices)
     bench = Bench(question.cell)
     return bench, bench.plan(question.metric, question.settings)
 
@@ -194,15 +194,15 @@ def test_a_device_of_ours_can_be_restarted_in_a_trial() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dut", "says"),
+    ("gateway", "says"),
     [
         ("nftables-nat44", "stateless: this device replaces the Initiator's source, so it keeps connections"),
         ("tayga-nat64", "stateless: of a translator .* needs the Initiator's mapped addresses, which are known only"),
     ],
 )
-def test_a_stateless_measurement_of_what_keeps_connections_is_refused_in_one_line(dut: str, says: str) -> None:
+def test_a_stateless_measurement_of_what_keeps_connections_is_refused_in_one_line(gateway: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        check("throughput", dut, stateless=True)
+        check("throughput", gateway, stateless=True)
     check("throughput", "linux-ipv6", stateless=True)
 
 

@@ -207,7 +207,7 @@ def test_the_share_of_the_link_is_that_of_the_busier_direction() -> None:
     found = make(make_result("throughput", "frames/s", {}, [one, one]), record(conditions))
     assert found.figures["share_of_theoretical_maximum"].median == pytest.approx(1.6 * 9_200_000 / 14_880_952)
     assert "link limited" in {doubt.word for doubt in found.doubts}
-    assert verdict(found).startswith(f"{found.dut} forwards at least 9,200,000 frames/s on average of both")
+    assert verdict(found).startswith(f"{found.gateway} forwards at least 9,200,000 frames/s on average of both")
 
 
 def test_each_link_is_told_where_they_differ_and_none_where_there_are_none() -> None:

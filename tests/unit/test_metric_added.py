@@ -29,7 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "procedures.md"
 METRIC, MODULE = "loss-at-rate", "loss_at_rate"
 PLAN = """
 name = "added"
-devices = ["nftables-nat44"]
+gateways = ["nftables-nat44"]
 
 [[measure]]
 metric = "loss-at-rate"
@@ -69,7 +69,7 @@ def measured(forwards: float) -> MeasurementResult:
 
 def stored(folder: Path, forwards: float) -> str:
     parameters = Parameters.grouped(
-        place={"placement": "isolated", "tester_highest_phase2_rate": forwards}, device={"dut": "mine"}
+        place={"placement": "isolated", "tester_highest_phase2_rate": forwards}, device={"gateway": "mine"}
     )
     folder.mkdir()
     Store(folder).write_summary(make(measured(forwards), parameters).document())

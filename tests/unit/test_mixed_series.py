@@ -29,7 +29,7 @@ PLACE: dict[str, JsonValue] = {"placement": "shared", "kernel": "6.18", "lab_kin
 
 
 def parameters(version: str = "tayga 0.9.2", **place: JsonValue) -> Parameters:
-    device: dict[str, JsonValue] = {"dut": "tayga-nat64", "version": [version]}
+    device: dict[str, JsonValue] = {"gateway": "tayga-nat64", "version": [version]}
     return Parameters.grouped(place={**PLACE, **place}, device=device)
 
 

@@ -18,9 +18,9 @@ from tests.unit.mutants import EXAMPLES, FOLDER, PLAN, RECIPES, document, mutant
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.plan import read
 from natgauge.cli import run
-from natgauge.duts import far_side
-from natgauge.duts.recipe import load
 from natgauge.errors import NatgaugeError
+from natgauge.gateways import far_side
+from natgauge.gateways.recipe import load
 from natgauge.host.cpus import as_if
 
 
@@ -100,7 +100,7 @@ def test_a_chain_with_a_wrong_value_is_refused_in_one_line_without_a_traceback( 
     text = (FOLDER / "464xlat-tayga.toml").read_text(encoding="utf-8")
     assert old in text
     (tmp_path / "464xlat-tayga.toml").write_text(text.replace(old, new), encoding="utf-8")
-    assert run(["duts", "show", "./464xlat-tayga.toml"]) == 2
+    assert run(["gateways", "show", "./464xlat-tayga.toml"]) == 2
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)
     assert words in shown.err

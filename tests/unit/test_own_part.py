@@ -109,7 +109,7 @@ def test_a_campaign_has_the_parameters_and_doubts_of_a_measurement(tmp_path: Pat
 def test_the_command_of_a_result_measures_all_its_repetitions(tmp_path: Path) -> None:
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
     command = str(result(tmp_path).parameter("command"))
-    assert command.startswith("natgauge measure connection-rate --dut linux-ipv4 ")
+    assert command.startswith("natgauge measure connection-rate --gateway linux-ipv4 ")
     assert "--repeat 3" in command
     assert "--repeat 1" not in command
 
@@ -120,7 +120,7 @@ def test_the_command_of_a_result_has_no_rate_that_the_campaign_found(tmp_path: P
     assert given["throughput"]["connection_rate"] > 0
     (path,) = (tmp_path / "out" / "results").glob("*-throughput")
     command = str(read_summary(path).parameter("command"))
-    assert command.startswith("natgauge measure throughput --dut linux-ipv4 ")
+    assert command.startswith("natgauge measure throughput --gateway linux-ipv4 ")
     assert "--repeat 3" in command
     assert "--connection-rate" not in command
 

@@ -59,8 +59,8 @@ def test_nothing_is_said_where_the_testers_work_is_elsewhere_or_not_known(metric
 def test_a_share_of_forwarding_that_contains_the_testers_work_is_an_upper_bound(placement: str, bound: str) -> None:
     """0.56 of plain forwarding was told as exact, where the device's own frames cost 2.5 times as much."""
     forwarding, nat = (
-        made([value] * 4, parameters={"dut": dut, "kind": kind, "placement": placement})
-        for dut, kind, value in (("linux-ipv4", "routing", 1000.0), ("nat", "nat44", 560.0))
+        made([value] * 4, parameters={"gateway": gateway, "kind": kind, "placement": placement})
+        for gateway, kind, value in (("linux-ipv4", "routing", 1000.0), ("nat", "nat44", 560.0))
     )
     share = of_forwarding(nat, [forwarding, nat])
     assert share.value == pytest.approx(56.0)

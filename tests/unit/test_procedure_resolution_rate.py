@@ -188,8 +188,8 @@ def test_queries_go_to_port_53_over_1600_connections_unless_told_otherwise() -> 
     own = ask("resolution-rate", "nftables-nat44", {"source_ports": "2000-2999"}).cell
     assert (own.traffic.destination_ports, own.traffic.connections) == ("53", None)
     # The draft's number is the same for every technology: a customer has 2048 ports.
-    for dut in ("map-t", "map-e", "lw4o6", "ds-lite", "464xlat-tayga"):
-        assert Bench(ask("resolution-rate", dut, {}).cell).traffic.connections == 1600
+    for gateway in ("map-t", "map-e", "lw4o6", "ds-lite", "464xlat-tayga"):
+        assert Bench(ask("resolution-rate", gateway, {}).cell).traffic.connections == 1600
     smaller = ask("resolution-rate", "map-t", {"psid_length": 6}).cell
     assert (smaller.traffic.destination_ports, smaller.traffic.connections) == ("53", None)
     assert Bench(smaller).traffic.connections == 512

@@ -15,8 +15,8 @@ from tests.unit.simulated import Gateway
 from natgauge.analysis.contrast import bounds
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
-from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
+from natgauge.gateways.recipe import load
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability, CountAt, TearDown
 from natgauge.procedures import expiry, tear_down_rate

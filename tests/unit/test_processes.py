@@ -19,12 +19,12 @@ from tests.unit import far_vpp
 from tests.unit.far_system import SHELLS, FarDevice, far_device, installed, lives
 from tests.unit.test_far_recipes import ADDRESSES
 
-from natgauge.duts import gateway as driver
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand
-from natgauge.duts.processes import Process
-from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.gateways import gateway as driver
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.processes import Process
+from natgauge.gateways.recipe import Recipe, load
 from natgauge.inputs.question import DeviceOptions
 
 PLAN = DeviceDemand(connections=100_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
@@ -349,7 +349,7 @@ def test_an_end_is_told_in_words(told: str, words: str | None) -> None:
 def test_a_missing_vpp_is_refused_with_what_mends_it(tmp_path: Path) -> None:
     device = far_device(tmp_path, "Linux", **ON_ONE_CORE)
     (tmp_path / "bin" / "vppctl").unlink()
-    with pytest.raises(HostError, match=r'"vppctl" is missing on device dut; install VPP \(fd.io\), which Debian'):
+    with pytest.raises(HostError, match=r'"vppctl" is missing on device gateway; install VPP \(fd.io\), which Debian'):
         Gateway(load("vpp-nat64"), device).prepare(PLAN)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from natgauge.duts.recipe import load
+from natgauge.gateways.recipe import load
 
 #: What the snippet needs besides the program and dpkg-query.
 _TOOLS = ("sh", "readlink", "head", "sed", "cut", "sha256sum")

@@ -14,12 +14,12 @@ from tests.unit.made_machine import Memory
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
-from natgauge.duts import gateway as driver
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
-from natgauge.duts.recipe import VARIABLE, Recipe, available, digest, load
-from natgauge.duts.recipe_model import VERBS, GatewayLimits, Knobs
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.gateways import gateway as driver
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.gateways.recipe import VARIABLE, Recipe, available, digest, load
+from natgauge.gateways.recipe_model import VERBS, GatewayLimits, Knobs
 from natgauge.host.settings import LocalSetting
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.question import DeviceOptions
@@ -27,7 +27,7 @@ from natgauge.labs.contract import CommandResult
 from natgauge.words import TcpState, Transport
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "src" / "natgauge" / "duts" / "recipes"
+FOLDER = ROOT / "src" / "natgauge" / "gateways" / "recipes"
 FILES = sorted(FOLDER.glob("*.toml"))
 PLAN = DeviceDemand(connections=1000, phase1_seconds=10, after_seconds=20, source_addresses=4, remote_endpoints=2)
 
@@ -67,7 +67,7 @@ class FakeMachine(ThisMachine):
 class FakeDevice:
     """Answers each snippet by rule and remembers what it was asked; a counter plays the table."""
 
-    name: str = "dut"
+    name: str = "gateway"
     inside: str = "inside"
     outside: str = "outside"
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -269,7 +269,9 @@ def test_a_snippet_finds_the_files_next_to_its_recipe(tmp_path: Path, monkeypatc
     (variables,) = [values for snippet, values in device.asked if "rules.nft" in snippet]
     assert variables["NG_RECIPE_FOLDER"] == str(own.parent)
     device.machine.has_tester_files = False
-    with pytest.raises(HostError, match=r"mine: names files by \$NG_RECIPE_FOLDER.*device dut runs on another machine"):
+    with pytest.raises(
+        HostError, match=r"mine: names files by \$NG_RECIPE_FOLDER.*device gateway runs on another machine"
+    ):
         live(Gateway(recipe, device))
     device = FakeDevice()
     device.machine.has_tester_files = False
@@ -670,30 +672,30 @@ def test_a_broken_recipe_is_refused_in_one_line(tmp_path: Path, change: Callable
 
 
 def test_recipes_of_ones_own_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "duts").mkdir()
+    (tmp_path / "gateways").mkdir()
     (tmp_path / "more").mkdir()
-    (tmp_path / "duts" / "mine.toml").write_text(GOOD)
+    (tmp_path / "gateways" / "mine.toml").write_text(GOOD)
     (tmp_path / "more" / "theirs.toml").write_text(GOOD.replace("mine", "theirs"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(VARIABLE, str(tmp_path / "more"))
-    assert load("mine").origin == Path("duts/mine.toml")
+    assert load("mine").origin == Path("gateways/mine.toml")
     assert load("theirs").kind == "nat44"
     assert {"mine", "theirs", "linux-ipv4"} <= set(available())
 
 
 def test_no_recipe_silently_takes_the_place_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file in the folder that one stands in was run as root in the place of natgauge's own."""
-    (tmp_path / "duts").mkdir()
-    (tmp_path / "duts" / "linux-ipv4.toml").write_text(GOOD.replace("mine", "linux-ipv4"))
+    (tmp_path / "gateways").mkdir()
+    (tmp_path / "gateways" / "linux-ipv4.toml").write_text(GOOD.replace("mine", "linux-ipv4"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        UsageError, match=r'"linux-ipv4": duts/linux-ipv4.toml and .* have the same name; give the path'
+        UsageError, match=r'"linux-ipv4": gateways/linux-ipv4.toml and .* have the same name; give the path'
     ):
         load("linux-ipv4")
-    assert load("duts/linux-ipv4.toml").kind == "nat44"
+    assert load("gateways/linux-ipv4.toml").kind == "nat44"
     assert len(available()["linux-ipv4"]) == 2
     # The same folder named twice holds the same recipes.
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "duts"))
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "gateways"))
     assert len(available()["linux-ipv4"]) == 2
 
 

@@ -16,9 +16,9 @@ from natgauge.analysis.comparing import comparable
 from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.question import ask, inputs_of_part, place_inputs
 from natgauge.comparisons.request import CompareOptions, gateway_inputs, read_gateways, with_usual_options
-from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
+from natgauge.gateways.device_settings import DeviceSettings
+from natgauge.gateways.recipe import load
 from natgauge.host import machine
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.labs import kinds
@@ -82,7 +82,7 @@ def test_the_groups_hold_what_belongs_to_them() -> None:
     assert (parameters.place["device_cores"], parameters.place["device_cpus"]) == (1, [1])
     assert parameters.place["lab_kind"] == "netns"
     assert parameters.place["kernel"] == machine.facts()["kernel"]
-    assert (parameters.device["dut"], parameters.device["table_size"]) == ("nftables-nat44", 4096)
+    assert (parameters.device["gateway"], parameters.device["table_size"]) == ("nftables-nat44", 4096)
 
 
 def test_all_that_is_recorded_of_any_metric_is_described() -> None:
@@ -186,12 +186,14 @@ def moving(inputs: Iterable[Input]) -> set[str]:
     return {one.parameter for one in inputs if one.moves_figures}
 
 
-def recorded(dut: str, choices: dict[str, Any]) -> set[str]:
+def recorded(gateway: str, choices: dict[str, Any]) -> set[str]:
     """Names of the parameters of a measurement with these choices; what a device of ours reads back is all it has."""
-    question = ask("throughput", dut, choices)
+    question = ask("throughput", gateway, choices)
     bench = Bench(question.cell)
     wishes = question.cell.device
-    device = DeviceSettings(dut, ("1",), 1000, wishes.named(), emptying=wishes.emptying) if bench.lab.devices else None
+    device = (
+        DeviceSettings(gateway, ("1",), 1000, wishes.named(), emptying=wishes.emptying) if bench.lab.devices else None
+    )
     planned = bench.plan("throughput", {})
     measurer: Any = SimpleNamespace(server=None)
     return set(parameters_of(bench, Ready(planned, measurer, device, HighestRates(1, 1)), machine.facts()).flat())
@@ -270,7 +272,7 @@ def test_what_the_tester_takes_of_the_devices_cores_is_recorded_where_they_do_it
 
 def test_a_device_that_is_not_ours_has_no_version_and_no_knobs() -> None:
     parameters: Parameters = record(replace(CONDITIONS, device=None, device_cores=DeviceCores()))
-    assert set(parameters.device) == {"dut", "kind", "responder_family", "recipe_digest"}
+    assert set(parameters.device) == {"gateway", "kind", "responder_family", "recipe_digest"}
     assert parameters.place["device_cores"] is None
 
 

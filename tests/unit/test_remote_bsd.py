@@ -114,7 +114,7 @@ def test_openbsd_is_understood() -> None:
     assert facts.interfaces["ix3"].master == "bridge0"
     assert facts.interfaces["vlan7"].parent == "bge0"
     assert facts.without_ipv6 == frozenset()
-    refuse_unfit(facts, "ssh host r", ("ix0", "ix1"), 1500, ("dut",))
+    refuse_unfit(facts, "ssh host r", ("ix0", "ix1"), 1500, ("gateway",))
 
 
 def test_freebsd_is_understood() -> None:
@@ -131,15 +131,15 @@ def test_freebsd_is_understood() -> None:
 @pytest.mark.parametrize(
     ("interfaces", "devices", "why"),
     [
-        (("bge0", "ix1"), ("dut",), "interface bge0 is the one by which the machine is reached"),
-        (("vlan7", "ix1"), ("dut",), "interface vlan7 is the one by which the machine is reached"),
+        (("bge0", "ix1"), ("gateway",), "interface bge0 is the one by which the machine is reached"),
+        (("vlan7", "ix1"), ("gateway",), "interface vlan7 is the one by which the machine is reached"),
         (
             ("ix2", "ix1"),
-            ("dut",),
+            ("gateway",),
             "carries IP address 2001:db8::7; use another, or run there: ifconfig ix2 2001:db8::7 delete",
         ),
-        (("ix3", "ix1"), ("dut",), "interface ix3 is in use by bridge0"),
-        (("ix9", "ix1"), ("dut",), "interface ix9 does not exist there; there are bge0, bridge0, ix0"),
+        (("ix3", "ix1"), ("gateway",), "interface ix3 is in use by bridge0"),
+        (("ix9", "ix1"), ("gateway",), "interface ix9 does not exist there; there are bge0, bridge0, ix0"),
         (("ix0", "ix1"), ("ce", "pe"), "runs OpenBSD, which has room for one device, and the chain has ce, pe"),
     ],
 )
@@ -226,7 +226,7 @@ def test_its_memory_is_what_is_free_or_inactive(tmp_path: Path) -> None:
     (tmp_path / "bin" / "vmstat").unlink()
     with pytest.raises(HostError, match="prints no free pages"):
         machine.free_octets()
-    device = RemoteDevice("dut", None, "em1", "em2", {}, far, machine)
+    device = RemoteDevice("gateway", None, "em1", "em2", {}, far, machine)
     assert device.run("uname -s").stdout == "OpenBSD\n"
 
 

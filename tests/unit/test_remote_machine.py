@@ -31,7 +31,7 @@ class Here:
         self, snippet: str, _seconds: float, *, variables: Mapping[str, str] | None = None, netns: str | None = None
     ) -> CommandResult:
         """In a shell of ours."""
-        assert netns in {None, "natgauge-x-dut"}
+        assert netns in {None, "natgauge-x-gateway"}
         if self.fails:
             raise self.fails
         done = subprocess.run(
@@ -118,10 +118,12 @@ def test_object_caches_are_that_machines_and_a_machine_that_is_gone_does_not_ans
 
 def test_a_machine_that_is_gone_is_a_device_that_does_not_answer() -> None:
     here: Any = Here()
-    device = RemoteDevice("dut", "natgauge-x-dut", "a", "b", {"A": "1"}, here, RemoteMachine(here, lambda *_: None))
+    device = RemoteDevice(
+        "gateway", "natgauge-x-gateway", "a", "b", {"A": "1"}, here, RemoteMachine(here, lambda *_: None)
+    )
     assert device.run('echo "$A$B"', environment={"B": "2"}).stdout == "12\n"
     here.fails = HostError("ssh host far: refuses connections")
-    with pytest.raises(BrokenError, match="device dut: ssh host far: refuses connections"):
+    with pytest.raises(BrokenError, match="device gateway: ssh host far: refuses connections"):
         device.run("true")
 
 

@@ -258,7 +258,7 @@ def test_estimates_of_comparisons_are_a_data_frame(tmp_path: Path) -> None:
     assert found["ratio"].to_list()[4] is None
     assert found["rate"].to_list() == [None, None, None, None, 10.0, None]
     assert json.loads(found["notes"][0])[0]["word"] == "ended early"
-    assert json.loads(found["parameters"][0])["device"]["dut"] == "other"
+    assert json.loads(found["parameters"][0])["device"]["gateway"] == "other"
     assert load(tmp_path).measurements.height == 0
 
 

@@ -38,7 +38,7 @@ def results(number: int, **parameters: Any) -> list[Result]:
             metric="validated-connection-rate",
             unit="connections/s",
             doubts=DOUBTS,
-            parameters={"dut": f"gateway-{each}", "connections": 10**each, **parameters},
+            parameters={"gateway": f"gateway-{each}", "connections": 10**each, **parameters},
         )
         for each in range(number)
     ]
@@ -78,7 +78,7 @@ def test_every_form_has_the_medians_of_both_latencies() -> None:
             for typical, worst in each
         ],
     )  # fmt: skip
-    result = make(measured, grouped({"dut": "x"}))
+    result = make(measured, grouped({"gateway": "x"}))
     both = (
         "Typical latency (median) 11 (10 to 12) us, worst case latency (99.9th percentile) 33 (25 to 80) us; each is "
         "the median of 3"
@@ -121,7 +121,7 @@ def rows_of_draft(found: str) -> list[list[list[str]]]:
 
 @pytest.mark.parametrize(("number", "least"), [(1, 1), (7, 2)])
 def test_a_draft_has_every_cell_of_the_text_whole(number: int, least: int) -> None:
-    shown = [*results(number - 1), made([1.0], parameters={"dut": "a" * 90, "version": ["x 1", "y 2"]})]
+    shown = [*results(number - 1), made([1.0], parameters={"gateway": "a" * 90, "version": ["x 1", "y 2"]})]
     tables = rows_of_draft(draft.render(sheet(shown)))
     assert len(tables) >= least
     wanted = [[cell.replace(" ", "") for cell in (line.heading, *line.cells)] for line in lines_of(shown)]
@@ -163,7 +163,7 @@ def test_markdown_is_read_by_others_as_the_same_cells_and_notes() -> None:
     [("a|b", r"a\|b", "a|b"), ("a_b", r"a\_b", r"a\_b"), ("100%&", "100%&", r"100\%\&"), ("<x>", r"\<x\>", "textless")],
 )
 def test_marks_in_names_are_shown_as_they_are(name: str, in_markdown: str, in_latex: str) -> None:
-    shown = [made([1.0], parameters={"dut": name})]
+    shown = [made([1.0], parameters={"gateway": name})]
     assert in_markdown in markdown.render(sheet(shown))
     assert in_latex in latex.render(sheet(shown))
 

@@ -44,7 +44,7 @@ def test_measurements_are_the_repetitions_of_each_result(folder: Path) -> None:
     assert measurements.filter(pl.col("metric") == "connection-rate")["connections"].n_unique() == 4
     medians = measurements.group_by("folder", maintain_order=True).agg(pl.col("value").median())["value"].to_list()
     assert medians == [one.median for one in results]
-    assert json.loads(measurements["parameters"][0])["device"]["dut"] == results[0].dut
+    assert json.loads(measurements["parameters"][0])["device"]["gateway"] == results[0].gateway
 
 
 def test_series_have_a_row_for_each_value(folder: Path) -> None:

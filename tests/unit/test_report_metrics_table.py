@@ -9,8 +9,8 @@ from tests.unit.made_results import made
 from natgauge.reports.html.metrics_table import Entry, metrics_tables
 
 SERIES = [
-    rate(dut, middle * cores, cores, connections)
-    for dut, middle in (("nat", 1e5), ("linux-ipv4", 3e5))
+    rate(gateway, middle * cores, cores, connections)
+    for gateway, middle in (("nat", 1e5), ("linux-ipv4", 3e5))
     for connections in (25_000, 100_000)
     for cores in (2, 1)
 ]
@@ -25,18 +25,18 @@ def test_each_result_stands_where_its_device_and_its_point_meet() -> None:
         "100,000 connections, 1 core",
         "100,000 connections, 2 cores",
     )
-    assert [dut for dut, _ in table.rows] == ["nat", "linux-ipv4"]
+    assert [gateway for gateway, _ in table.rows] == ["nat", "linux-ipv4"]
     columns = [[[entry.column for entry in place] for place in places] for _, places in table.rows]
     assert columns == [[[2], [1], [4], [3]], [[6], [5], [8], [7]]]
 
 
 def test_a_median_never_stands_without_its_doubt() -> None:
-    wide = made([80.0, 100.0, 110.0], median=100.0, parameters={"dut": "wide"}, error=1.0)
-    coarse = made([99.0, 100.0, 101.0], median=100.0, parameters={"dut": "coarse"}, error=7.0)
-    lone = made([100.0], parameters={"dut": "lone"}, doubts=[{"word": "drift", "text": "it rose"}])
+    wide = made([80.0, 100.0, 110.0], median=100.0, parameters={"gateway": "wide"}, error=1.0)
+    coarse = made([99.0, 100.0, 101.0], median=100.0, parameters={"gateway": "coarse"}, error=7.0)
+    lone = made([100.0], parameters={"gateway": "lone"}, doubts=[{"word": "drift", "text": "it rose"}])
     (table,) = metrics_tables([wide, coarse, lone, *([lone] * 6)])
     assert table.head == ("median",)
-    found = {dut: places[0] for dut, places in table.rows}
+    found = {gateway: places[0] for gateway, places in table.rows}
     assert found["wide"] == (Entry(1, "100", "±20.0%", ()),)
     assert found["coarse"] == (Entry(2, "100", "±7.0%", ()),)
     # Results that nothing tells apart stand beside each other: none is hidden.
@@ -44,9 +44,9 @@ def test_a_median_never_stands_without_its_doubt() -> None:
 
 
 def test_frames_of_two_families_are_read_beside_each_other_and_sizes_of_one_device_are_not() -> None:
-    sizes = [(dut, size) for dut in ("nat", "other") for size in (64, 128)]
-    results = [made([1.0], parameters={"dut": dut, "frame_size": size}) for dut, size in [*sizes, *sizes]]
+    sizes = [(gateway, size) for gateway in ("nat", "other") for size in (64, 128)]
+    results = [made([1.0], parameters={"gateway": gateway, "frame_size": size}) for gateway, size in [*sizes, *sizes]]
     (table,) = metrics_tables(results)
     assert table.head == ("64 octets", "128 octets")
-    families = [made([1.0], parameters={"dut": f"nat-{size}", "frame_size": size}) for size in (64, 84) * 6]
+    families = [made([1.0], parameters={"gateway": f"nat-{size}", "frame_size": size}) for size in (64, 84) * 6]
     assert metrics_tables(families)[0].head == ("median",)

@@ -109,7 +109,7 @@ def test_a_large_campaign_still_makes_a_page_of_bearable_size(results: int, tmp_
     assert len(shown.encode()) <= MOST_OCTETS
     # Nothing is left out: every result has its mark, spread over as many figures as it takes.
     for one in found.results:
-        assert re.search(rf'aria-label="{one.dut}[^"]*median {printed(one.median)} ', shown)
+        assert re.search(rf'aria-label="{one.gateway}[^"]*median {printed(one.median)} ', shown)
     assert shown.count("took longer than") > 0
     assert shown.count(", latency</figcaption>") == results // 4
 
@@ -171,9 +171,9 @@ def test_figures_are_those_that_the_results_call_for_each_with_words_and_table(f
 
 def test_a_gateway_has_one_colour_throughout_the_page_and_plain_forwarding_is_grey() -> None:
     results = [
-        rate(dut, 1e5 * cores, cores, 1000, metric)
+        rate(gateway, 1e5 * cores, cores, 1000, metric)
         for metric in ("connection-rate", "throughput")
-        for dut in ("a", "linux-ipv4", "b")
+        for gateway in ("a", "linux-ipv4", "b")
         for cores in (1, 2)
     ]
     legends = {group.legend for group in groups_of(results)}
@@ -199,7 +199,7 @@ def test_a_chart_over_cores_has_the_ideal_and_one_over_connections_a_band() -> N
 
 
 def test_the_line_of_ideal_scaling_lies_within_a_logarithmic_axis() -> None:
-    results = [rate(dut, value, count, 1000) for dut, value in (("a", 1e6), ("b", 1e4)) for count in (1, 8)]
+    results = [rate(gateway, value, count, 1000) for gateway, value in (("a", 1e6), ("b", 1e4)) for count in (1, 8)]
     layers = groups_of(results)[0].figures[0].spec["layer"]
     (ideal,) = [layer for layer in layers if layer["mark"].get("strokeDash") == [2, 3]]
     scale = ideal["encoding"]["y"]["scale"]
@@ -231,15 +231,17 @@ def test_charts_of_a_group_have_the_same_axes() -> None:
 
 
 def test_bars_come_by_rank_and_six_orders_of_magnitude_on_a_logarithmic_axis() -> None:
-    near = groups_of([made([value], parameters={"dut": f"g{value}"}) for value in (1.0, 3.0, 2.0)])
+    near = groups_of([made([value], parameters={"gateway": f"g{value}"}) for value in (1.0, 3.0, 2.0)])
     assert [row[0] for row in near[0].figures[0].data] == ["g3.0", "g2.0", "g1.0"]
-    far = groups_of([made([10.0**power], parameters={"dut": f"g{power}"}) for power in range(1, 8)])
+    far = groups_of([made([10.0**power], parameters={"gateway": f"g{power}"}) for power in range(1, 8)])
     layer = far[0].figures[0].spec["layer"][0]
     assert (layer["mark"]["type"], layer["encoding"]["x"]["scale"]["type"]) == ("tick", "log")
 
 
 def test_what_the_bars_of_a_chart_share_and_others_lack_is_its_title() -> None:
-    results = [made([1.0], parameters={"dut": dut, "frame_size": size}) for size in (64, 84) for dut in ("a", "b")]
+    results = [
+        made([1.0], parameters={"gateway": gateway, "frame_size": size}) for size in (64, 84) for gateway in ("a", "b")
+    ]
     figures = groups_of(results)[0].figures
     assert [one.title for one in figures] == ["64 octets", "84 octets"]
     names = [row["name"] for one in figures for row in one.spec["layer"][0]["data"]["values"]]
@@ -251,7 +253,7 @@ def test_every_repetition_is_a_point_and_hover_tells_its_value(folder: Path, wri
     shown = written.read_text()
     for one in find([folder]).results:
         for at, value in enumerate(one.values, start=1):
-            assert re.search(rf'aria-label="{one.dut}[^"]*, repetition {at}: {printed(value)} ', shown)
+            assert re.search(rf'aria-label="{one.gateway}[^"]*, repetition {at}: {printed(value)} ', shown)
 
 
 def test_marks_of_one_drawing_never_name_those_of_another(written: Path) -> None:
@@ -277,7 +279,7 @@ def test_trials_that_were_disturbed_or_not_counted_are_told(written: Path) -> No
 
 def test_a_measurement_that_failed_says_what_happened_and_what_to_do(tmp_path: Path) -> None:
     store = Store.create(tmp_path, "throughput", "nat")
-    store.write_plan({"dut": "nat", "command": "natgauge measure throughput --dut nat"})
+    store.write_plan({"gateway": "nat", "command": "natgauge measure throughput --gateway nat"})
     store.add_trial(trial("FAIL", reason="12 of 5000 frames lost"))
     with pytest.raises(BrokenError), store.evidence():
         raise BrokenError("lab: the device ended; see its log")
@@ -290,7 +292,7 @@ def test_a_measurement_that_failed_says_what_happened_and_what_to_do(tmp_path: P
         "Trials before that: 1 FAIL.",
         "The last trial that did not pass: 12 of 5000 frames lost.",
         "What to do: ",
-        "natgauge measure throughput --dut nat",
+        "natgauge measure throughput --gateway nat",
     ):
         assert said in shown
     assert run(["report", str(store.folder)]) == 2, "there is no table of it"
@@ -299,7 +301,7 @@ def test_a_measurement_that_failed_says_what_happened_and_what_to_do(tmp_path: P
 def test_a_measurement_that_failed_before_its_plan_was_known_has_its_page(tmp_path: Path) -> None:
     store = Store.create(tmp_path, "connection-rate", "mine")
     store.add_trial(trial("FAIL", reason="none of 8 frames came back"))
-    command = "natgauge measure connection-rate --dut ./mine.toml --seed 7"
+    command = "natgauge measure connection-rate --gateway ./mine.toml --seed 7"
     with pytest.raises(BrokenError) as raised, store.evidence(command):
         raise BrokenError("device does not forward: 0 of 8 frames came back")
     assert raised.value.evidence == store.folder
@@ -316,10 +318,10 @@ def test_a_measurement_that_failed_before_its_plan_was_known_has_its_page(tmp_pa
 
 def test_a_campaign_whose_measurements_broke_has_a_page_with_the_cause_and_the_command(tmp_path: Path) -> None:
     cells: list[dict[str, Any]] = [
-        {"name": dut, "device": dut, "values": {}, "measurements": [
+        {"name": gateway, "device": gateway, "values": {}, "measurements": [
             {"name": "throughput", "repetitions": 2, "estimated_seconds": 1.0}
         ]}
-        for dut in ("nat", "other")
+        for gateway in ("nat", "other")
     ]  # fmt: skip
     record = {"natgauge": "1", "name": "made", "plan": {}, "sha256": "", "seed": 1, "recipes": {}, "cells": cells}
     write_document(tmp_path / "campaign.json", {"schema": CAMPAIGN_SCHEMA, **record})
@@ -336,7 +338,7 @@ def test_a_campaign_whose_measurements_broke_has_a_page_with_the_cause_and_the_c
 def test_a_folder_of_all_kinds_is_one_page(tmp_path: Path) -> None:
     Store.create(tmp_path, "throughput", "nat").write_summary(made([1.0]).document())
     Store.create(tmp_path, "compare", "nat").write_comparison(compared().document())
-    Store.create(tmp_path, "latency", "nat").write_plan({"dut": "nat"})
+    Store.create(tmp_path, "latency", "nat").write_plan({"gateway": "nat"})
     campaign(tmp_path / "campaign")
     path = tmp_path / "page.html"
     assert run(["report", "--html", str(path), str(tmp_path)]) == 0
@@ -424,7 +426,7 @@ def test_the_connections_that_fill_a_cache_are_marked_where_they_are_drawn() -> 
 
 
 def test_names_stand_left_of_bars_and_ratios() -> None:
-    bars = groups_of([made([value], parameters={"dut": f"g{value}"}) for value in (1.0, 3.0)])[0].figures[0]
+    bars = groups_of([made([value], parameters={"gateway": f"g{value}"}) for value in (1.0, 3.0)])[0].figures[0]
     ratios = forest_figures(1, compared(), looks_of([], [compared()])).figures[0]
     for figure in (bars, ratios):
         (names,) = [one["mark"] for one in figure.spec["layer"] if one["encoding"].get("text") == {"field": "name"}]
@@ -459,7 +461,7 @@ def test_percentiles_of_delays_are_by_nearest_rank_and_spoiled_trials_left_out()
 
 def test_the_page_has_the_command_that_each_result_was_measured_with(folder: Path) -> None:
     section = page(find([folder]), command_again).partition('<section id="evidence">')[2]
-    assert "<code>natgauge measure connection-rate --dut nat-a --empty-command &#39;x &gt; y&#39;</code>" in section
+    assert "<code>natgauge measure connection-rate --gateway nat-a --empty-command &#39;x &gt; y&#39;</code>" in section
     assert "<code>not stored</code>" in section
 
 
@@ -627,11 +629,13 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of forty gateways with names of sixty letters, two with all doubts, a comparison and an audit."""
     folders = tmp_path_factory.mktemp("many")
     for at in range(40):
-        dut = f"gateway-{at:02}-{'with-a-long-name-' * 3}"[:60]
+        gateway = f"gateway-{at:02}-{'with-a-long-name-' * 3}"[:60]
         folder = folders / f"{at:02}"
         folder.mkdir()
         doubts = [{"word": word, "text": f"a text on {word}"} for word in get_args(DoubtWord)] if at < 2 else []
-        Store(folder).write_summary(made([10.0 ** (1 + at / 7)], doubts=doubts, parameters={"dut": dut}).document())
+        Store(folder).write_summary(
+            made([10.0 ** (1 + at / 7)], doubts=doubts, parameters={"gateway": gateway}).document()
+        )
     Store.create(folders, "compare", "nat").write_comparison(compared().document())
     Store.create(folders, "audit", "nat").write_audit(audited().document())
     path = folders / "page.html"

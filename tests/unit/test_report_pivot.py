@@ -20,9 +20,9 @@ from natgauge.reports.pivot import sheet
 UNITS = {"connection-rate": "connections/s", "throughput": "frames/s"}
 
 
-def one(metric: str, dut: str, cores: int, median: float, **changed: Any) -> Result:
-    parameters = {"dut": dut, "device_cores": cores, "connections": 4_000_000, "hash_size": 2**23}
-    if dut == "forwarding":
+def one(metric: str, gateway: str, cores: int, median: float, **changed: Any) -> Result:
+    parameters = {"gateway": gateway, "device_cores": cores, "connections": 4_000_000, "hash_size": 2**23}
+    if gateway == "forwarding":
         parameters |= {"kind": "routing", "hash_size": None}
     more = changed.pop("parameters", {})
     return made(
@@ -37,8 +37,8 @@ def one(metric: str, dut: str, cores: int, median: float, **changed: Any) -> Res
 
 #: Figure 2 of draft-lencse-v6ops-transition-scalability-05.
 SCALE_UP = [
-    one(metric, dut, cores, 1000 * median)
-    for metric, dut, medians in (
+    one(metric, gateway, cores, 1000 * median)
+    for metric, gateway, medians in (
         ("throughput", "forwarding", (910.9, 1523, 3016, 5920, 11561)),
         ("connection-rate", "iptables", (223.5, 371.1, 708.7, 1341, 2383)),
         ("throughput", "iptables", (414.9, 742.3, 1379, 2336, 4557)),
@@ -65,7 +65,9 @@ def test_a_time_limit_that_only_some_had_is_told_of_these_alone() -> None:
     """Seen: that of a process's frames stood above the table, as if kernel gateways had one, too."""
     limit = {"frame_timeout_seconds": 0.02}
     limits: dict[str, dict[str, float]] = {"tayga": limit, "nat": {}}
-    found = cells([one("throughput", dut, cores, 1e5, parameters=limits[dut]) for dut in limits for cores in (1, 2)])
+    found = cells(
+        [one("throughput", gateway, cores, 1e5, parameters=limits[gateway]) for gateway in limits for cores in (1, 2)]
+    )
     assert "frame time limit (s)" not in found[""]
     told = {block for block, lines in found.items() if "frame time limit (s)" in lines}
     assert told == {"throughput of tayga (frames/s in each direction)"}
@@ -157,7 +159,7 @@ def test_doubts_name_the_result_they_are_of_in_the_order_of_the_table() -> None:
         ("order", "order", ["permutation", "increasing"], "order of four tuples", ("permutation", "increasing")),
         ("hash_size", "hash_size", [2**23, 2**20], "hash table size", ("1,048,576", "8,388,608")),
         ("cores", "device_cores", [2, 1], "device cores", ("1", "2")),
-        ("device", "dut", ["b", "a"], "device", ("b", "a")),
+        ("gateway", "gateway", ["b", "a"], "gateway", ("b", "a")),
     ],
 )
 def test_any_parameter_that_differs_makes_columns(

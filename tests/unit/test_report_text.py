@@ -39,7 +39,7 @@ def shown(
 
 
 def told(result: MeasurementResult) -> str:
-    return verdict(make(result, grouped({"dut": "x"})))
+    return verdict(make(result, grouped({"gateway": "x"})))
 
 
 def series_of(text: str) -> list[str]:
@@ -247,7 +247,9 @@ def test_of_several_results_each_doubt_is_named_once_with_its_number() -> None:
 def test_below_a_table_a_doubt_has_its_own_text_for_each_column_and_equal_ones_are_one_line() -> None:
     undecided = [[{"word": "undecided", "text": text}] for text in ("between 1 and 2", "between 3 and 4")]
     every = [*undecided, undecided[0], [{"word": "queues", "text": "by 2%"}], []]
-    found = sheet([made([1.0], parameters={"dut": f"nat-{at}"}, doubts=each) for at, each in enumerate(every)]).doubts
+    found = sheet(
+        [made([1.0], parameters={"gateway": f"nat-{at}"}, doubts=each) for at, each in enumerate(every)]
+    ).doubts
     remedy = "Measure again on a quieter machine, or with more time (--most-seconds)."
     assert found == (
         f"Could change the answer: undecided (columns 1, 3): between 1 and 2. {remedy}",
@@ -269,7 +271,7 @@ def test_tables_of_many_gateways_with_long_names_and_rates_of_six_orders_of_magn
         made(
             [12.5 * 10 ** (at % 7), 13.5 * 10 ** (at % 7)],
             median=13.0 * 10 ** (at % 7),
-            parameters={"dut": f"{LONG}{at}"},
+            parameters={"gateway": f"{LONG}{at}"},
         )
         for at in range(number)
     ]
@@ -284,7 +286,7 @@ def test_tables_of_many_gateways_with_long_names_and_rates_of_six_orders_of_magn
 @pytest.mark.parametrize("number", [1, 2, 40])
 def test_the_matrix_of_many_gateways_with_long_names_fits(number: int) -> None:
     results = [
-        made([10.0**size], metric=metric, parameters={"dut": f"{LONG}{at}"})
+        made([10.0**size], metric=metric, parameters={"gateway": f"{LONG}{at}"})
         for at in range(number)
         for metric in ("throughput", "connection-rate", "validated-connection-rate")
         for size in [at % 7]
@@ -305,7 +307,7 @@ def test_sentences_are_broken_between_words_with_the_rest_below_and_lines_that_f
 
 def test_a_table_that_is_too_wide_is_turned_before_it_is_cut() -> None:
     head = SheetRow("median of", tuple(f"metric-{at} (connections/s)" for at in range(6)))
-    rows = [SheetRow(dut, ("1,000,000",) * 6) for dut in ("nftables-nat44", "linux-ipv4")]
+    rows = [SheetRow(gateway, ("1,000,000",) * 6) for gateway in ("nftables-nat44", "linux-ipv4")]
     lines = render(Sheet((head, *rows), ("All: x.",)), 100).splitlines()
     assert lines[0].split() == ["median", "of", "nftables-nat44", "linux-ipv4"]
     assert lines[1].split() == ["metric-0", "(connections/s)", "1,000,000", "1,000,000"]

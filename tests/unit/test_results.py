@@ -67,7 +67,7 @@ def test_what_was_stored_is_read_back_the_same(tmp_path: Path) -> None:
     settings = connection_rate.ConnectionRateSettings(connections=1000, placement="isolated", repeat=3)
     found = make(
         connection_rate.PROCEDURE.measure(Gateway(establishes=500_000, noise=0.02), settings),
-        grouped({"dut": "x"}),
+        grouped({"gateway": "x"}),
         "here",
     )
     Store(tmp_path).write_summary(found.document())
@@ -162,12 +162,12 @@ def test_every_setting_of_every_procedure_is_described_with_its_unit() -> None:
 
 def test_settings_and_repetitions_of_a_measurement_are_those_that_were_run() -> None:
     settings = connection_rate.ConnectionRateSettings(connections=1000, placement="isolated", repeat=2)
-    asked = Parameters.grouped(settings={"connections": 1000, "frame_timeout_seconds": None}, device={"dut": "x"})
+    asked = Parameters.grouped(settings={"connections": 1000, "frame_timeout_seconds": None}, device={"gateway": "x"})
     measurement = connection_rate.PROCEDURE.measure(Gateway(establishes=500_000), settings)
     found = make(measurement, asked)
     assert found.parameters.settings["frame_timeout_seconds"] == LONGEST_WAIT_SECONDS
     assert found.parameters.traffic["connections"] == 1000
-    assert found.parameters.device == {"dut": "x"}
+    assert found.parameters.device == {"gateway": "x"}
     assert found.values == measurement.summary.repetitions
     assert [one.error for one in found.repetitions] == [one.error for one in measurement.measurements]
     assert [one.trials for one in found.repetitions] == [dict(one.trials) for one in measurement.measurements]
@@ -403,7 +403,7 @@ def test_short_trials_behind_a_queue_are_doubted(
 
 @pytest.mark.parametrize("value", ["x", -1, 1e300, 10**400, True, None, [1, "a"], {"a": {"b": 1}}])
 @pytest.mark.parametrize(
-    "name", ["connections", "hash_size", "device_cores", "device_cpus", "dut", "placement", "error"]
+    "name", ["connections", "hash_size", "device_cores", "device_cpus", "gateway", "placement", "error"]
 )
 def test_a_parameter_of_another_kind_is_shown_as_it_is(name: str, value: Any) -> None:
     odd, plain = made([1.0], parameters={name: value}), made([1.0])

@@ -32,7 +32,7 @@ WORSE = "degradation over "
 
 def result(median: float, metric: str = "throughput", unit: str = "frames/s", **parameters: Any) -> Result:
     """A result of a device on one core, told apart by its parameters."""
-    common = {"dut": "nat", "kind": "nat44", "device_cores": 1, "source_address_count": 1}
+    common = {"gateway": "nat", "kind": "nat44", "device_cores": 1, "source_address_count": 1}
     return made([median], metric=metric, unit=unit, parameters={**common, **parameters})
 
 
@@ -150,7 +150,9 @@ def test_nothing_is_compared_with_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"dut": "other"}, {"metric": "latency"}, {"device_cores": 2}], ids=lambda changed: next(iter(changed))
+    "changed",
+    [{"gateway": "other"}, {"metric": "latency"}, {"device_cores": 2}],
+    ids=lambda changed: next(iter(changed)),
 )
 def test_other_devices_metrics_and_cores_are_other_series(changed: dict[str, Any]) -> None:
     series = [sessions(8.0, 1000, **changed), sessions(6.0, 10_000)]
@@ -198,7 +200,7 @@ def limited(values: list[float], by: str, upper: float | None = None, **paramete
     return Result.from_document({**plain, "limited_by": by})
 
 
-FORWARDS: dict[str, Any] = {"dut": "linux-ipv4", "kind": "routing"}
+FORWARDS: dict[str, Any] = {"gateway": "linux-ipv4", "kind": "routing"}
 RATE: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s"}
 
 
@@ -293,7 +295,7 @@ def test_no_form_says_frames_a_second_without_a_direction_and_each_has_the_sum(d
             [median],
             unit="frames/s",
             figures={"frames_per_second_total": 2 * median},
-            parameters={"dut": "nat", "directions": directions, "device_cores": cores},
+            parameters={"gateway": "nat", "directions": directions, "device_cores": cores},
         )
         for median, cores in ((250_000.0, 1), (260_000.0, 2))
     ]

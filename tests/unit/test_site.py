@@ -25,7 +25,7 @@ from tests.absent import absent
 from tests.unit.browser import CHROMIUM, Browser
 from tools import example_reports
 
-from natgauge.duts.recipe import available
+from natgauge.gateways.recipe import available
 from natgauge.published import load
 from natgauge.reports.answers import answers
 

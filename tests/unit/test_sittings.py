@@ -252,7 +252,7 @@ def test_each_round_of_a_campaign_has_a_seed_of_its_own_and_its_result_tells_lab
 
 
 def test_the_bench_of_a_further_repetition_is_of_the_same_cell_with_another_seed() -> None:
-    first = Bench(Cell(dut="nftables-nat44"))
+    first = Bench(Cell(gateway="nftables-nat44"))
     following = Bench(in_repetition(first.cell, first.seed, 2))
     assert following.seed == seed_of_repetition(first.seed, 2)
     assert following.traffic == first.traffic

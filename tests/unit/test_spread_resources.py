@@ -48,7 +48,7 @@ def wanted(device: str = "linux-ipv4", measure: Mapping[str, object] = THROUGHPU
     plan = parse(
         {
             "name": "one",
-            "devices": [device],
+            "gateways": [device],
             "lab": lab,
             "traffic": {"connections": 1000},
             "measure": [measure],
@@ -126,7 +126,7 @@ def test_ports_of_a_wire_are_there_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_labs_of_one_name_on_one_machine_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 4)
-    plan = parse({"name": "one", "devices": ["linux-ipv4"], "measure": [{"metric": "throughput"}], "seed": 1}, "plan")
+    plan = parse({"name": "one", "gateways": ["linux-ipv4"], "measure": [{"metric": "throughput"}], "seed": 1}, "plan")
     cell = points(plan)[0].cell
     one, other = (
         resources.Offer(name="w", cores=(core,), labs=("default",), machine_wide=False).lab_of(cell) for core in (1, 3)
@@ -217,7 +217,7 @@ def test_one_cell_is_planned_alone_and_a_fault_of_another_does_not_matter() -> N
     plan = parse(
         {
             "name": "one",
-            "devices": ["linux-ipv4"],
+            "gateways": ["linux-ipv4"],
             "series": {"connections": [1000, 10**12]},
             "measure": [{"metric": "throughput"}],
             "seed": 1,

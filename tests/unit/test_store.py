@@ -69,7 +69,7 @@ def test_a_figure_that_is_no_number_is_never_written(tmp_path: Path) -> None:
 def test_a_discarded_folder_goes_with_those_made_for_it_and_no_others(tmp_path: Path) -> None:
     store = Store.create(tmp_path / "deep" / "results", "throughput", "x", now=NOW)
     store.write_plan({"connections": 1})
-    plan = {"schema": "natgauge-plan-1", "metric": "throughput", "dut": "x", "connections": 1}
+    plan = {"schema": "natgauge-plan-1", "metric": "throughput", "gateway": "x", "connections": 1}
     assert json.loads((store.folder / "plan.json").read_text()) == plan
     store.discard()
     assert list(tmp_path.iterdir()) == []

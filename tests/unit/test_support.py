@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 from tests.labs import last_runs
 
-from natgauge.cli import duts
-from natgauge.duts.recipe import available, load
-from natgauge.duts.support import RUNS, Run, last_run, places, run_in_words, runs_of
+from natgauge.cli import gateways
+from natgauge.gateways.recipe import available, load
+from natgauge.gateways.support import RUNS, Run, last_run, places, run_in_words, runs_of
 from natgauge.host import kernel
 
 NOT_LINUX = {"openbsd-pf-nat44", "openbsd-pf-nat64", "freebsd-pf", "freebsd-ipfw-nat64"}
@@ -103,7 +103,7 @@ def test_what_is_written_down_is_of_gateways_that_are_there_and_of_linux() -> No
 
 
 def test_the_list_stays_readable_and_says_what_was_never_run() -> None:
-    said = CliRunner().invoke(duts.command, ["-v"])
+    said = CliRunner().invoke(gateways.command, ["-v"])
     assert said.exit_code == 0
     assert max(map(len, said.output.splitlines())) <= 100
     flat = re.sub(r"\s+", " ", said.output)
@@ -112,8 +112,8 @@ def test_the_list_stays_readable_and_says_what_was_never_run() -> None:
 
 
 def test_json_has_places_and_runs() -> None:
-    said = CliRunner().invoke(duts.command, ["--json"])
-    found = {one["name"]: one for one in json.loads(said.output)["duts"]}
+    said = CliRunner().invoke(gateways.command, ["--json"])
+    found = {one["name"]: one for one in json.loads(said.output)["gateways"]}
     assert found["freebsd-pf"]["places"] == ["ssh"]
     assert found["freebsd-pf"]["system"] == "FreeBSD"
     assert found["freebsd-pf"]["last_run"] is None
@@ -121,7 +121,7 @@ def test_json_has_places_and_runs() -> None:
 
 
 def test_one_gateway_tells_what_its_kernel_must_have() -> None:
-    said = CliRunner().invoke(duts.command, ["show", "nftables-flowtable-nat44"])
+    said = CliRunner().invoke(gateways.command, ["show", "nftables-flowtable-nat44"])
     assert "kernel    nf_flow_table; where it is missing: use --lab vm" in said.output
     assert "  recorded  last run by natgauge's authors 2" in said.output
 
@@ -149,6 +149,6 @@ def test_every_recorded_run_of_this_machine_has_kernel_and_distribution() -> Non
 
 
 def test_a_guest_that_needs_the_users_own_build_is_shown_with_the_option_for_it() -> None:
-    said = CliRunner().invoke(duts.command, ["show", "map-t-jool"])
+    said = CliRunner().invoke(gateways.command, ["show", "map-t-jool"])
     assert "in a guest with your own build (--guest-files), over SSH" in said.output
-    assert "own build (--guest-files)" not in CliRunner().invoke(duts.command, ["show", "jool-nat64"]).output
+    assert "own build (--guest-files)" not in CliRunner().invoke(gateways.command, ["show", "jool-nat64"]).output

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from natgauge.bench.timeable import reasons_not_timed
-from natgauge.duts.recipe import load
+from natgauge.gateways.recipe import load
 from natgauge.words import Placement
 
 

@@ -34,10 +34,12 @@ def test_every_option_of_the_traffic_and_every_field_of_the_frame_is_judged_here
     assert same == []
 
 
-@pytest.mark.parametrize(("dut", "family"), [("nftables-nat44", "ipv4"), ("linux-ipv6", "ipv6")])
+@pytest.mark.parametrize(("gateway", "family"), [("nftables-nat44", "ipv4"), ("linux-ipv6", "ipv6")])
 @pytest.mark.parametrize("options", [{}, FRAME_OPTIONS])
-def test_plain_forwarding_and_cable_get_the_gateways_frames(dut: str, family: Family, options: dict[str, Any]) -> None:
-    bench = Bench(ask("throughput", dut, {"connections": 1000, **options}).cell)
+def test_plain_forwarding_and_cable_get_the_gateways_frames(
+    gateway: str, family: Family, options: dict[str, Any]
+) -> None:
+    bench = Bench(ask("throughput", gateway, {"connections": 1000, **options}).cell)
     (frames,) = bench.timed_frames
     forwarding = Bench(forwarding_of(frames, {}))
     cable = over_cable(frames, CableLab("unused"), 0).trial

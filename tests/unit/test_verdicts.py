@@ -525,11 +525,11 @@ ROWS = [
     Row("a dead data path, controls unknown", both_phases(lossy(N), forwards=False), Verdict.COLLAPSED, "device"),
     Row(
         "gone, with its own words",
-        both_phases(lossy(N), device_alive=False, forwards=False, device_error="dut: no answer within 60 s"),
+        both_phases(lossy(N), device_alive=False, forwards=False, device_error="gateway: no answer within 60 s"),
         Verdict.COLLAPSED,
         "device",
         None,
-        "no longer answers its controls (dut: no answer within 60 s) and forwards nothing",
+        "no longer answers its controls (gateway: no answer within 60 s) and forwards nothing",
     ),
     # A restart in phase 2: loss is what the trial is for, and the count speaks of what came afterwards
     Row("restarted, nothing lost", both_phases(SECOND, restarted=True, table_count_after=17), Verdict.PASS),

@@ -141,9 +141,9 @@ def rankings(results: Sequence[Result]) -> list[Ranking]:
     falling = better(results[0].metric) == "higher"
     found = []
     for point in alike(gateways, _DEVICE):
-        if len({result.dut for result in point}) > 1:
+        if len({result.gateway for result in point}) > 1:
             best, *others = sorted(point, key=lambda result: result.median, reverse=falling)
-            claims = tuple(claim(other, best) for other in others if other.dut != best.dut)
+            claims = tuple(claim(other, best) for other in others if other.gateway != best.gateway)
             found.append(Ranking((best, *others), claims))
     return found
 

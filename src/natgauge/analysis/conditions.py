@@ -85,7 +85,7 @@ class Condition:
 def figure_of(result: Result) -> RankedFigure:
     """Return the figure of a measurement."""
     chain = result.parameter(_CHAIN)
-    return RankedFigure(result.dut, result.metric, result.parameters, len(chain) if isinstance(chain, list) else 1)
+    return RankedFigure(result.gateway, result.metric, result.parameters, len(chain) if isinstance(chain, list) else 1)
 
 
 def cost_of(gateway: GatewayRecord) -> RankedFigure:

@@ -82,10 +82,12 @@ def _compare(result: Result, results: Sequence[Result], compute: Callable[[float
     if any(each.functional for each in (result, *halves)):
         return Comparison(doubt=FUNCTIONAL)
     least, most = (compute(*ends) for ends in zip(*map(bounds, halves), strict=True))
-    rates = " and ".join(f"{half.dut} {half.median:,.0f} {half.unit}" for half in halves)
+    rates = " and ".join(f"{half.gateway} {half.median:,.0f} {half.unit}" for half in halves)
     # In `shared` placement each half contains the tester's own work, which the chain has once.
     is_exact = least == most and result.placement != "shared"
-    return Comparison(least, "" if is_exact else ">=", note=f"{result.dut}, {result.metric}: the halves are {rates}")
+    return Comparison(
+        least, "" if is_exact else ">=", note=f"{result.gateway}, {result.metric}: the halves are {rates}"
+    )
 
 
 def _differences(chain: Result, half: Result, about: frozenset[str]) -> list[Difference]:

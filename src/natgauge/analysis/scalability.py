@@ -149,7 +149,7 @@ def scale_up(result: Result, results: Sequence[Result]) -> Comparison:
         return Comparison()
 
     def is_reference(other: Result) -> bool:
-        return other.dut == result.dut and other.device_cores == 1
+        return other.gateway == result.gateway and other.device_cores == 1
 
     about = CORES.about_of(result)
     return _compare(
@@ -212,7 +212,7 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
         return comparison
     reference = f"{first:,.0f} {axis.name.removesuffix('s') if first == 1 else axis.name}"
     note = (
-        f"{result.dut}, {result.metric}: degradation over {axis.name} is relative to the result with {reference}; "
+        f"{result.gateway}, {result.metric}: degradation over {axis.name} is relative to the result with {reference}; "
         "RFC 8219 section 10.2.1 starts from one network flow"
     )
     return replace(comparison, note=note)
@@ -237,7 +237,7 @@ def _earlier(result: Result, results: Sequence[Result], axis: Axis) -> list[Resu
     return [
         other
         for other in results
-        if (other.metric, other.dut) == (result.metric, result.dut)
+        if (other.metric, other.gateway) == (result.metric, result.gateway)
         and 0 < _position(other, axis) < here
         and all(_position(other, each) == _position(result, each) for each in fixed)
     ]

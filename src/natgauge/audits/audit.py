@@ -25,9 +25,9 @@ from natgauge.audits.requirements import in_order, requirements, unknown
 from natgauge.audits.runner import classes, examine, forwards, other_traffic_doubt
 from natgauge.bench.bench import Bench, check_host
 from natgauge.bench.observer import Observer, Silent
-from natgauge.duts.limits import DeviceDemand
-from natgauge.duts.recipe import Recipe, as_played, digest
 from natgauge.errors import BrokenError, UsageError
+from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.host import machine
 from natgauge.inputs.keywords import AuditKeywords
 from natgauge.labs.contract import Addresses, Link, Port
@@ -61,7 +61,7 @@ class Audited:
 
 
 def audit(
-    dut: str | Path,
+    gateway: str | Path,
     *,
     results: str | Path = RESULTS,
     observe: Observer | None = None,
@@ -71,7 +71,7 @@ def audit(
     """Examine what one gateway does, requirement by requirement; all changes to the host are undone.
 
     Args:
-        dut: name of a gateway's recipe, or the path of a recipe file.
+        gateway: name of a gateway's recipe, or the path of a recipe file.
         results: folder in which the results folder is made.
         observe: receives the stages of the work.
         notify: receives facts that the user must know beforehand, such as the length of a wait.
@@ -82,7 +82,7 @@ def audit(
         HostError: this host cannot perform the audit.
         BrokenError: the lab or the device failed.
     """
-    cell, options = audit_request(dut, {**choices})
+    cell, options = audit_request(gateway, {**choices})
     observer = observe or Silent()
     bench = Bench(cell, observer)
     _refuse(bench.recipe)

@@ -82,14 +82,14 @@ def device_inputs() -> tuple[Input, ...]:
     )
 
 
-def audit_request(dut: str | Path, choices: Mapping[str, object]) -> tuple[Cell, AuditOptions]:
+def audit_request(gateway: str | Path, choices: Mapping[str, object]) -> tuple[Cell, AuditOptions]:
     """Return gateway, lab and addresses, and the options, of names and values; None = not chosen.
 
     Raises:
         UsageError: an option is unknown, or its value is refused.
     """
     own = {input_.name: input_ for input_ in inputs_of(AuditOptions)}
-    cell, left = cell_of(dut, choices)
+    cell, left = cell_of(gateway, choices)
     parts = {input_.name for part in ("lab", "device") for input_ in inputs_of_part(part)} | set(place_inputs())
     known = {*own, *_TRAFFIC, *parts}
     for name, value in choices.items():

@@ -13,8 +13,8 @@ from natgauge.words import IP_HEADER, Family
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
-    from natgauge.duts.port_sets import PortSets
-    from natgauge.duts.recipe import Recipe
+    from natgauge.gateways.port_sets import PortSets
+    from natgauge.gateways.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,13 +36,13 @@ from natgauge.bench.requests import TrialConstants, refuse_stateless
 from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of
 from natgauge.bench.timeable import reasons_not_timed
 from natgauge.bench.traffic import check_rate, hosts_of, make_plan, with_pool
-from natgauge.duts.chain import Chain
-from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.emptying import emptying_of
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand, choose, refuse_unfit
-from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import HostError, UsageError
+from natgauge.gateways.chain import Chain
+from natgauge.gateways.device_settings import DeviceSettings
+from natgauge.gateways.emptying import emptying_of
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
+from natgauge.gateways.recipe import Recipe, load
 from natgauge.host import capabilities, programs, resources
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
@@ -133,7 +133,7 @@ class Bench:
             UsageError: the first thing that is wrong.
         """
         self.cell = cell
-        self.recipe: Recipe = load(cell.dut).carrying(cell.traffic.transport)
+        self.recipe: Recipe = load(cell.gateway).carrying(cell.traffic.transport)
         self.processes = processes
         self._is_own_lab = lab is None
         self.lab: Lab = self._planned_lab() if lab is None else lab
@@ -593,7 +593,7 @@ def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabN
     )
 
 
-def keep_lab(name: str, dut: str | None, choices: Mapping[str, object], *, background: bool = False) -> Lab:
+def keep_lab(name: str, gateway: str | None, choices: Mapping[str, object], *, background: bool = False) -> Lab:
     """Make and keep a lab, for the gateway or, without one, with IPv4 on both sides.
 
     Raises:
@@ -602,8 +602,8 @@ def keep_lab(name: str, dut: str | None, choices: Mapping[str, object], *, backg
     """
     kind = kinds.kept()
     need = LabNeeds(families=("ipv4", "ipv4"), background=background)
-    if dut is not None:
-        need = need_of(load(dut), background=background)
+    if gateway is not None:
+        need = need_of(load(gateway), background=background)
     inputs = inputs_of(kind.options, "place")
     chosen = {
         input_.name: input_.take(choices[input_.name]) for input_ in inputs if choices.get(input_.name) is not None

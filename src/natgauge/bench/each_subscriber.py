@@ -14,8 +14,8 @@ from typing import Final
 
 from natgauge.bench.ranges import Range
 from natgauge.bench.traffic import TrafficPlan
-from natgauge.duts.port_sets import PortSets
 from natgauge.errors import BrokenError
+from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.trials import StreamCounts, TrialResult, phase1_of

@@ -12,8 +12,8 @@ from typing import Any, Final
 from natgauge.bench.fresh_ports import FreshTuples, Ledger
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.ranges import Range
-from natgauge.duts.recipe import Recipe
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
+from natgauge.gateways.recipe import Recipe
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common.shell import run_shell
 from natgauge.labs.contract import CommandResult, ExternalDevice, Lab

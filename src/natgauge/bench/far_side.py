@@ -14,10 +14,10 @@ from natgauge.bench.observer import Unread
 from natgauge.bench.planned import Planned
 from natgauge.bench.protocols import ServerControl
 from natgauge.bench.traffic import TrafficPlan, make_plan
-from natgauge.duts import far_side
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand
 from natgauge.errors import NatgaugeError, UsageError
+from natgauge.gateways import far_side
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE, LinkSide
 from natgauge.labs.common.cable import CableLab

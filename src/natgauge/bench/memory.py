@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.duts.limits import DeviceDemand, octets_needed, refuse_short_memory
-from natgauge.duts.recipe import Recipe
 from natgauge.errors import HostError
+from natgauge.gateways.limits import DeviceDemand, octets_needed, refuse_short_memory
+from natgauge.gateways.recipe import Recipe
 from natgauge.host.control_groups import ControlGroups
 from natgauge.labs.contract import Device
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from natgauge.duts.limits import DeviceDemand
+from natgauge.gateways.limits import DeviceDemand
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.settings import TrialSettings
 

@@ -12,8 +12,8 @@ from natgauge.inputs.question import DeviceOptions
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
-    from natgauge.duts.port_sets import PortSets
-    from natgauge.duts.recipe import Recipe
+    from natgauge.gateways.port_sets import PortSets
+    from natgauge.gateways.recipe import Recipe
 
 
 def chosen_sets(recipe: Recipe, options: DeviceOptions) -> PortSets | None:

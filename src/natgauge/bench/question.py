@@ -50,30 +50,30 @@ def inputs_of_lab(lab: str) -> tuple[Input, ...]:
     return inputs_of(kinds.get(lab).options, "place")
 
 
-def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question:
+def ask(metric: str, gateway: str | Path, choices: Mapping[str, object]) -> Question:
     """Make a question of names and values, as command line and Python API have them; None = not chosen.
 
     Args:
         metric: a procedure's name.
-        dut: a recipe's name, or the path of a recipe file.
+        gateway: a recipe's name, or the path of a recipe file.
         choices: options of traffic, cell, lab and device; all others are settings of the metric.
 
     Raises:
         UsageError: the lab is unknown, or has no such option.
     """
     chosen = {name: value for name, value in choices.items() if value is not None}
-    cell, left = cell_of(dut, {**_own_traffic(metric, dut, chosen), **chosen})
+    cell, left = cell_of(gateway, {**_own_traffic(metric, gateway, chosen), **chosen})
     procedure = procedures.get(metric)
     settings = _without_off(procedure.taken(left), {input_.name: input_ for input_ in procedure.own_inputs()})
     background = settings.get("foreground_share", 1.0) != 1.0
     return Question(metric=metric, cell=replace(cell, background=background), settings=MappingProxyType(settings))
 
 
-def cell_of(dut: str | Path, choices: Mapping[str, object]) -> tuple[Cell, dict[str, object]]:
+def cell_of(gateway: str | Path, choices: Mapping[str, object]) -> tuple[Cell, dict[str, object]]:
     """Make a cell of names and values; returns the choices that are none of a cell's, too.
 
     Args:
-        dut: a recipe's name, or the path of a recipe file.
+        gateway: a recipe's name, or the path of a recipe file.
         choices: options of traffic, lab and device, and others; None = not chosen.
 
     Raises:
@@ -90,7 +90,7 @@ def cell_of(dut: str | Path, choices: Mapping[str, object]) -> tuple[Cell, dict[
             }
         )
     chosen = {name: left.pop(name) for name in place_inputs() if name in left}
-    return Cell(dut=dut, kind_options=_of_kind(parts["lab"].lab, chosen), **parts), left
+    return Cell(gateway=gateway, kind_options=_of_kind(parts["lab"].lab, chosen), **parts), left
 
 
 def command(question: Question) -> str:
@@ -112,10 +112,10 @@ def words(question: Question) -> list[str]:
     values = [each for each in values if each[1] != each[0].default or (each[0].name in own and each[1] is not None)]
     settings = procedures.get(question.metric).own_inputs()
     values += [(input_, question.settings[input_.name]) for input_ in settings if input_.name in question.settings]
-    return ["--dut", str(cell.dut), *(word for input_, value in values for word in input_.words(value))]
+    return ["--gateway", str(cell.gateway), *(word for input_, value in values for word in input_.words(value))]
 
 
-def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:
+def _own_traffic(metric: str, gateway: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:
     """Return the metric's own defaults of the traffic.
 
     The number of connections is among them only where the user chose no range and no port set is too small for them.
@@ -124,18 +124,20 @@ def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> 
         UsageError: there is no such metric, or no such device, or the user's port sets cannot be.
     """
     wanted = dict(procedures.get(metric).declared.traffic)
-    if wanted and (any(name in chosen for name in RANGES) or not _sets_hold(wanted.get("connections"), dut, chosen)):
+    if wanted and (
+        any(name in chosen for name in RANGES) or not _sets_hold(wanted.get("connections"), gateway, chosen)
+    ):
         wanted.pop("connections", None)
     return wanted
 
 
-def _sets_hold(connections: object, dut: str | Path, chosen: Mapping[str, object]) -> bool:
+def _sets_hold(connections: object, gateway: str | Path, chosen: Mapping[str, object]) -> bool:
     """Whether the port sets of the device, if it has any, hold these connections towards one remote endpoint."""
     # What may be asked is known without what reads recipes.
     from natgauge.bench.psid import chosen_sets  # noqa: PLC0415
-    from natgauge.duts.recipe import load  # noqa: PLC0415
+    from natgauge.gateways.recipe import load  # noqa: PLC0415
 
-    recipe = load(dut)
+    recipe = load(gateway)
     if recipe.port_sets is None or not isinstance(connections, int):
         return True
     of_device = {input_.name: input_ for input_ in inputs_of_part("device") if input_.name in chosen}

@@ -12,7 +12,7 @@ from natgauge.labs.contract import NetworkCounters
 from natgauge.measurer import Restart
 from natgauge.trials import TrialRequest, TrialResult
 
-#: What a server's recipe calls queries that were lost before its sockets (duts/recipes/common/far-side.toml).
+#: What a server's recipe calls queries that were lost before its sockets (gateways/recipes/common/far-side.toml).
 SOCKET: Final = "socket"
 
 

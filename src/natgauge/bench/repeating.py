@@ -22,7 +22,7 @@ from natgauge.labs import kinds
 from natgauge.words import Group
 
 _BEGINNING: Final = ("natgauge", "measure")
-_DUT: Final = "--dut"
+_GATEWAY: Final = "--gateway"
 #: A name or path of a recipe, and any other value; no shell takes any of these characters for more than a letter.
 _NAME: Final = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@=-]*")
 #: Characters that no value of an option has, or that make further commands of a shell command.
@@ -34,25 +34,25 @@ _PARTS: Final[tuple[tuple[type, Group], ...]] = (
 )  # fmt: skip
 
 
-def command_again(stored: object, metric: str, dut: str, parameters: Mapping[str, object] | None = None) -> str:
+def command_again(stored: object, metric: str, gateway: str, parameters: Mapping[str, object] | None = None) -> str:
     """Return the command that measures again; empty where it cannot be made of typed inputs.
 
     Args:
         stored: the command as a folder has it.
         metric: metric of the record.
-        dut: name of the gateway in the record.
+        gateway: name of the gateway in the record.
         parameters: parameters of the record by name, which the command must not contradict.
     """
     try:
         words = shlex.split(stored) if isinstance(stored, str) else []
         if (*words[:2], *words[2:3]) != (*_BEGINNING, metric):
             return ""
-        return shlex.join([*_BEGINNING, metric, *_again(words[3:], metric, dut, parameters or {})])
+        return shlex.join([*_BEGINNING, metric, *_again(words[3:], metric, gateway, parameters or {})])
     except (UsageError, ValueError):
         return ""
 
 
-def _again(words: Sequence[str], metric: str, dut: str, parameters: Mapping[str, object]) -> Iterator[str]:
+def _again(words: Sequence[str], metric: str, gateway: str, parameters: Mapping[str, object]) -> Iterator[str]:
     """Yield the words after the metric.
 
     Raises:
@@ -66,9 +66,9 @@ def _again(words: Sequence[str], metric: str, dut: str, parameters: Mapping[str,
     for word in left:
         if word in off:
             yield from off[word].words(value=False)
-        elif word == _DUT:
+        elif word == _GATEWAY:
             named = True
-            yield from (_DUT, _gateway(next(left, ""), dut))
+            yield from (_GATEWAY, _gateway(next(left, ""), gateway))
         elif word not in known:
             raise ValueError(word)
         elif isinstance(known[word].type, Flag):
@@ -76,7 +76,7 @@ def _again(words: Sequence[str], metric: str, dut: str, parameters: Mapping[str,
         else:
             yield from _written(known[word], next(left, ""), parameters)
     if not named:
-        raise ValueError(_DUT)
+        raise ValueError(_GATEWAY)
 
 
 def _written(input_: Input, text: str, parameters: Mapping[str, object]) -> Sequence[str]:
@@ -92,10 +92,10 @@ def _written(input_: Input, text: str, parameters: Mapping[str, object]) -> Sequ
     return written
 
 
-def _gateway(text: str, dut: str) -> str:
+def _gateway(text: str, gateway: str) -> str:
     """Return the name or path of a gateway, if it is that of the record."""
     name = text.rpartition("/")[2].removesuffix(".toml")
-    if not _NAME.fullmatch(text) or name != dut:
+    if not _NAME.fullmatch(text) or name != gateway:
         raise ValueError(text)
     return text
 

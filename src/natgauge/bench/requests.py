@@ -10,8 +10,8 @@ from typing import Final
 
 from natgauge.bench.pacing import Pacing, watched_bound
 from natgauge.bench.traffic import TrafficPlan
-from natgauge.duts.port_sets import PortSets
 from natgauge.errors import UsageError
+from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses, Port
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.trials import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from natgauge.bench.question import ask
-from natgauge.duts.recipe import load
+from natgauge.gateways.recipe import load
 from natgauge.inputs.question import Cell
 from natgauge.labs.common.cable import CableLab
 from natgauge.other_traffic import OtherTraffic

@@ -18,7 +18,7 @@ from natgauge.labs.contract import Addresses, Link
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
-    from natgauge.duts.port_sets import PortSets
+    from natgauge.gateways.port_sets import PortSets
     from natgauge.inputs.question import TrafficOptions
 
 

@@ -37,7 +37,7 @@ from natgauge.words import (
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
-    from natgauge.duts.port_sets import PortSets
+    from natgauge.gateways.port_sets import PortSets
     from natgauge.trials import Frame
 
 #: RFC 4814 section 4.5: pseudorandom source ports exclude the well-known ports.

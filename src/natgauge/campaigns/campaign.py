@@ -25,8 +25,8 @@ from natgauge.campaigns.estimate import checked_estimate, repetitions
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.run import CellRunner, LocalRunner, Session
 from natgauge.campaigns.state import CampaignState
-from natgauge.duts.recipe import digest
 from natgauge.errors import NatgaugeError, UsageError, fault, unwritable
+from natgauge.gateways.recipe import digest
 from natgauge.host import machine
 from natgauge.inputs.question import LabOptions
 from natgauge.labs.common import cleanup

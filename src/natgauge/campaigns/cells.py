@@ -18,8 +18,8 @@ from natgauge.bench.question import ask
 from natgauge.campaigns import keys
 from natgauge.campaigns.formula import evaluate
 from natgauge.campaigns.plan import Plan, PlanError, is_of
-from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
+from natgauge.gateways.recipe import Recipe, load
 from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability
 from natgauge.metrics.metric import USUAL_TURN
@@ -107,12 +107,12 @@ def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[P
         PlanError: there are too many.
     """
     series = {name: several for name, several in plan.series.items() if name in keys.of_cell()}
-    number = len(plan.devices) * max(1, len(plan.point))
+    number = len(plan.gateways) * max(1, len(plan.point))
     for several in series.values():
         number *= len(several)
     if number > MOST_CELLS:
         raise PlanError(where, [f"series: {number} cells are more than {MOST_CELLS}; give shorter lists"])
-    for device in plan.devices:
+    for device in plan.gateways:
         for together, *chosen in itertools.product(plan.point or [{}], *series.values()):
             values = dict(zip(series, chosen, strict=True))
             name = _cell_name(device, together, values)
@@ -142,7 +142,7 @@ def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ..
         raise PlanError(where, [f"{fault}{_in(names, len(tried))}" for fault, names in faults.items()])
     twice = [name for name, count in Counter(point.name for point in planned).items() if count > 1]
     if twice:
-        raise PlanError(where, [f"devices: two cells would be called {twice[0]}; rename a recipe"])
+        raise PlanError(where, [f"gateways: two cells would be called {twice[0]}; rename a recipe"])
     return tuple(planned)
 
 
@@ -211,7 +211,7 @@ def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], seri
 
 
 def _device(plan: Plan, device: str) -> str:
-    return f"devices[{plan.devices.index(device)}]: "
+    return f"gateways[{plan.gateways.index(device)}]: "
 
 
 def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any])
     spared = {
         name
         for name in shared
-        if not _has(recipe, name) and any(_has(load(device_name), name) for device_name in plan.devices)
+        if not _has(recipe, name) and any(_has(load(device_name), name) for device_name in plan.gateways)
     }
     formulas = {name: text for name, text in choices.items() if name in keys.FORMULAS and isinstance(text, str)}
     plainly = {name: value for name, value in choices.items() if name not in {*formulas, *spared}}
@@ -250,7 +250,7 @@ def _measurements_of(
     repetitions = together.get("repetitions", plan.repetitions)
     for number, measure in enumerate(plan.measure):
         metric = measure["metric"]
-        if not (is_of(measure, "devices", device) and is_of(measure, "points", together.get("name"))):
+        if not (is_of(measure, "gateways", device) and is_of(measure, "points", together.get("name"))):
             continue
         known = keys.of_metric(metric)
         of_plan = {"profile": plan.profile, "repeat": repetitions}

@@ -15,8 +15,8 @@ from natgauge.bench.bench import ASSUMED_HIGHEST
 from natgauge.bench.far_side import ALONE_SECONDS
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.plan import PlanError
-from natgauge.duts.limits import choose, octets_needed
 from natgauge.errors import NatgaugeError, UsageError
+from natgauge.gateways.limits import choose, octets_needed
 from natgauge.measurer import (
     Ability,
     CountAt,

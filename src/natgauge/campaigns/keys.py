@@ -30,7 +30,7 @@ WHOLE: Final = {"profile": "profile", "repeat": "repetitions"}
 #: Keys of a point that are no options: what its cells are called, and a number of repetitions of their own.
 POINT: Final = ("name", "repetitions")
 #: Keys of a measurement in addition to the settings of its metric.
-MEASURE: Final = ("metric", "devices", "points")
+MEASURE: Final = ("metric", "gateways", "points")
 #: Knobs whose value a formula of N may give.
 FORMULAS: Final = frozenset({"table_size", "hash_size"})
 #: A whole number is the number of cores, a text names cores of this machine.

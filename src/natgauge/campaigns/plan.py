@@ -50,8 +50,8 @@ class Plan(BaseModel):
 
     Attributes:
         name: name of the campaign.
-        devices: recipes, by name or path.
-        measure: the metrics, each with its own settings, and with `devices` or `points` where it has only some of them.
+        gateways: recipes, by name or path.
+        measure: the metrics, each with its own settings, and with `gateways` or `points` where it has only some.
         repetitions: default for measurements without a number of their own; None = the profile's.
         profile: default for measurements without a profile of their own; None = "default".
         seed: seed of all pseudorandom choices and of the order of the cells; None = drawn when the campaign begins.
@@ -65,7 +65,7 @@ class Plan(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$")]
-    devices: Annotated[list[str], Field(min_length=1)]
+    gateways: Annotated[list[str], Field(min_length=1)]
     measure: Annotated[list[dict[str, Any]], Field(min_length=1)]
     repetitions: Repetitions = None
     profile: Profile | None = None
@@ -135,7 +135,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
         for name, values in plan.series.items()
         if _known(f"series.{name}", name, keys.of_series(), faults)
     }
-    named = {"devices": plan.devices, "points": [str(point["name"]) for point in plan.point if "name" in point]}
+    named = {"gateways": plan.gateways, "points": [str(point["name"]) for point in plan.point if "name" in point]}
     measure = [_measure(number, entry, named, faults) for number, entry in enumerate(plan.measure)]
     point = [_checked_point(number, entry, faults) for number, entry in enumerate(plan.point)]
     faults.extend(_contradictions(plan))
@@ -144,12 +144,12 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
     faults.extend(_unchanged_cores(plan))
     if faults:
         raise PlanError(where, faults)
-    devices = {name: _device(name, folder) for name in plan.devices}
+    gateways = {name: _device(name, folder) for name in plan.gateways}
     for entry in measure:
-        if "devices" in entry:
-            entry["devices"] = [devices[name] for name in entry["devices"]]
+        if "gateways" in entry:
+            entry["gateways"] = [gateways[name] for name in entry["gateways"]]
     update: dict[str, Any] = {str(part): values for part, values in parts.items()}
-    update |= {"devices": list(devices.values()), "series": series, "point": point, "measure": measure}
+    update |= {"gateways": list(gateways.values()), "series": series, "point": point, "measure": measure}
     return plan.model_copy(update=update)
 
 
@@ -227,7 +227,7 @@ def _checked_point(number: int, point: Mapping[str, Any], faults: list[str]) -> 
 def _measure(
     number: int, measure: Mapping[str, Any], known_names: Mapping[str, Sequence[str]], faults: list[str]
 ) -> dict[str, Any]:
-    """Check one measurement; its restrictions must be among `known_names`, the devices and points of the plan."""
+    """Check one measurement; its restrictions must be among `known_names`, the gateways and points of the plan."""
     path = f"measure[{number}]"
     metric = measure.get("metric")
     if not isinstance(metric, str) or metric not in procedures():
@@ -252,10 +252,10 @@ def _measure(
 
 
 def _contradictions(plan: Plan) -> Iterator[str]:
-    """Yield keys that occur in two places, devices named twice, series that no metric has."""
-    for number, device in enumerate(plan.devices):
-        if device in plan.devices[:number]:
-            yield f"devices[{number}]: {device!r} occurs twice; leave one out"
+    """Yield keys that occur in two places, gateways named twice, series that no metric has."""
+    for number, device in enumerate(plan.gateways):
+        if device in plan.gateways[:number]:
+            yield f"gateways[{number}]: {device!r} occurs twice; leave one out"
     named = [measure.get("metric") for measure in plan.measure]
     metrics = [metric for metric in named if isinstance(metric, str) and metric in procedures()]
     for name in plan.series:
@@ -290,12 +290,12 @@ def _contradictions_of_points(plan: Plan) -> Iterator[str]:
 
 def _unmeasured(plan: Plan) -> Iterator[str]:
     """Devices and points that no measurement is of."""
-    for number, device in enumerate(plan.devices):
-        of_device = [measure for measure in plan.measure if is_of(measure, "devices", device)]
-        if not of_device:
-            yield f"devices[{number}]: no measurement is of {device!r}; leave it out, or add it to measure.devices"
+    for number, device in enumerate(plan.gateways):
+        of_gateway = [measure for measure in plan.measure if is_of(measure, "gateways", device)]
+        if not of_gateway:
+            yield f"gateways[{number}]: no measurement is of {device!r}; leave it out, or add it to measure.gateways"
         for at, point in enumerate(plan.point):
-            if of_device and not any(is_of(measure, "points", point.get("name")) for measure in of_device):
+            if of_gateway and not any(is_of(measure, "points", point.get("name")) for measure in of_gateway):
                 yield f"point[{at}]: no measurement of {device!r} is of it; leave it out, or add it to measure.points"
 
 

@@ -19,8 +19,8 @@ from natgauge.campaigns.journal import EVIDENCE, AppendLine, entries
 from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.campaigns.replay import RecordedCall, ReplayError, ReplayingMeasurer
 from natgauge.campaigns.state import RecordedRepetition
-from natgauge.duts.recipe import as_played, digest
 from natgauge.errors import UsageError, unwritable
+from natgauge.gateways.recipe import as_played, digest
 from natgauge.measurements.conditions import with_conduct, with_own_part
 from natgauge.measurements.measure import keep
 from natgauge.measurer import Ability

@@ -35,7 +35,7 @@ SECTIONS: Final = {
     "Several machines": ("certificates", "scheduler", "worker"),
     "Results": ("report", "diff", "explain", "published"),
     "Host": ("doctor", "probe", "selftest", "host", "lab"),
-    "Learn": ("demo", "duts", "completion"),
+    "Learn": ("demo", "gateways", "completion"),
 }
 SUBCOMMANDS: Final = tuple(name for names in SECTIONS.values() for name in names)
 
@@ -87,7 +87,7 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
         align_option_groups=False,
         formatter_settings=cloup.HelpFormatter.settings(width=_width_of_help(), col1_max_width=26),
     ),
-    epilog=epilog("", "natgauge demo", "natgauge measure connection-rate --dut nftables-nat44"),
+    epilog=epilog("", "natgauge demo", "natgauge measure connection-rate --gateway nftables-nat44"),
 )
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."

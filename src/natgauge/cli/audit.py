@@ -23,15 +23,15 @@ _STAGE_SECONDS = 60.0
 
 def _options() -> dict[str, list[click.Option]]:
     """Return all options by heading."""
-    dut = cloup.Option(
-        ["--dut"],
+    gateway = cloup.Option(
+        ["--gateway"],
         required=True,
         type=GATEWAY,
         metavar="NAME",
-        help="Gateway (see `natgauge duts`), or the path of a recipe.",
+        help="Gateway (see `natgauge gateways`), or the path of a recipe.",
     )
     return {
-        "Audit": [dut, *(option(input_) for input_ in inputs_of(AuditOptions))],
+        "Audit": [gateway, *(option(input_) for input_ in inputs_of(AuditOptions))],
         "Addresses": [option(input_) for input_ in traffic_inputs()],
         "Lab": place_options(),
         "Device": [option(input_) for input_ in device_inputs()],
@@ -43,9 +43,11 @@ def _options() -> dict[str, list[click.Option]]:
     "audit",
     short_help="Examine what a gateway does.",
     params=grouped(_options()),
-    epilog=epilog("audit", "natgauge audit --dut nftables-nat44", "natgauge audit --dut jool-nat64 --fail-on must"),
+    epilog=epilog(
+        "audit", "natgauge audit --gateway nftables-nat44", "natgauge audit --gateway jool-nat64 --fail-on must"
+    ),
 )
-def command(dut: str, results: Path, as_json: bool, **choices: Any) -> int:
+def command(gateway: str, results: Path, as_json: bool, **choices: Any) -> int:
     """Examine what a gateway does, requirement by requirement of RFC 4787, 5382, 5508 and others.
 
     Each requirement gets a verdict (meets, fails, not applicable, not seen), what was measured, and a capture of just
@@ -55,7 +57,7 @@ def command(dut: str, results: Path, as_json: bool, **choices: Any) -> int:
     from natgauge.cli.progress import ProgressDisplay
 
     with ProgressDisplay(stage_seconds=_STAGE_SECONDS) as display:
-        audited = audit(dut, results=results, observe=display, notify=display.line, **choices)
+        audited = audit(gateway, results=results, observe=display, notify=display.line, **choices)
     if as_json:
         document(audited.record.document())
     else:

@@ -64,7 +64,7 @@ def command(gateways: tuple[str, ...], results: Path, form: str, verbose: bool, 
     Gateways in the kernel are timed in short slices that alternate on one core. Gateways with processes, or behind a
     wire, are compared by their highest rates, which are searched in turn.
 
-    A gateway is a name (see `natgauge duts`) or the path of a recipe. Settings may follow it:
+    A gateway is a name (see `natgauge gateways`) or the path of a recipe. Settings may follow it:
     nftables-nat44:connections=1000000
     """
     from natgauge.cli.progress import ProgressDisplay

@@ -16,7 +16,7 @@ from natgauge.cli.say import say
 if TYPE_CHECKING:
     from natgauge.records.measurement import Result
 
-_DUT: Final = "nftables-nat44"
+_GATEWAY: Final = "nftables-nat44"
 _CONNECTIONS: Final = 100_000
 #: Coarse and short, so that both metrics fit into two minutes; the summary says how coarse.
 _REPEAT: Final = 3
@@ -48,7 +48,7 @@ def command(results: Path, verbose: bool) -> None:
 
     def measured(metric: str, **settings: Any) -> Answer:
         with ProgressDisplay(verbose=verbose) as display:
-            return measure(metric, _DUT, results=results, observe=display, **common, **settings)
+            return measure(metric, _GATEWAY, results=results, observe=display, **common, **settings)
 
     rate = measured("connection-rate")
     known = {"connection_rate": rate.result.summary.median} if rate.result.summary.median else {}

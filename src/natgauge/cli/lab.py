@@ -25,20 +25,20 @@ def command() -> None:
 @command.command("up", params=[option(input_) for input_ in inputs_of(kinds.kept().options, "place")])
 @click.argument("name", default="default")
 @click.option(
-    "--dut",
+    "--gateway",
     type=GATEWAY,
     metavar="NAME",
     help="Gateway that determines the lab's address families and cores.  [default: IPv4 to IPv4]",
 )
 @click.option("--background", is_flag=True, help="Route native IPv6, too, as --foreground-share requires.")
-def up(name: str, dut: str | None, background: bool, **choices: Any) -> None:
+def up(name: str, gateway: str | None, background: bool, **choices: Any) -> None:
     """Make a lab of network namespaces and keep it; `natgauge lab down` removes it.
 
     `natgauge measure ... --lab-name NAME` then measures in it, any number of times.
     """
     from natgauge.bench.bench import keep_lab
 
-    lab = keep_lab(name, dut, choices, background=background)
+    lab = keep_lab(name, gateway, choices, background=background)
     say(f"lab {lab.name} is up: tester namespace {lab.initiator.netns}")
     for port, side in ((lab.initiator, "Initiator"), (lab.responder, "Responder")):
         say(f"  {side} port {port.interface}, the device's side is {port.gateway_address} ({port.gateway_mac})")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _HEADINGS: Final = {"traffic": "Traffic", "place": "Lab", "device": "Device"}
 #: Headings of the options that every metric has.
 SHARED: Final = (*_HEADINGS.values(), "Output")
-_EXAMPLE: Final = "natgauge measure {metric} --dut nftables-nat44"
+_EXAMPLE: Final = "natgauge measure {metric} --gateway nftables-nat44"
 
 
 def settings(procedure: Procedure[Any]) -> list[Input]:
@@ -71,11 +71,11 @@ def options(procedure: Procedure[Any]) -> dict[str, list[click.Option]]:
     sections: dict[str, list[click.Option]] = {own: [], "Traffic": [], "Lab": [], "Device": [], "Search": []}
     sections["Device"].append(
         cloup.Option(
-            ["--dut"],
+            ["--gateway"],
             required=True,
             type=GATEWAY,
             metavar="NAME",
-            help="Gateway (see `natgauge duts`), or the path of a recipe.",
+            help="Gateway (see `natgauge gateways`), or the path of a recipe.",
         )
     )
     for input_ in settings(procedure):
@@ -120,12 +120,12 @@ def _having(written: str) -> list[tuple[Input, str]]:
 def _command_of(metric: str) -> click.Command:
     procedure = procedures.get(metric)
 
-    def measure_one(dut: str, results: Path, host_name: bool, verbose: bool, as_json: bool, **choices: Any) -> None:
+    def measure_one(gateway: str, results: Path, host_name: bool, verbose: bool, as_json: bool, **choices: Any) -> None:
         from natgauge.bench.question import ask
         from natgauge.cli.progress import ProgressDisplay
         from natgauge.measurements.measure import answer
 
-        question = ask(metric, dut, choices)
+        question = ask(metric, gateway, choices)
         with ProgressDisplay(verbose=verbose) as display:
             answered = answer(question, display, results=results, host_name=host_name)
         show(answered, verbose=verbose, as_json=as_json)

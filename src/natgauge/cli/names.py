@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 
 def _gateways() -> Iterable[str]:
-    from natgauge.duts.recipe import available
+    from natgauge.gateways.recipe import available
 
     return available()
 
@@ -38,7 +38,7 @@ def _against() -> Iterable[str]:
     from natgauge.records.parameters import descriptions
 
     moving = (name for name, parameter in descriptions().items() if parameter.moves_figures)
-    return ["cores", "device", "metrics", *(name.replace("_", "-") for name in moving)]
+    return ["cores", "gateway", "metrics", *(name.replace("_", "-") for name in moving)]
 
 
 def known_names(known: Callable[[], Iterable[str]], incomplete: str) -> list[CompletionItem]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path)
 _TEMPLATE: Final = """\
 # A campaign of natgauge. Names are those of the options of `natgauge measure`, with "_" for "-".
-devices = [{devices}]
+gateways = [{names}]
 profile = "quick"  # default, quick, standard or rfc
 repetitions = 3    # of each measurement; or "auto"
 # seed = 1
@@ -108,24 +108,24 @@ def show(plan: Path, cores: int | None) -> int:
 
 @command.command("new")
 @click.option(
-    "--dut",
-    "duts",
+    "--gateway",
+    "gateways",
     multiple=True,
     type=GATEWAY,
     metavar="NAME",
     help="A gateway to measure; repeatable.",
 )
 @click.option("--metric", "metrics", multiple=True, type=METRIC, metavar="NAME", help="A metric; repeatable.")
-def new(duts: Sequence[str], metrics: Sequence[str]) -> None:
+def new(gateways: Sequence[str], metrics: Sequence[str]) -> None:
     """Print a template of a plan."""
     from natgauge import procedures
-    from natgauge.duts.recipe import load
+    from natgauge.gateways.recipe import load
 
-    devices = [load(name) and name for name in duts or ("nftables-nat44", "linux-ipv4")]
+    names = [load(name) and name for name in gateways or ("nftables-nat44", "linux-ipv4")]
     named = [procedures.get(name).metric for name in metrics or ("connection-rate", "throughput")]
     measures = "\n".join(_MEASURE.format(metric=metric) for metric in named)
-    quoted = ", ".join(f'"{name}"' for name in devices)
-    say(_TEMPLATE.format(devices=quoted, measures=measures), nl=False)
+    quoted = ", ".join(f'"{name}"' for name in names)
+    say(_TEMPLATE.format(names=quoted, measures=measures), nl=False)
 
 
 def complain(error: PlanError) -> int:

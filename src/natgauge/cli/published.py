@@ -109,8 +109,8 @@ def _plan(table: Table, *, size: Size, here: bool) -> str:
 
 def _needs_here(table: Table, size: Size) -> str:
     """The rows of a table whose devices do not run in the lab of its plan; empty where one does."""
-    from natgauge.duts.recipe import load
-    from natgauge.duts.support import lacking, lacking_in_guest
+    from natgauge.gateways.recipe import load
+    from natgauge.gateways.support import lacking, lacking_in_guest
     from natgauge.published.load import sources
 
     needs: dict[str, str] = {}

@@ -231,7 +231,7 @@ class ByRates:
         known = (searched.parameters for searched in rated.searched.values())
         first_parameters = next((parameters for parameters in known if parameters is not None), None)
         return (
-            Parameters(device={"dut": rated.bench.recipe.name})
+            Parameters(device={"gateway": rated.bench.recipe.name})
             if first_parameters is None
             else without_search(first_parameters)
         )

@@ -60,7 +60,7 @@ class Compared:
 
 
 def compare(
-    *duts: str | Path,
+    *gateways: str | Path,
     results: str | Path = RESULTS,
     observe: Observer | None = None,
     on_interim: InterimReport | None = None,
@@ -71,7 +71,7 @@ def compare(
     By slices all gateways run at the same time. By rates they are measured one after another in each round.
 
     Args:
-        duts: names of gateways or paths of recipes, the baseline first; settings may follow a name:
+        gateways: names of gateways or paths of recipes, the baseline first; settings may follow a name:
             "nftables-nat44:connections=1000000".
         results: folder in which the results folder is made.
         observe: receives the name of each part of the work when it begins.
@@ -95,7 +95,7 @@ def compare(
         raise UsageError(f"compare: option {unknown!r} is unknown; see natgauge compare --help")
     shared = {name: known[name].take(value) for name, value in given.items()}
     comparison = ComparisonRun(
-        [str(dut) for dut in duts], CompareOptions(**own), shared, observe or Silent(), on_interim
+        [str(gateway) for gateway in gateways], CompareOptions(**own), shared, observe or Silent(), on_interim
     )
     return comparison.run(Path(results))
 

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, cast
 
 from natgauge.bench.question import ask, inputs_of_part, place_inputs
 from natgauge.bench.timeable import reasons_not_timed
-from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
+from natgauge.gateways.recipe import Recipe, load
 from natgauge.inputs.checks import in_range, share_in, whole
 from natgauge.inputs.input import Input, check_all, described
 from natgauge.inputs.question import Cell, LabOptions, Question
@@ -30,7 +30,7 @@ _OF_CELL: Final = ("lab", "grace_seconds")
 #: Every gateway's question is made for this metric; the comparison itself searches other rates, too.
 _METRIC: Final = "throughput"
 #: Addresses have colons, commands may have commas.
-_SETTINGS: Final = re.compile(r"(?P<dut>.+?):(?P<settings>[a-z][a-z_0-9]*=.*)")
+_SETTINGS: Final = re.compile(r"(?P<gateway>.+?):(?P<settings>[a-z][a-z_0-9]*=.*)")
 _NEXT_SETTING: Final = re.compile(r",(?=[a-z][a-z_0-9]*=)")
 MethodChoice = Literal["auto", "slices", "rates"]
 #: Defaults of each method: slices need seconds, searches for rates need minutes.
@@ -297,7 +297,7 @@ def gateway_inputs() -> dict[str, Input]:
 def _read(name: str, shared: Mapping[str, object]) -> ComparedGateway:
     matched = _SETTINGS.fullmatch(name)
     own = {setting: _value(name, setting, text) for setting, text in _settings(matched["settings"] if matched else "")}
-    recipe = load(matched["dut"] if matched else name)
+    recipe = load(matched["gateway"] if matched else name)
     return ComparedGateway(name, recipe, ask(_METRIC, recipe.origin, {**shared, **own}))
 
 

@@ -223,7 +223,7 @@ class Cell:
     """A gateway in a lab with its traffic.
 
     Attributes:
-        dut: a recipe's name, or the path of a recipe file.
+        gateway: a recipe's name, or the path of a recipe file.
         traffic: four tuples and frames.
         lab: kind and name of the lab, seed, grace.
         kind_options: options of that kind of lab, an instance of its dataclass; None = its defaults.
@@ -231,7 +231,7 @@ class Cell:
         background: whether the device is to route native IPv6, too.
     """
 
-    dut: str | Path
+    gateway: str | Path
     traffic: TrafficOptions = field(default_factory=TrafficOptions)
     lab: LabOptions = field(default_factory=LabOptions)
     kind_options: object = None

@@ -291,7 +291,7 @@ class ExternalDevice:
 
 
 #: What the device is called where there is only one.
-DEVICES = ("dut",)
+DEVICES = ("gateway",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of labs: each package of `natgauge.labs` that has a `KIND`. They are found by name.
 
-A few modules import the package of one kind: `duts.support` and `cli.lab` for the guest's image, and `tester.doctor`
+Few modules import the package of one kind: `gateways.support` and `cli.lab` for the guest's image, and `tester.doctor`
 for the XDP features of ports.
 """
 

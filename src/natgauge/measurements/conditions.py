@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.traffic import TrafficPlan
-from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.port_sets import PortSets
-from natgauge.duts.recipe import Recipe, digest
 from natgauge.ethernet import theoretical_maximum
+from natgauge.gateways.device_settings import DeviceSettings
+from natgauge.gateways.port_sets import PortSets
+from natgauge.gateways.recipe import Recipe, digest
 from natgauge.labs.contract import DeviceCores, Lab
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import GROUPS, Parameters
@@ -278,7 +278,7 @@ def _device(recipe: Recipe, device: DeviceSettings | None, sets: PortSets | None
     if device is not None and device.emptying is not None:
         known["emptying"] = device.emptying
     return {
-        "dut": recipe.name,
+        "gateway": recipe.name,
         "kind": recipe.kind,
         "responder_family": recipe.responder_family,
         # The name may belong to another recipe later.

@@ -16,7 +16,7 @@ from natgauge.bench.question import ask, command
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.renewal import NextBench, Renewed
 from natgauge.bench.seeds import in_repetition
-from natgauge.duts.recipe import as_played, digest
+from natgauge.gateways.recipe import as_played, digest
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.keywords import MeasureKeywords
@@ -46,7 +46,7 @@ class Answer:
 
 def measure(
     metric: str,
-    dut: str | Path,
+    gateway: str | Path,
     *,
     results: str | Path = RESULTS,
     observe: Observer | None = None,
@@ -57,7 +57,7 @@ def measure(
 
     Args:
         metric: "connection-rate", "throughput" ...
-        dut: name of a gateway's recipe, for example "nftables-nat44", or the path of a recipe file.
+        gateway: name of a gateway's recipe, for example "nftables-nat44", or the path of a recipe file.
         results: folder in which the results folder is made.
         observe: receives the events of the trials.
         host_name: whether the results folder has the host's name.
@@ -70,7 +70,7 @@ def measure(
         BrokenError: the lab or the device failed.
         FaultError: a fault of natgauge; its traceback is in the results folder.
     """
-    return answer(ask(metric, dut, {**choices}), observe, results=Path(results), host_name=host_name)
+    return answer(ask(metric, gateway, {**choices}), observe, results=Path(results), host_name=host_name)
 
 
 def answer(

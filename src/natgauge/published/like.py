@@ -252,7 +252,7 @@ class _Shaped:
         yield from self._remarks
         names: dict[str, int] = {}
         for result in columns.left_out:
-            named = f"{result.metric} of {result.dut}"
+            named = f"{result.metric} of {result.gateway}"
             names[named] = names.get(named, 0) + 1
         yield from (f"Not in the table: {count} of {named}." for named, count in names.items())
         if self._beside:
@@ -264,7 +264,7 @@ class _Shaped:
         described: dict[str, list[str]] = {}
         for name, quantity in self._table.quantities.items():
             results = (self._columns.find(name, column) for column in range(self._table.width))
-            devices = dict.fromkeys(f"{each.metric} of {each.dut}" for each in results if isinstance(each, Result))
+            devices = dict.fromkeys(f"{each.metric} of {each.gateway}" for each in results if isinstance(each, Result))
             if devices:
                 unit = quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
                 added = f", {quantity.directions}" if quantity.directions else ""
@@ -274,7 +274,7 @@ class _Shaped:
     def _doubts(self) -> Iterator[str]:
         """Yield the doubts of the results, and their limits where these are not the device, with their columns."""
         every = [
-            (f"{result.metric} of {result.dut}", str(column + 1), result)
+            (f"{result.metric} of {result.gateway}", str(column + 1), result)
             for column in range(self._table.width)
             for result in self._columns.at(column)
         ]

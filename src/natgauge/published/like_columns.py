@@ -134,7 +134,7 @@ class Columns:
             matching = [result for result in matching if self._as_planned(result)] or matching
         if len(matching) > 1:
             raise UsageError(
-                f"report: --like {table.name}: two results of {metric} of {matching[0].dut} belong in one cell of "
+                f"report: --like {table.name}: two results of {metric} of {matching[0].gateway} belong in one cell of "
                 f"column {column + 1}; name folders of one measurement series"
             )
         if matching:
@@ -153,12 +153,12 @@ class Columns:
         if own is not None and own.load is not None:
             series = by_load(result)
             at_load = {} if series is None else series.at.get(own.load, {})
-            missing = Absent(f"{result.metric} of {result.dut} has no value at a load of", f"{own.load} %")
+            missing = Absent(f"{result.metric} of {result.gateway} has no value at a load of", f"{own.load} %")
             return at_load.get(own.figure, missing)
         figure = NOTHING if own is None else own.figure
         if _FIGURE in self._keys:
             figure = str(self._keys[_FIGURE][column])
-        missing = Absent(f"the result of {result.metric} of {result.dut} has no figure {figure}")
+        missing = Absent(f"the result of {result.metric} of {result.gateway} has no figure {figure}")
         return result if figure == NOTHING else result.figures.get(figure, missing)
 
     def _as_planned(self, result: Result) -> bool:
@@ -207,7 +207,7 @@ class Columns:
         if not value:
             raise UsageError(
                 f"report: --like {self.table.name}: the number of {self.axis} of a result of {result.metric} of "
-                f"{result.dut} is not known; leave it out"
+                f"{result.gateway} is not known; leave it out"
             )
         return int(value)
 
@@ -221,7 +221,7 @@ class Columns:
         table = self.table
         return any(
             result.metric == self._metric(quantity, column)
-            and result.dut == self._device(quantity, column)
+            and result.gateway == self._device(quantity, column)
             and all(_has(result, key, value) for key, value in self._keys_at(column).items())
             for quantity in table.quantities.values()
             for column in columns
@@ -262,14 +262,14 @@ class Columns:
     def _device(self, quantity: Quantity, column: int) -> str | None:
         """The device of a quantity: a recipe of the published device, or else the one other device of the results."""
         metric = self._metric(quantity, column)
-        measured = dict.fromkeys(result.dut for result in self.results if result.metric == metric)
+        measured = dict.fromkeys(result.gateway for result in self.results if result.metric == metric)
         if _DEVICE in self._keys:
             return str(self._keys[_DEVICE][column])
         recipes = sources().recipes
-        if same := [dut for dut in measured if dut in recipes.get(quantity.device, ())]:
+        if same := [gateway for gateway in measured if gateway in recipes.get(quantity.device, ())]:
             return same[0]
-        taken = {dut for each in self.table.quantities.values() for dut in recipes.get(each.device, ())}
-        others = [dut for dut in measured if dut not in taken]
+        taken = {gateway for each in self.table.quantities.values() for gateway in recipes.get(each.device, ())}
+        others = [gateway for gateway in measured if gateway not in taken]
         if len(others) > 1:
             raise UsageError(
                 f"report: --like {self.table.name}: {metric} has results of {', '.join(others)}; name folders of one "
@@ -278,7 +278,7 @@ class Columns:
         return others[0] if others else next(iter(recipes.get(quantity.device, ())), None)
 
     def _of(self, metric: str, device: str | None) -> Sequence[Result]:
-        return [result for result in self.results if (result.metric, result.dut) == (metric, device)]
+        return [result for result in self.results if (result.metric, result.gateway) == (metric, device)]
 
 
 def _words(key: str) -> str:

@@ -154,7 +154,7 @@ def against(table: Table, *, size: Size) -> str | None:
         return keys[0].replace("_", "-")
     if len({measure["metric"] for measure in plan["measure"]}) > 1:
         return "metrics"
-    return "device" if len(plan["devices"]) > 1 else None
+    return "gateway" if len(plan["gateways"]) > 1 else None
 
 
 def refuse(table: Table) -> None:
@@ -237,7 +237,7 @@ def document(table: Table, *, size: Size) -> dict[str, Any]:
     settings = [{key: cell[key] for key in varying if key not in _OF_CELL and key not in series} for cell in cells]
     devices = list(dict.fromkeys(device for _, recipes, _ in measured for device in recipes))
     plan: dict[str, Any] = {
-        "devices": devices,
+        "gateways": devices,
         "profile": "rfc" if size == "full" else "quick",
         "repetitions": experiments[0],
         "lab": {**_SIZES[size].lab},
@@ -263,7 +263,7 @@ def settings_of(table: Table, metric: str) -> dict[str, Any]:
     """Return the settings of a metric in the full plan of a table that are equal in all columns, without the error."""
     measured = (given for given in table.plan.measure if given["metric"] == metric)
     given = {**table.plan.settings.get(metric, {}), **next(measured, {})}
-    return {key: value for key, value in given.items() if key not in {"metric", "devices", "error"}}
+    return {key: value for key, value in given.items() if key not in {"metric", "gateways", "error"}}
 
 
 #: Metric, recipes, and the settings at each column.
@@ -273,11 +273,11 @@ _Measured = tuple[str, tuple[str, ...], tuple[dict[str, Any], ...]]
 def _measured(table: Table, columns: Sequence[int], *, size: Size) -> Iterator[_Measured]:
     """The measurements of a plan."""
     for given in table.plan.measure:
-        settings = {key: value for key, value in given.items() if key not in {"metric", "devices"}}
+        settings = {key: value for key, value in given.items() if key not in {"metric", "gateways"}}
         if size != "full":
             settings.pop("error", None)
         settings = _of_size(table, given["metric"], settings, size=size)
-        yield given["metric"], given["devices"], (settings,) * len(columns)
+        yield given["metric"], given["gateways"], (settings,) * len(columns)
     if table.plan.measure:
         return
     for name, quantity in table.quantities.items():
@@ -323,7 +323,7 @@ def _merged(
                 del entry["points"]
             merged.setdefault(f"{key}{entry.get('points')}", (entry, []))[1].extend(recipes)
     return [
-        {**entry, "devices": recipes} if len(recipes) < len(devices) else entry for entry, recipes in merged.values()
+        {**entry, "gateways": recipes} if len(recipes) < len(devices) else entry for entry, recipes in merged.values()
     ]
 
 

@@ -140,9 +140,9 @@ class Result(Record):
         return any(doubt.word == "functional" for doubt in self.doubts)
 
     @property
-    def dut(self) -> str:
+    def gateway(self) -> str:
         """Name of the gateway's recipe; "-" if the parameters lack it."""
-        return str(self.parameters.device.get("dut", "-"))
+        return str(self.parameters.device.get("gateway", "-"))
 
     @property
     def placement(self) -> str:

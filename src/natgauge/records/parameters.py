@@ -136,7 +136,7 @@ _FACTS: Final = (
     Description("clock_source", "clock source", group="place"),
     # A trial with the time-out of before would have ended as one that outlasts it.
     _shown_only(RAISED_TIMEOUT, "UDP timeout, raised for long trials", "device", "s"),
-    Description("dut", "device", group="device"),
+    Description("gateway", "gateway", group="device"),
     Description("chain", "devices of the chain", group="device"),
     Description("kind", "kind of device", group="device"),
     Description("recipe_digest", "recipe digest", group="device"),

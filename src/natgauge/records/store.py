@@ -104,14 +104,14 @@ class Store:
         self._measured: dict[str, str] = {}
 
     @classmethod
-    def create(cls, parent: Path, metric: str, dut: str, *, now: datetime | None = None) -> Store:
-        """Make `parent/<date>-<time>-<metric>-<dut>` and check that it can be written.
+    def create(cls, parent: Path, metric: str, gateway: str, *, now: datetime | None = None) -> Store:
+        """Make `parent/<date>-<time>-<metric>-<gateway>` and check that it can be written.
 
         Raises:
             UsageError: it cannot be made or written; nothing is left then.
         """
         stamp = (now or datetime.now(UTC)).strftime("%Y-%m-%d-%H%M%S")
-        name = f"{stamp}-{metric}-{dut}"
+        name = f"{stamp}-{metric}-{gateway}"
         refuse_name(parent)
         try:
             missing = [path for path in (parent, *parent.parents) if not path.exists()]
@@ -121,7 +121,7 @@ class Store:
             raise unwritable(parent, error, what="results", remedy="name another folder with --results") from error
         store = cls(folder)
         store._made = missing
-        store._measured = {"metric": metric, "dut": dut}
+        store._measured = {"metric": metric, "gateway": gateway}
         return store
 
     def write_plan(self, plan: Mapping[str, object]) -> None:

@@ -147,13 +147,13 @@ def _does(result: Result, *, sized: bool) -> str:
     metric = declared(result.metric)
     mark = doubtful.mark(result)
     if not metric.does:
-        return f"{result.dut}: {result.metric} {_value(result)}{mark}"
+        return f"{result.gateway}: {result.metric} {_value(result)}{mark}"
     if _CLAUSE in metric.does:
         # Frames belong to the value, and not to what is said of it.
         value = f"{_value(result)}{criterion.frames_clause(result, sized=sized)}"
-        return f"{result.dut} {metric.does.format(value=value)}{criterion.condition(result)}{mark}"
+        return f"{result.gateway} {metric.does.format(value=value)}{criterion.condition(result)}{mark}"
     does = metric.does.format(value=_value(result), number=_number(result))
-    return f"{result.dut} {does}{criterion.clause(result, sized=sized)}{mark}"
+    return f"{result.gateway} {does}{criterion.clause(result, sized=sized)}{mark}"
 
 
 def _value(result: Result) -> str:
@@ -200,8 +200,10 @@ def _unlike(results: Sequence[Result], except_for: Collection[str] = ()) -> Iter
 
 def _without_forwarding(every: Sequence[Ranking], results: Sequence[Result]) -> str:
     """The end of a headline that ranks only gateways that translate, where other devices were measured, too."""
-    ranked = {result.dut for ranking in every for result in ranking.results}
-    others = list(dict.fromkeys(result.dut for result in results if routes(result) and result.dut not in ranked))
+    ranked = {result.gateway for ranking in every for result in ranking.results}
+    others = list(
+        dict.fromkeys(result.gateway for result in results if routes(result) and result.gateway not in ranked)
+    )
     only = f"{listed(others)} only {'forwards' if len(others) == 1 else 'forward'}" if others else ""
     return f"; this compares gateways that translate, {only}" if others else ""
 
@@ -211,7 +213,9 @@ def _behind(ranking: Ranking) -> Iterator[Sentence]:
     best = ranking.results[0]
     others = [each.first for each in ranking.claims if each.certainty != "cannot tell"]
     if ranking.rivals and others:
-        yield _listed("", [claim(best, other) for other in others], f"the {best.metric} of {best.dut}", ranking.claims)
+        yield _listed(
+            "", [claim(best, other) for other in others], f"the {best.metric} of {best.gateway}", ranking.claims
+        )
 
 
 def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varied: Sequence[str]) -> Sentence:
@@ -222,14 +226,14 @@ def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varie
         points = f"{len(every)} {'combinations' if len(varied) > 1 else 'numbers'} of {listed(varied)}"
     if len(decided) < len(undecided):
         return _undecided(undecided, best, f"{len(undecided) if decided else 'any'} of {points}")
-    firsts = Counter(ranking.results[0].dut for ranking in decided)
+    firsts = Counter(ranking.results[0].gateway for ranking in decided)
     (first, times), *others = firsts.most_common()
     text = f"{first} {best} at {times if others or undecided else 'each'} of {points}"
-    text += "".join(f", {dut} at {count}" for dut, count in others[:MOST_NAMES])
+    text += "".join(f", {gateway} at {count}" for gateway, count in others[:MOST_NAMES])
     text += f"; at {len(undecided)} cannot tell" if undecided else ""
-    own = [ranking for ranking in decided if ranking.results[0].dut == first]
+    own = [ranking for ranking in decided if ranking.results[0].gateway == first]
     top = max((ranking.results[0] for ranking in own), key=lambda result: result.median)
-    seconds = list(dict.fromkeys(ranking.claims[0].first.dut for ranking in own))
+    seconds = list(dict.fromkeys(ranking.claims[0].first.gateway for ranking in own))
     second = seconds[0] if len(seconds) == 1 else "the second best"
     text += f". It reaches {_times([ranking.claims[0] for ranking in own], f'the {top.metric} of {second}')}"
     if better(top.metric) == "higher":
@@ -240,37 +244,36 @@ def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varie
 
 def _undecided(every: Sequence[Ranking], best: str, points: str) -> Sentence:
     """No point has a gateway that is surely better; of two gateways, the ratio is known within limits."""
-    duts = list(dict.fromkeys(result.dut for ranking in every for result in ranking.results))
-    text = f"Cannot tell which of {listed(duts)} {best}, at {points}"
-    if len(duts) == 2:
-        pairs = [{result.dut: result for result in ranking.results} for ranking in every]
-        claims = [claim(pair[duts[1]], pair[duts[0]]) for pair in pairs]
-        text += f": {duts[0]} reaches {_times(claims, duts[1], chance=False, at=False)}"
+    gateways = list(dict.fromkeys(result.gateway for ranking in every for result in ranking.results))
+    text = f"Cannot tell which of {listed(gateways)} {best}, at {points}"
+    if len(gateways) == 2:
+        pairs = [{result.gateway: result for result in ranking.results} for ranking in every]
+        claims = [claim(pair[gateways[1]], pair[gateways[0]]) for pair in pairs]
+        text += f": {gateways[0]} reaches {_times(claims, gateways[1], chance=False, at=False)}"
     return Sentence(f"{text}.", "cannot tell", _why_wide([claim for ranking in every for claim in ranking.claims]))
 
 
 def _ranked_once(ranking: Ranking) -> Sentence:
     first = ranking.results[0]
     # A gateway that may be better than measured makes the order of the others no less sure.
-    aside = {claim.first.dut: claim.doubts for claim in ranking.claims if claim.doubts and not _grave(first)}
-    claims = [claim for claim in ranking.claims if claim.first.dut not in aside] or ranking.claims
+    aside = {claim.first.gateway: claim.doubts for claim in ranking.claims if claim.doubts and not _grave(first)}
+    claims = [claim for claim in ranking.claims if claim.first.gateway not in aside] or ranking.claims
     certainty = weakest(claims)
     if certainty == "cannot tell":
         rivals = [first, *ranking.rivals]
-        text = f"Cannot tell which of {listed([each.dut for each in rivals])} {_best(first)}: "
+        text = f"Cannot tell which of {listed([each.gateway for each in rivals])} {_best(first)}: "
         if len(rivals) > 2:
             medians = [each.median for each in rivals]
             text += f"their medians are {number(min(medians))} to {number(max(medians))} {unit_of(first)}"
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
-            text += f"{first.dut} {_number(first)}, {rivals[1].dut} {_value(rivals[1])}, {_why_not(unequal)}"
+            text += f"{first.gateway} {_number(first)}, {rivals[1].gateway} {_value(rivals[1])}, {_why_not(unequal)}"
         return Sentence(f"{text}.", certainty, _why_wide(ranking.claims))
-    text = (
-        f"{first.dut} {_best(first)}: {_value(first)}, {_times(claims[:1], 'that of the next, ' + claims[0].first.dut)}"
-    )
+    times = _times(claims[:1], f"that of the next, {claims[0].first.gateway}")
+    text = f"{first.gateway} {_best(first)}: {_value(first)}, {times}"
     if len(ranking.claims) > 1:
-        ranked = [result for result in ranking.results if result.dut not in aside]
-        text += f"; last of {len(ranked)} is {ranked[-1].dut} with {_value(ranked[-1])}" if len(ranked) > 2 else ""
+        ranked = [result for result in ranking.results if result.gateway not in aside]
+        text += f"; last of {len(ranked)} is {ranked[-1].gateway} with {_value(ranked[-1])}" if len(ranked) > 2 else ""
     if aside and len(aside) < len(ranking.claims):
         words = dict.fromkeys(word for doubts in aside.values() for word in doubts)
         text += f". Not ranked: {listed(list(aside))}, maybe better than measured ({', '.join(words)})"
@@ -313,7 +316,7 @@ def _why_wide(claims: Sequence[Claim]) -> tuple[str, ...]:
     share, result = max(zip(spreads, results, strict=True), key=lambda pair: pair[0])
     if not share:
         return tuple(_few(unsure))
-    of = f"{result.metric} of {result.dut} {_point(result, results)}".rstrip()
+    of = f"{result.metric} of {result.gateway} {_point(result, results)}".rstrip()
     text = f"the {len(result.repetitions)} repetitions of {of} differ by {share:.1%} of their median"
     if result.disturbed:
         text += f" ({result.disturbed} of {sum(result.trials.values())} trials were disturbed)"
@@ -332,17 +335,19 @@ def _why_not(claim: Claim) -> str:
 def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[Sentence]:
     """Gateways that are compared with no other, and what differs at the most similar point."""
     ranked = [result for ranking in every for result in ranking.results]
-    duts = {result.dut for result in ranked}
-    emulated = list(dict.fromkeys(result.dut for result in results if result.functional))
+    gateways = {result.gateway for result in ranked}
+    emulated = list(dict.fromkeys(result.gateway for result in results if result.functional))
     if emulated:
         yield Sentence(f"Not compared with the others: {listed(emulated)}, which ran on an emulated machine.")
-    duts.update(emulated)
+    gateways.update(emulated)
     reasons: dict[str, list[str]] = {}
-    for dut in dict.fromkeys(result.dut for result in results if result.dut not in duts and not routes(result)):
-        own = [result for result in results if result.dut == dut]
+    for gateway in dict.fromkeys(
+        result.gateway for result in results if result.gateway not in gateways and not routes(result)
+    ):
+        own = [result for result in results if result.gateway == gateway]
         figures = [[conditions.figure_of(one) for one in pair] for pair in itertools.product(own, ranked)]
         found = [conditions.unlike_conditions(pair, except_for=conditions.WORK) for pair in figures]
-        reasons.setdefault(listed([each.label for each in min(found, key=len)]), []).append(dut)
+        reasons.setdefault(listed([each.label for each in min(found, key=len)]), []).append(gateway)
     for differing, names in reasons.items():
         yield Sentence(f"Not compared with the others: {listed(names)}, because of another {differing}.")
 
@@ -350,7 +355,7 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
 def _several(results: Sequence[Result]) -> Sentence:
     """Many results that form no series and of which none is compared with another."""
     ends = [end(results, key=lambda result: result.median) for end in (min, max)]
-    values = " to ".join(f"{_value(result)} ({result.dut})" for result in ends)
+    values = " to ".join(f"{_value(result)} ({result.gateway})" for result in ends)
     return Sentence(f"{results[0].metric}: {len(results)} results, from {values}.")
 
 
@@ -381,7 +386,7 @@ def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
     each = [(result, of_forwarding(result, results).reference) for result in results]
     claims = [claim(reference, result) for result, reference in each if reference is not None]
     if claims:
-        references = listed(list(dict.fromkeys(claim.first.dut for claim in claims)))
+        references = listed(list(dict.fromkeys(claim.first.gateway for claim in claims)))
         found = _listed("", claims, f"the {results[0].metric} of {references}, which only forwards")
         shared = any(claim.second.placement == "shared" for claim in claims)
         yield replace(found, text=f"{found.text} {_capital(WITH_TESTER)}." if shared else found.text)
@@ -398,25 +403,27 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     `ranked` are all claims of a ranking: a gateway that may be the best can have a median between those of others.
     """
     known = [each for each in claims if each.contrast.interval.coverage >= LEAST_COVERAGE and _is_bounded(each)]
-    by_dut: dict[str, list[Claim]] = {}
+    by_gateway: dict[str, list[Claim]] = {}
     for each in known or claims:
-        by_dut.setdefault(each.second.dut, []).append(each)
-    shown = dict(sorted(by_dut.items(), key=lambda item: -_middle(item[1])))
+        by_gateway.setdefault(each.second.gateway, []).append(each)
+    shown = dict(sorted(by_gateway.items(), key=lambda item: -_middle(item[1])))
     rest = ""
     if len(shown) > MOST_NAMES:
         names = list(shown)
         ends = sorted(statistics.median(each.second.median for each in shown[name]) for name in (names[0], names[-1]))
         rivals = [each for each in ranked if each.certainty == "cannot tell" and _is_bounded(each)]
-        others = {each.first.dut for each in rivals if ends[0] <= each.first.median <= ends[1]}
+        others = {each.first.gateway for each in rivals if ends[0] <= each.first.median <= ends[1]}
         rest = f"; {len(others.union(names)) - 2} other gateways lie between"
         shown = {name: shown[name] for name in (names[0], names[-1])}
-    unknown = [dut for dut in dict.fromkeys(each.second.dut for each in claims) if dut not in by_dut]
+    unknown = [
+        gateway for gateway in dict.fromkeys(each.second.gateway for each in claims) if gateway not in by_gateway
+    ]
     rest += f"; not known for {listed(unknown)}" if unknown else ""
     points = {len(own) for own in shown.values()}
     over = f" over {points.pop()} points" if points not in ({1}, set()) and len(points) == 1 else ""
     parts = [
-        f"{dut} {'' if at else 'reaches '}{_times(own, '' if at else of, alone=len(claims) == 1, at=False)}"
-        for at, (dut, own) in enumerate(shown.items())
+        f"{gateway} {'' if at else 'reaches '}{_times(own, '' if at else of, alone=len(claims) == 1, at=False)}"
+        for at, (gateway, own) in enumerate(shown.items())
     ]
     kept = [each for own in shown.values() for each in own]
     certainties = {each.certainty for each in kept}
@@ -539,7 +546,7 @@ def _best(result: Result, *, sized: bool = True) -> str:
 
 def _point(result: Result, results: Sequence[Result]) -> str:
     """What distinguishes a result from others of its metric and device, as words."""
-    names = labels.differing([other for other in results if other.dut == result.dut])
+    names = labels.differing([other for other in results if other.gateway == result.gateway])
     words = labels.words(result, names)
     return f"with {words}" if words else ""
 

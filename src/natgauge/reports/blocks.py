@@ -18,11 +18,11 @@ from natgauge.records.parameters import describe, is_fact, shown
 from natgauge.reports.rows import whole
 
 #: Parameters that have a shorter name on the command line.
-_SHORT: Final[Mapping[str, str]] = {"cores": "device_cores", "device": "dut"}
+_SHORT: Final[Mapping[str, str]] = {"cores": "device_cores"}
 #: The number of cores; 0 where nobody knows it.
 _CORES: Final = "device_cores"
 #: Words for a value of these parameters; other values follow the parameter's label.
-_IN_WORDS: Final[Mapping[str, str]] = {"device_cores": "{} cores", "connections": "{} connections", "dut": "{}"}
+_IN_WORDS: Final[Mapping[str, str]] = {"device_cores": "{} cores", "connections": "{} connections", "gateway": "{}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +31,20 @@ class SeriesBlock:
 
     Attributes:
         metric: metric of the results.
-        dut: name of the device; "" where the columns are devices.
+        gateway: name of the device; "" where the columns are devices.
         others: values that distinguish the block from others of this metric and device, by name of the parameter.
         at: index of the result of each column, by the column's text.
     """
 
     metric: str
-    dut: str
+    gateway: str
     others: Mapping[str, JsonValue]
     at: Mapping[str, int]
 
     @property
     def name(self) -> str:
         """Metric, device and distinguishing values, as text."""
-        of = f" of {self.dut}" if self.dut else ""
+        of = f" of {self.gateway}" if self.gateway else ""
         return ", ".join([f"{self.metric}{of}", *(in_words(name, value) for name, value in self.others.items())])
 
 
@@ -58,8 +58,8 @@ def parameter_of(against: str, results: Sequence[Result]) -> str:
     for result in results:
         if name == _CORES and not result.device_cores:
             raise UsageError(
-                f"report: --against {against}: nobody knows how many a result of {result.metric} of {result.dut} had; "
-                "leave it out"
+                f"report: --against {against}: nobody knows how many a result of {result.metric} of "
+                f"{result.gateway} had; leave it out"
             )
     if all(result.parameter(name) is None for result in results):
         differing = ", ".join(_differing(results)) or "no parameter that moves a figure"
@@ -87,9 +87,9 @@ def blocks_of(name: str, against: str, results: Sequence[Result]) -> list[Series
     """
     subjects: dict[tuple[str, str], list[int]] = {}
     for at, result in enumerate(results):
-        subjects.setdefault((result.metric, "" if name == "dut" else result.dut), []).append(at)
+        subjects.setdefault((result.metric, "" if name == "gateway" else result.gateway), []).append(at)
     blocks = []
-    for (metric, dut), every in subjects.items():
+    for (metric, gateway), every in subjects.items():
         names = _distinguishing(name, against, [results[at] for at in every])
         by_block: dict[tuple[str, ...], dict[str, int]] = {}
         for at in every:
@@ -97,7 +97,7 @@ def blocks_of(name: str, against: str, results: Sequence[Result]) -> list[Series
             by_block.setdefault(key, {})[text_of(results[at].parameter(name))] = at
         for at_column in by_block.values():
             first = results[next(iter(at_column.values()))]
-            blocks.append(SeriesBlock(metric, dut, {other: first.parameter(other) for other in names}, at_column))
+            blocks.append(SeriesBlock(metric, gateway, {other: first.parameter(other) for other in names}, at_column))
     return blocks
 
 
@@ -126,7 +126,7 @@ def _distinguishing(name: str, against: str, results: Sequence[Result]) -> list[
         differing_names = [difference.name for difference in comparable(first, second)]
         if not differing_names:
             raise UsageError(
-                f"report: --against {against}: two results of {first.metric} of {first.dut} have "
+                f"report: --against {against}: two results of {first.metric} of {first.gateway} have "
                 f"{in_words(name, first.parameter(name))} and differ in no parameter that moves the figure; name "
                 "folders of one measurement series, or leave out --against"
             )
@@ -140,7 +140,7 @@ def _differing(results: Sequence[Result]) -> list[str]:
     texts = dict.fromkeys(
         difference.name
         for first, second in combinations(results, 2)
-        if (first.metric, first.dut) == (second.metric, second.dut)
+        if (first.metric, first.gateway) == (second.metric, second.gateway)
         for difference in comparable(first, second)
         if not is_fact(difference.name) or difference.name in _SHORT.values()
     )

@@ -225,20 +225,20 @@ def text(diff: Diff, width: int | None = None) -> str:
         diff: the difference.
         width: most characters of a line of the table; None = any.
     """
-    head = ("metric", "device", "first", "second", "unit", "second/first", f"interval {CONFIDENCE:.0%}", "")
+    head = ("metric", "gateway", "first", "second", "unit", "second/first", f"interval {CONFIDENCE:.0%}", "")
     rows = [head, *(_row(line) for line in diff.lines)]
     lines = fitted(rows, right=(2, 3, 5, 6), width=width)
     for at, line in enumerate(diff.lines, start=1):
         lines += [f"Line {at}: {sentence}." for sentence in _reasons(line)]
     for where, missing in (("first", diff.only_first), ("second", diff.only_second)):
-        lines += [f"Only in the {where} run: {result.metric} of {result.dut}." for result in missing]
+        lines += [f"Only in the {where} run: {result.metric} of {result.gateway}." for result in missing]
     return "\n".join(lines)
 
 
 def _row(line: MetricDifference) -> tuple[str, ...]:
     first, second = line.pair.first, line.pair.second
-    duts = " against ".join(dict.fromkeys((first.dut, second.dut)))
-    common = (first.metric, duts, number(first.median), number(second.median), unit_of(first))
+    gateways = " against ".join(dict.fromkeys((first.gateway, second.gateway)))
+    common = (first.metric, gateways, number(first.median), number(second.median), unit_of(first))
     if line.contrast is None:
         return (*common, "-", "-", line.outcome)
     outcome = f"{line.outcome} ({line.reason})" if line.reason in _SITTING else line.outcome
@@ -315,7 +315,7 @@ def _as_dict(name: str, first: object, second: object) -> dict[str, object]:
 def _named(result: Result) -> dict[str, Any]:
     return {
         "metric": result.metric,
-        "dut": result.dut,
+        "gateway": result.gateway,
         "median": result.median,
         "repetitions": list(result.values),
         "limited_by": result.limited_by,

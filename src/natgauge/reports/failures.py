@@ -79,10 +79,12 @@ def _of_folder(folder: Path, again: CommandAgain) -> MeasurementFailure:
     failure = read_document(folder / FAILURE, FAILURE_SCHEMA) if known else {}
     measured = {**failure, **plan}
     stored = plan.get("command") or failure.get("command")
-    command = again(stored, str(measured.get("metric")), str(measured.get("dut")), plan)
+    command = again(stored, str(measured.get("metric")), str(measured.get("gateway")), plan)
     gateways = plan.get("gateways")
     compared = [str(label) for label in gateways if label != plan.get("control")] if isinstance(gateways, dict) else []
-    subject = f"{measured['metric']} of {measured['dut']}" if measured.keys() >= {"metric", "dut"} else folder.name
+    subject = (
+        f"{measured['metric']} of {measured['gateway']}" if measured.keys() >= {"metric", "gateway"} else folder.name
+    )
     subject = f"comparison of {listed(compared)}" if compared else subject
     error = str(failure.get("error") or "")
     happened = [f"{error[:1].upper()}{error[1:]}." if error else "The measurement did not end, and stored no error."]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: End of the error of files that cannot be written.
 _REMEDY: Final = "name a folder of yours"
 #: Column -> kind; rates in 1/s, times in s, counts of frames.
-_CELL: Final = {"folder": str, "metric": str, "dut": str}
+_CELL: Final = {"folder": str, "metric": str, "gateway": str}
 _PHASES: Final = {
     "phase1": ("phase1",),
     "up": ("phase2", "initiator"),
@@ -81,7 +81,7 @@ ESTIMATE_COLUMNS: Final[Mapping[str, type]] = {
     "baseline": str,
     "gateway": str,
     "role": str,
-    "dut": str,
+    "recipe": str,
     "quantity": str,
     "ratio": float,
     "low": float,
@@ -192,7 +192,7 @@ def _as(kind: type, value: object) -> object:
 
 
 def _cell(stored: Stored) -> _Row:
-    return {"folder": str(stored.folder), "metric": stored.result.metric, "dut": stored.result.dut}
+    return {"folder": str(stored.folder), "metric": stored.result.metric, "gateway": stored.result.gateway}
 
 
 def _trials(stored: Stored) -> Iterator[_Row]:
@@ -262,7 +262,7 @@ def _estimates(comparison: StoredComparison) -> Iterator[_Row]:
             **common,
             **estimate.model_dump(exclude={"text", "limits"}),
             "role": gateway.role,
-            "dut": gateway.parameters.get("dut"),
+            "recipe": gateway.parameters.get("gateway"),
             "rate": gateway.rates.get(estimate.quantity),
             "parameters": _text(gateway.parameters.model_dump(mode="json")),
         }

@@ -29,8 +29,8 @@ def differing(results: Sequence[Result]) -> list[str]:
 
 def differing_within(results: Sequence[Result]) -> list[str]:
     """Return the names of labelled parameters in which results of one device differ."""
-    duts = dict.fromkeys(result.dut for result in results)
-    own = [[result for result in results if result.dut == dut] for dut in duts]
+    gateways = dict.fromkeys(result.gateway for result in results)
+    own = [[result for result in results if result.gateway == gateway] for gateway in gateways]
     return list(dict.fromkeys(name for each in own for name in differing(each)))
 
 
@@ -46,7 +46,7 @@ def names_of(results: Sequence[Result]) -> list[str]:
     names, seen = [], Counter[tuple[str, str]]()
     for result in results:
         group = [other for other in results if other.metric == result.metric]
-        name = ", ".join(part for part in (result.dut, words(result, differing(group))) if part)
+        name = ", ".join(part for part in (result.gateway, words(result, differing(group))) if part)
         seen[result.metric, name] += 1
         again = seen[result.metric, name]
         names.append(name if again == 1 else f"{name} ({again})")

@@ -28,19 +28,22 @@ def sheet(results: Sequence[Result]) -> Sheet:
     same = [f"{row.heading} {row.printed[0]}" for row in set_alike if row.cells[0] is not None]
     headings = [f"{result.metric} ({unit_of(result)})" for result in results]
     columns = tuple(dict.fromkeys(headings))
-    by_dut: dict[str, dict[str, str]] = {}
+    by_gateway: dict[str, dict[str, str]] = {}
     for heading, result in zip(headings, results, strict=True):
-        cells = by_dut.setdefault(result.dut, {})
+        cells = by_gateway.setdefault(result.gateway, {})
         if heading in cells:
             raise UsageError(
-                f"report: --against metrics: two results are of {result.metric} of {result.dut}; name folders of one "
-                "set-up, or leave out --against"
+                f"report: --against metrics: two results are of {result.metric} of {result.gateway}; name folders "
+                "of one set-up, or leave out --against"
             )
         cells[heading] = number(result.median) + (_DOUBTED if result.doubts else "")
     lines = [SheetRow("median of", columns)]
-    lines += [SheetRow(dut, tuple(cells.get(heading, "-") for heading in columns)) for dut, cells in by_dut.items()]
+    lines += [
+        SheetRow(gateway, tuple(cells.get(heading, "-") for heading in columns))
+        for gateway, cells in by_gateway.items()
+    ]
     notes = [f"All: {', '.join(same)}."] if same else []
     doubts = of_columns(
-        [(result.dut, heading, result.doubts) for heading, result in zip(headings, results, strict=True)]
+        [(result.gateway, heading, result.doubts) for heading, result in zip(headings, results, strict=True)]
     )
     return Sheet(tuple(lines), tuple(notes), tuple(f"{_DOUBTED} {line}" for line in doubts))

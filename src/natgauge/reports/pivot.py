@@ -19,7 +19,7 @@ from natgauge.reports.rows import Cell, ResultRow, row_of, rows, unit_of
 from natgauge.reports.sheet import Sheet, SheetRow, notes
 
 #: What the heading of a block says.
-_IN_HEADING: Final = frozenset({"device", "metric", "unit"})
+_IN_HEADING: Final = frozenset({"gateway", "metric", "unit"})
 #: Rows that explain missing figures; they are below the table.
 _LEFT_OUT: Final = frozenset({"not compared"})
 #: Where one of these says nothing, there was none, which is another set-up; a device may well lack a knob.

@@ -368,7 +368,7 @@ def _link_maximum(*, of_units: bool) -> Callable[[Result], Cell]:
 
 #: Rows of every table, before the figures that metrics declare and behind them.
 _BEFORE: Final = (
-    _Described("device", lambda result: result.dut),
+    _Described("gateway", lambda result: result.gateway),
     _Described("metric", lambda result: result.metric),
     _Described("placement", lambda result: result.placement),
     *(
@@ -426,12 +426,12 @@ _BEHIND: Final = (
     _Described("doubts", lambda result: doubt_words(result) or None, text=_many, measured=True),
 )
 #: Parameters that other rows show already.
-_SHOWN: Final = frozenset({"dut", "placement", "device_cores", "loss_tolerance", "transport"})
+_SHOWN: Final = frozenset({"gateway", "placement", "device_cores", "loss_tolerance", "transport"})
 
 
 def row_of(name: str) -> str:
     """Return the heading of the row that shows a parameter."""
-    label, unit = _OWN_ROWS.get(name, ("device", "") if name == "dut" else (describe(name).heading, ""))
+    label, unit = _OWN_ROWS.get(name, ("gateway", "") if name == "gateway" else (describe(name).heading, ""))
     return f"{label} ({unit})" if unit else label
 
 
@@ -462,7 +462,7 @@ def compared_rows(results: Sequence[Result]) -> list[DerivedRow]:
 
 def column_of(number: int, result: Result) -> str:
     """Return the heading of a result's column; `number` from 1."""
-    return f"column {number}, {result.dut}"
+    return f"column {number}, {result.gateway}"
 
 
 def uncompared(
@@ -528,4 +528,4 @@ def _differs(name: str, first: Result, second: Result) -> bool:
         return False
     mine, its = first.parameter(name), second.parameter(name)
     ours = name in {**first.parameters.device, **second.parameters.device}
-    return mine != its and (not ours or first.dut == second.dut)
+    return mine != its and (not ours or first.gateway == second.gateway)

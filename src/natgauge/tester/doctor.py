@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from natgauge.duts.recipe import Recipe, available, load
-from natgauge.duts.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
-from natgauge.duts.support import places
 from natgauge.errors import HostError, NatgaugeError, UsageError
+from natgauge.gateways.recipe import Recipe, available, load
+from natgauge.gateways.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
+from natgauge.gateways.support import places
 from natgauge.host import programs
 from natgauge.host.control_groups import ControlGroups
 from natgauge.host.cpus import usable_cpus
@@ -37,7 +37,7 @@ LEAST_KERNEL: Final = (6, 6)
 #: State of the worst finding, best first.
 _ORDER: Final[tuple[State, ...]] = ("ok", "warning", "missing")
 _LEAST_MEMORY_MIB: Final = 1024
-#: Of a NAT44 on this machine: its entry and bucket (duts/recipes/common/conntrack.toml), and the tester's own 8 octets.
+#: Of a NAT44 on this machine: its entry and bucket (recipes/common/conntrack.toml), and the tester's own 8 octets.
 _OCTETS_PER_CONNECTION: Final = 384 + 8 + 8
 #: Share of stolen time since boot above which many trials will be disturbed.
 _STOLEN_SHARE: Final = 0.001

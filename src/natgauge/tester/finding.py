@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal
 
-from natgauge.duts.support import Place
+from natgauge.gateways.support import Place
 from natgauge.host import kernel, programs
 from natgauge.tester.probe import CableProof, send_over_a_cable
 

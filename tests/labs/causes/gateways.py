@@ -205,6 +205,6 @@ def named(*names: str) -> list[Planted]:
 
 def arguments(planted: Planted, recipe: Path, results: Path) -> list[str]:
     """Return the arguments of `natgauge` that measure a gateway."""
-    options: dict[str, Any] = {**TRAFFIC, **planted.options, "--dut": recipe, "--results": results}
+    options: dict[str, Any] = {**TRAFFIC, **planted.options, "--gateway": recipe, "--results": results}
     flat = [str(part) for option in options.items() for part in option]
     return ["measure", planted.metric, *flat, "--placement", "shared", "--repeat", "1", "--profile", "quick"]

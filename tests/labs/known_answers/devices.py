@@ -28,8 +28,8 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.observer import Silent
 from natgauge.bench.planned import Planned
 from natgauge.bench.question import ask
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.recipe import Recipe
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.recipe import Recipe
 from natgauge.host.cpus import usable_cpus
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common import namespaces

@@ -96,7 +96,7 @@ def _run(folder: Path, recipe: Mapping[str, str], arguments: Sequence[str], coun
     results, said = folder / "results", folder / "said"
     with said.open("w") as output:
         process = subprocess.Popen(
-            command_line([*arguments, f"--dut={path}", f"--lab-name={own('hostile')}", f"--results={results}"]),
+            command_line([*arguments, f"--gateway={path}", f"--lab-name={own('hostile')}", f"--results={results}"]),
             stdout=output,
             stderr=output,
             stdin=subprocess.DEVNULL,

@@ -35,7 +35,7 @@ def settings_left(before: Mapping[str, str]) -> Iterator[str]:
 
 
 #: Namespaces that storms make themselves. Their names begin as natgauge's do, and nothing of natgauge may touch them.
-FOREIGN: Final = ("ng-main", "ng-foreign", "ng-other-dut", "foreign")
+FOREIGN: Final = ("ng-main", "ng-foreign", "ng-other-gateway", "foreign")
 #: Subfolders with facts that are valid until the next boot: whether guests start with KVM, and used ports of a wire.
 _KNOWN: Final = ("guests", "uses")
 

@@ -135,7 +135,7 @@ class Victim:
 _QUICK: Final = ("--profile=quick", "--connections=2000", "--error=50%")
 MEASURE: Final = Victim(
     "measure",
-    ("measure", "throughput", "--dut=nftables-nat44", *_QUICK, "--trial-seconds=0.2", "--most-seconds=3"),
+    ("measure", "throughput", "--gateway=nftables-nat44", *_QUICK, "--trial-seconds=0.2", "--most-seconds=3"),
 )
 COMPARE: Final = Victim(
     "compare",
@@ -152,16 +152,24 @@ RUN: Final = Victim(
     ends=frozenset({0, 4}),
     plan=small_plan("storm", "storm", ["nftables-nat44"], 2000, throughput=False) + "most_seconds = 3.0\n",
 )
-AUDIT: Final = Victim("audit", ("audit", "--dut=nftables-nat44", "--wait=0", "--mappings=128"))
+AUDIT: Final = Victim("audit", ("audit", "--gateway=nftables-nat44", "--wait=0", "--mappings=128"))
 SSH: Final = Victim(
     "ssh",
-    ("measure", "connection-rate", "--dut=nftables-nat44", *_QUICK, "--connections=500", "--most-seconds=3"),
+    ("measure", "connection-rate", "--gateway=nftables-nat44", *_QUICK, "--connections=500", "--most-seconds=3"),
     around=far_away,
     missing=no_sshd,
 )
 VM: Final = Victim(
     "vm",
-    ("measure", "connection-rate", "--dut=nftables-nat44", *_QUICK, "--lab=vm", "--lab-name=vm", "--most-seconds=3"),
+    (
+        "measure",
+        "connection-rate",
+        "--gateway=nftables-nat44",
+        *_QUICK,
+        "--lab=vm",
+        "--lab-name=vm",
+        "--most-seconds=3",
+    ),
     missing=no_guest,
     # An emulated guest boots for half a minute or longer, and answers after minutes.
     latest=40.0,
@@ -170,7 +178,13 @@ VM: Final = Victim(
 #: The device must know 2,000 neighbours.
 NEIGHBOURS: Final = Victim(
     "neighbours",
-    ("measure", "throughput", "--dut=linux-ipv6", *MEASURE.arguments[3:], "--source-addresses=2001:2::2-2001:2::7d1"),
+    (
+        "measure",
+        "throughput",
+        "--gateway=linux-ipv6",
+        *MEASURE.arguments[3:],
+        "--source-addresses=2001:2::2-2001:2::7d1",
+    ),
     changes=tuple(f"/proc/sys/net/ipv6/neigh/default/gc_thresh{number}" for number in (1, 2, 3)),
 )
 #: Its table must have room for more connections than the kernel's default.

@@ -18,7 +18,7 @@ from natgauge.stored.find_results import read_summary
 
 PLAN = """
 name = "timed"
-devices = ["linux-ipv4"]
+gateways = ["linux-ipv4"]
 profile = "quick"
 
 [lab]

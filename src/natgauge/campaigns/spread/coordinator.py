@@ -28,7 +28,7 @@ from natgauge.campaigns.run import Session, most_rounds
 from natgauge.campaigns.spread.resources import Resources, like, likeness, workers_on
 from natgauge.campaigns.spread.worker import TOPIC, CellTask, EndedRun, RunProgress, run_cell
 from natgauge.campaigns.spread.workers import Workers, of_worker
-from natgauge.duts.recipe import digest
+from natgauge.gateways.recipe import digest
 from natgauge.procedures.kit.events import Event
 
 #: Interval between two looks at which workers are there.

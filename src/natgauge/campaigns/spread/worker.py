@@ -28,8 +28,8 @@ from natgauge.campaigns.journal import line_of
 from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.spread.resources import Offer, Resources, likeness, machine_digest, needs
 from natgauge.campaigns.state import CampaignState, MeasurementState
-from natgauge.duts.recipe import digest
 from natgauge.errors import NatgaugeError, UsageError
+from natgauge.gateways.recipe import digest
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.procedures.kit.events import Event

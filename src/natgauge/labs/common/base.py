@@ -250,7 +250,7 @@ class MadeLab(ABC):
         return LabCounters(self.dropped())
 
     def dropped(self) -> Mapping[str, int]:
-        """Frames dropped so far, by place: "initiator port received", "dut inside sent" ...
+        """Frames dropped so far, by place: "initiator port received", "gateway inside sent" ...
 
         A frame that finds a full ring between two veths may be counted at both ends.
 

@@ -98,7 +98,7 @@ class NetnsLab(MadeLab):
         *,
         initiator_family: Family,
         responder_family: Family,
-        devices: Sequence[str] = ("dut",),
+        devices: Sequence[str] = ("gateway",),
         placement: Literal["shared", "isolated"] = "shared",
         sender_cpus: Sequence[int] | None = None,
         device_cpus: Sequence[int] | None = None,

@@ -97,27 +97,31 @@ def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> 
     A gateway has the same colour on nearly every page, because its name chooses the colour, if that is still free. A
     page of many gateways has colours twice, but no chart has.
     """
-    forward = {result.dut for result in results if routes(result)}
-    named = [*(result.dut for result in results), *(each.label for record in records for each in record.compared)]
+    forward = {result.gateway for result in results if routes(result)}
+    named = [*(result.gateway for result in results), *(each.label for record in records for each in record.compared)]
     numbered = list(enumerate(dict.fromkeys(named)))
-    places = _places([dut for _, dut in numbered if dut not in forward])
-    colours = {dut: "var(--muted)" if dut in forward else f"var(--s{places[dut] + 1})" for _, dut in numbered}
-    return {dut: {"colour": colours[dut], "shape": _SHAPES[at % len(_SHAPES)]} for at, dut in numbered}
+    places = _places([gateway for _, gateway in numbered if gateway not in forward])
+    colours = {
+        gateway: "var(--muted)" if gateway in forward else f"var(--s{places[gateway] + 1})" for _, gateway in numbered
+    }
+    return {gateway: {"colour": colours[gateway], "shape": _SHAPES[at % len(_SHAPES)]} for at, gateway in numbered}
 
 
-def _places(duts: Sequence[str]) -> Mapping[str, int]:
+def _places(gateways: Sequence[str]) -> Mapping[str, int]:
     """Numbers of the colours of gateways; all different where there are enough colours."""
-    if len(duts) > _COLOURS:
-        return {dut: at % _COLOURS for at, dut in enumerate(duts)}
+    if len(gateways) > _COLOURS:
+        return {gateway: at % _COLOURS for at, gateway in enumerate(gateways)}
     places: dict[str, int] = {}
-    for dut in duts:
+    for gateway in gateways:
         free = [at for at in range(_COLOURS) if at not in places.values()]
-        places[dut] = min(free, key=lambda at: (at - zlib.crc32(dut.encode())) % _COLOURS)
+        places[gateway] = min(free, key=lambda at: (at - zlib.crc32(gateway.encode())) % _COLOURS)
     return places
 
 
-def _legend(duts: Sequence[str], looks: Looks) -> tuple[tuple[str, str, str], ...]:
-    return tuple((dut, looks[dut]["colour"], _SIGNS[looks[dut]["shape"]]) for dut in dict.fromkeys(duts))
+def _legend(gateways: Sequence[str], looks: Looks) -> tuple[tuple[str, str, str], ...]:
+    return tuple(
+        (gateway, looks[gateway]["colour"], _SIGNS[looks[gateway]["shape"]]) for gateway in dict.fromkeys(gateways)
+    )
 
 
 def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]], looks: Looks) -> list[FigureGroup]:
@@ -182,7 +186,7 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
         f"The line goes through the medians. Strokes are the range of the repetitions{band}.{hollow}{ideal}{log}"
         f"{_limits(results)[1]}{_unlike(flat, *names, axis.parameter)}",
         figures,
-        _legend([each[0].dut for each in sets], looks),
+        _legend([each[0].gateway for each in sets], looks),
     )
 
 
@@ -221,21 +225,21 @@ def _lines(
     ideal: list[Row] = []
     findings, data = [], []
     for at, each in enumerate(sets):
-        first, last, dut = each[0], each[-1], each[0].dut
-        look = {**looks[dut], "line": f"{dut}-{at}"}
+        first, last, gateway = each[0], each[-1], each[0].gateway
+        look = {**looks[gateway], "line": f"{gateway}-{at}"}
         for result in each:
             single = len(result.repetitions) == 1
             lower, upper = bounds(result)
             low = min(result.minimum, lower or result.minimum)
             high = max(result.maximum, upper if math.isfinite(upper) else 0)
             where = whole(int(_at(result, axis)))
-            text = f"{dut}, {where} {what}: {number(result.median)} {unit}"
+            text = f"{gateway}, {where} {what}: {number(result.median)} {unit}"
             text += " (a single repetition)" if single else f" ({number(low)} to {number(high)})"
             place = {"x": _at(result, axis), "y": result.median, "low": low, "high": high}
             rows.append({**place, "tip": text, "single": single, **look})
-            data.append((dut, where, *_cells(result)))
+            data.append((gateway, where, *_cells(result)))
         ends = [f"{number(end.median)} with {whole(int(_at(end, axis)))} {what}" for end in (first, last)]
-        findings.append(f"{dut}: {ends[0]}, {ends[1]} ({unit}).")
+        findings.append(f"{gateway}: {ends[0]}, {ends[1]} ({unit}).")
         ideal += [{**point, **look} for point in _ideal(axis, each)]
     across, up = axes
     marks = _caches([result for each in sets for result in each], across.ticks) if axis is SESSIONS else ()
@@ -327,7 +331,7 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
     own, unlike = _names(results), labels.differing(results)
     for result in results:
         name, unit = names[id(result)], unit_of(result)
-        common = {"name": f"{_wrapped(own[id(result)])}|{number(result.median)}", **looks[result.dut]}
+        common = {"name": f"{_wrapped(own[id(result)])}|{number(result.median)}", **looks[result.gateway]}
         text = f"{name}: median {number(result.median)} {unit}, {number(result.minimum)} to {number(result.maximum)}"
         rows.append({**common, "value": result.median, "low": result.minimum, "high": result.maximum, "tip": text})
         points += [
@@ -365,7 +369,7 @@ def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
         f"The line goes through the medians at each load; strokes are the range of the repetitions.{shared}"
         f"{_unlike(curves)}",
         tuple(_loss(part, looks) for part in _chunks(curves, charts.MOST_LINES)),
-        _legend([result.dut for result in curves], looks),
+        _legend([result.gateway for result in curves], looks),
     )
 
 
@@ -383,7 +387,7 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
         for load, values in sorted(by_load.items()):
             middle = statistics.median(values)
             tip = f"{name}, {number(load)} frames/s: {number(middle)} %"
-            look = {**looks[result.dut], "line": name}
+            look = {**looks[result.gateway], "line": name}
             rows.append({"x": load, "y": middle, "low": min(values), "high": max(values), "tip": tip, **look})
             data.append((name, number(load), "; ".join(f"{value:.4g}" for value in values)))
         free = _highest_free(by_load)
@@ -415,7 +419,7 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
         for place, (delay, share) in enumerate(_thinned(known, points)):
             tip = {} if place % _SHOWN else {"tip": f"{line}: {share:.3%} took longer than {delay:,.3g} us"}
-            rows.append({"x": delay, "y": 100 * share, "line": line, "load": load, **looks[result.dut], **tip})
+            rows.append({"x": delay, "y": 100 * share, "line": line, "load": load, **looks[result.gateway], **tip})
         shown = tuple(f"{trial.percentiles[percent]:,.3g}" for percent in PERCENTILES)
         data.append((load, trial.direction, f"{trial.frames:,}", *shown))
         findings.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")

@@ -65,7 +65,7 @@ def metrics_tables(results: Sequence[Result]) -> list[MetricsTable]:
 
 def _table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
     # Parameters that differ within a device. Devices of different address families differ in frames, but share columns.
-    duts = dict.fromkeys(result.dut for _, result in group)
+    gateways = dict.fromkeys(result.gateway for _, result in group)
     names = labels.differing_within([result for _, result in group])
     heads: dict[tuple[tuple[float, str], ...], str] = {}
     places: dict[tuple[str, tuple[tuple[float, str], ...]], list[Entry]] = {}
@@ -73,16 +73,16 @@ def _table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
         # Numbers are sorted as numbers, and words as words.
         point = tuple((result.number(name) or 0.0, str(result.parameter(name))) for name in names)
         heads[point] = labels.words(result, names) or "median"
-        places.setdefault((result.dut, point), []).append(_entry(column, result))
+        places.setdefault((result.gateway, point), []).append(_entry(column, result))
     points = sorted(heads)
-    cells = [tuple(tuple(places.get((dut, point), ())) for point in points) for dut in duts]
+    cells = [tuple(tuple(places.get((gateway, point), ())) for point in points) for gateway in gateways]
     words = tuple(heads[point] for point in points)
     shown = frozenset[str]().union(*map(varied_with, names))
     unlike = conditions.sentence([conditions.figure_of(result) for _, result in group], except_for=shown)
-    if len(points) <= max(_COLUMNS, len(duts)):
-        return MetricsTable(title, "device", words, tuple(zip(duts, cells, strict=True)), unlike)
+    if len(points) <= max(_COLUMNS, len(gateways)):
+        return MetricsTable(title, "gateway", words, tuple(zip(gateways, cells, strict=True)), unlike)
     turned = tuple(zip(words, zip(*cells, strict=True), strict=True))
-    return MetricsTable(title, "conditions", tuple(duts), turned, unlike)
+    return MetricsTable(title, "conditions", tuple(gateways), turned, unlike)
 
 
 def _entry(column: int, result: Result) -> Entry:

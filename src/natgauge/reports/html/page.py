@@ -143,13 +143,13 @@ def _resource(name: str) -> str:
 
 def _title(collected: StoredResults, failures: Sequence[MeasurementFailure]) -> str:
     results = collected.results
-    duts = list(dict.fromkeys(result.dut for result in results))
+    gateways = list(dict.fromkeys(result.gateway for result in results))
     metrics = list(dict.fromkeys(result.metric for result in results))
     parts = []
     if results:
-        more = f" and {len(duts) - 3} more" if len(duts) > 3 else ""
+        more = f" and {len(gateways) - 3} more" if len(gateways) > 3 else ""
         what = " and ".join(metrics) if len(metrics) < 3 else f"{len(metrics)} metrics"
-        parts.append(f"{', '.join(duts[:3])}{more}: {what}")
+        parts.append(f"{', '.join(gateways[:3])}{more}: {what}")
     if collected.records:
         record, *others = collected.records
         more = f", and {len(others)} more" if others else ""
@@ -244,7 +244,7 @@ def _command(result: Result, again: CommandAgain) -> str:
     stored = result.parameter(_COMMAND)
     if stored is None:
         return "not stored"
-    return again(stored, result.metric, result.dut, result.parameters.flat())
+    return again(stored, result.metric, result.gateway, result.parameters.flat())
 
 
 def _series(result: Result) -> Iterator[dict[str, Any]]:

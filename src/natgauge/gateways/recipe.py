@@ -12,9 +12,10 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
-from natgauge.duts.port_sets import PortSets
-from natgauge.duts.processes import Process
-from natgauge.duts.recipe_model import (
+from natgauge.errors import UsageError, did_you_mean, listed_by
+from natgauge.gateways.port_sets import PortSets
+from natgauge.gateways.processes import Process
+from natgauge.gateways.recipe_model import (
     BY_RESTART,
     BY_VERB,
     Emptying,
@@ -26,12 +27,11 @@ from natgauge.duts.recipe_model import (
     System,
     Verbs,
 )
-from natgauge.duts.toml_layers import BUILT_IN, file_of, files_of, frozen, layered, merge, pieces_of
-from natgauge.errors import UsageError, did_you_mean, listed_by
+from natgauge.gateways.toml_layers import BUILT_IN, file_of, files_of, frozen, layered, merge, pieces_of
 from natgauge.words import Family, Transport
 
 #: Folders with recipes of the user's own, separated like PATH.
-VARIABLE: Final = "NATGAUGE_DUTS"
+VARIABLE: Final = "NATGAUGE_GATEWAYS"
 
 _PARTS: Final = "parts"
 #: What a chain's recipe has of its devices.
@@ -284,7 +284,7 @@ def as_played(recipe: Recipe) -> dict[str, Any]:
 
 
 def available() -> dict[str, tuple[Path, ...]]:
-    """Return every recipe that can be named: those in ./duts, in the folders of $NATGAUGE_DUTS, and natgauge's own.
+    """Return every recipe that can be named: in ./gateways, in the folders of $NATGAUGE_GATEWAYS, and natgauge's own.
 
     Returns:
         Files by name, sorted by name. `load` refuses a name with several files.
@@ -311,7 +311,7 @@ def load(name_or_path: str | Path) -> Recipe:
         return _read(Path(text))
     recipes = available()
     if text not in recipes:
-        raise UsageError(f'gateway "{text}": unknown; {listed_by("natgauge duts", text, recipes)}')
+        raise UsageError(f'gateway "{text}": unknown; {listed_by("natgauge gateways", text, recipes)}')
     files = recipes[text]
     if len(files) > 1:
         # Snippets run as root, so the current folder must not decide which ones run.
@@ -328,7 +328,7 @@ def is_own(file: Path) -> bool:
 def _folders() -> Iterable[Path]:
     """Each once, also where it is named twice."""
     chosen = [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
-    return {os.path.realpath(folder): folder for folder in (Path("duts"), *chosen, BUILT_IN)}.values()
+    return {os.path.realpath(folder): folder for folder in (Path("gateways"), *chosen, BUILT_IN)}.values()
 
 
 def _read(path: Path) -> Recipe:

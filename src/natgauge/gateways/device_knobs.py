@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, Protocol
 
-from natgauge.duts.protocol import Playable
-from natgauge.duts.recipe_model import Knob, Knobs
+from natgauge.gateways.protocol import Playable
+from natgauge.gateways.recipe_model import Knob, Knobs
 from natgauge.labs.contract import CommandResult
 
 #: Purpose of a snippet: it must succeed; its output is an answer, and it may be repeated; its status may be a failure;
@@ -22,7 +22,7 @@ class RunSnippet(Protocol):
     def __call__(
         self, verb: str, snippet: str, *, variables: Mapping[str, str] | None = None, how: How = "must"
     ) -> CommandResult:
-        """Run a snippet; see `natgauge.duts.gateway.Gateway`."""
+        """Run a snippet; see `natgauge.gateways.gateway.Gateway`."""
         ...
 
 

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     # What may be asked is known without what reads recipes.
-    from natgauge.duts.processes import Process
-    from natgauge.duts.recipe_model import Emptying, GatewayLimits, Knobs, Module, RequiredPrograms, System, Verbs
+    from natgauge.gateways.processes import Process
+    from natgauge.gateways.recipe_model import Emptying, GatewayLimits, Knobs, Module, RequiredPrograms, System, Verbs
 
 
 class Playable(Protocol):
-    """The parts of a recipe that its player asks for; see `natgauge.duts.recipe.Recipe`."""
+    """The parts of a recipe that its player asks for; see `natgauge.gateways.recipe.Recipe`."""
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
-from natgauge.duts.recipe_model import Number, RecipeTable
+from natgauge.gateways.recipe_model import Number, RecipeTable
 
 #: Ports below are the system's (RFC 6335 section 6): no subscriber is given a set that has any (RFC 7596 section 5.1).
 FIRST_PORT: Final = 1024

@@ -17,9 +17,9 @@ from natgauge.words import TcpState
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
-    from natgauge.duts.port_sets import PortSets
-    from natgauge.duts.protocol import Playable
-    from natgauge.duts.recipe_model import Knob
+    from natgauge.gateways.port_sets import PortSets
+    from natgauge.gateways.protocol import Playable
+    from natgauge.gateways.recipe_model import Knob
 
 #: What is left to the rest of the machine when a table is filled.
 RESERVED_OCTETS: Final = 256 * 1024 * 1024

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places where a gateway can run, and its last run by natgauge's authors, as `natgauge duts` shows them."""
+"""Places where a gateway can run, and its last run by natgauge's authors, as `natgauge gateways` shows them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from natgauge import foreign, toml_text
-from natgauge.duts.recipe import Kind, Recipe, is_own
-from natgauge.duts.recipe_model import OWN_PACKAGE, System
-from natgauge.duts.toml_layers import BUILT_IN
+from natgauge.gateways.recipe import Kind, Recipe, is_own
+from natgauge.gateways.recipe_model import OWN_PACKAGE, System
+from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host import kernel, programs
 from natgauge.labs.vm.image import PACKAGES
 from natgauge.labs.vm.image import modules as guest_modules

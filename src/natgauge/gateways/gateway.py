@@ -10,20 +10,20 @@ from dataclasses import replace
 from string import Template
 from typing import Final, Literal, NoReturn, Self
 
-from natgauge.duts.device_knobs import DeviceKnobs, How
-from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.emptying import emptying_of, stopping
-from natgauge.duts.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
-from natgauge.duts.needs import (
+from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError, in_a_line
+from natgauge.gateways.device_knobs import DeviceKnobs, How
+from natgauge.gateways.device_settings import DeviceSettings
+from natgauge.gateways.emptying import emptying_of, stopping
+from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.gateways.needs import (
     RECIPE_FOLDER,
     refuse_absent_files,
     refuse_elsewhere,
     refuse_missing,
     refuse_modules,
 )
-from natgauge.duts.protocol import Playable
-from natgauge.duts.recipe_model import BY_VERB, Emptying
-from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError, in_a_line
+from natgauge.gateways.protocol import Playable
+from natgauge.gateways.recipe_model import BY_VERB, Emptying
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult, Device
 

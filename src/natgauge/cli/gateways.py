@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge duts`: the gateways that can be measured."""
+"""`natgauge gateways`: the gateways that can be measured."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _LEGEND: Final = {
 }
 
 if TYPE_CHECKING:
-    from natgauge.duts.recipe import Recipe
     from natgauge.errors import UsageError
+    from natgauge.gateways.recipe import Recipe
 
 
 @cloup.group(
-    "duts", short_help="List the gateways that can be measured.", invoke_without_command=True, no_args_is_help=False
+    "gateways", short_help="List the gateways that can be measured.", invoke_without_command=True, no_args_is_help=False
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print full titles, and the versions at the last run of each.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -54,7 +54,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from natgauge.duts.recipe import available
+    from natgauge.gateways.recipe import available
 
     available_paths = available()
     recipes, broken = _readable(path for paths in available_paths.values() for path in paths)
@@ -72,8 +72,8 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
 
 def _readable(paths: Iterable[Path]) -> tuple[list[Recipe], dict[Path, UsageError]]:
     """Return the recipes that can be read, and for every other file the rule that it breaks."""
-    from natgauge.duts.recipe import load
     from natgauge.errors import UsageError
+    from natgauge.gateways.recipe import load
 
     recipes: list[Recipe] = []
     broken: dict[Path, UsageError] = {}
@@ -87,7 +87,7 @@ def _readable(paths: Iterable[Path]) -> tuple[list[Recipe], dict[Path, UsageErro
 
 def _print_json(recipes: Sequence[Recipe], broken: Mapping[Path, UsageError]) -> None:
     from natgauge.cli.say import json_object
-    from natgauge.duts.support import last_run, places
+    from natgauge.gateways.support import last_run, places
 
     keys = {
         *("name", "title", "kind", "system", "initiator_family", "responder_family", "stateful", "origin", "rules_from")
@@ -101,7 +101,7 @@ def _print_json(recipes: Sequence[Recipe], broken: Mapping[Path, UsageError]) ->
         for recipe in recipes
     ]
     left_out = [{"file": str(path), "error": str(error)} for path, error in broken.items()]
-    json_object("duts", {"duts": listed, "broken": left_out})
+    json_object("gateways", {"gateways": listed, "broken": left_out})
 
 
 def _print_list(recipes: Sequence[Recipe], same: Collection[str], *, verbose: bool) -> None:
@@ -121,8 +121,8 @@ def _print_list(recipes: Sequence[Recipe], same: Collection[str], *, verbose: bo
 
 def _row(recipe: Recipe, *, twice: bool) -> tuple[str, ...]:
     """Return one gateway's cells by heading; the user's own recipe has its path before its title."""
-    from natgauge.duts.recipe import is_own
-    from natgauge.duts.support import last_run, places
+    from natgauge.gateways.recipe import is_own
+    from natgauge.gateways.support import last_run, places
 
     run = last_run(recipe)
     when = f"{run.date} {run.place}" if run else "never" if is_own(recipe.origin) else "-"
@@ -150,8 +150,8 @@ def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
 
 def _listed(recipe: Recipe, width: int, *, twice: bool) -> Iterator[str]:
     """Yield lines of one gateway: name, kind and title, then places where it can run and its last recorded run."""
-    from natgauge.duts.recipe import is_own
-    from natgauge.duts.support import last_run, places_in_words, run_in_words
+    from natgauge.gateways.recipe import is_own
+    from natgauge.gateways.support import last_run, places_in_words, run_in_words
 
     origin = "" if is_own(recipe.origin) else f"  ({recipe.origin})"
     same = "  same name as another: give the path" if twice else ""
@@ -184,8 +184,8 @@ def runs(names: Sequence[str], form: str, *, as_json: bool) -> None:
 
     The runs are those of natgauge's authors. With NAMEs only the runs of these gateways are printed.
     """
-    from natgauge.duts.recipe import available, is_own, load
-    from natgauge.duts.support import runs_of
+    from natgauge.gateways.recipe import available, is_own, load
+    from natgauge.gateways.support import runs_of
     from natgauge.tables import columns, wrapped
 
     chosen = dict.fromkeys(names) or [path for paths in available().values() for path in paths if is_own(path)]
@@ -218,7 +218,7 @@ def runs(names: Sequence[str], form: str, *, as_json: bool) -> None:
 
 def _runs_rows(recipe: Recipe) -> Iterator[tuple[str, ...]]:
     """Yield the cells of each recorded run of a gateway."""
-    from natgauge.duts.support import runs_of
+    from natgauge.gateways.support import runs_of
 
     recorded = runs_of(recipe)
     rules = [f"rules from {recipe.rules_from}"] if recipe.rules_from else []
@@ -263,9 +263,9 @@ def _below(rows: Sequence[Sequence[str]], count: int, width: int) -> Iterator[st
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(name: str, as_json: bool) -> None:
     """Print the whole recipe of a gateway; NAME may be the path of a recipe file."""
-    from natgauge.duts.recipe import is_own, load
-    from natgauge.duts.recipe_model import VERBS
-    from natgauge.duts.support import KINDS, last_run, places_in_words, run_in_words
+    from natgauge.gateways.recipe import is_own, load
+    from natgauge.gateways.recipe_model import VERBS
+    from natgauge.gateways.support import KINDS, last_run, places_in_words, run_in_words
 
     recipe = load(name)
     if as_json:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from natgauge.duts.protocol import Playable
-from natgauge.duts.recipe_model import BY_RESTART, BY_VERB, Emptying
 from natgauge.errors import UsageError, did_you_mean
+from natgauge.gateways.protocol import Playable
+from natgauge.gateways.recipe_model import BY_RESTART, BY_VERB, Emptying
 
 
 def emptying_of(recipe: Playable, name: str | None) -> Emptying | None:

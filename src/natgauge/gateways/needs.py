@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from natgauge.duts.protocol import Playable
-from natgauge.duts.recipe_model import BASE_PACKAGE, RequiredPrograms, installing
 from natgauge.errors import HostError
+from natgauge.gateways.protocol import Playable
+from natgauge.gateways.recipe_model import BASE_PACKAGE, RequiredPrograms, installing
 from natgauge.labs.contract import Device
 
 #: Variable of every snippet: the folder of the recipe's file. Missing where the device does not see that folder.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real servers that answer the tester's DNS queries behind a gateway: one TOML file each in `servers/`, and their zone.
 
-A server is run like a gateway's process (`natgauge.duts.gateway`), and its file has the form of a recipe.
+A server is run like a gateway's process (`natgauge.gateways.gateway`), and its file has the form of a recipe.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, ValidationError
 
-from natgauge.duts.processes import Process
-from natgauge.duts.recipe import broken_rule
-from natgauge.duts.recipe_model import (
+from natgauge.errors import UsageError, did_you_mean
+from natgauge.gateways.processes import Process
+from natgauge.gateways.recipe import broken_rule
+from natgauge.gateways.recipe_model import (
     Emptying,
     GatewayLimits,
     Knobs,
@@ -25,8 +26,7 @@ from natgauge.duts.recipe_model import (
     System,
     Verbs,
 )
-from natgauge.duts.toml_layers import BUILT_IN, frozen, layered
-from natgauge.errors import UsageError, did_you_mean
+from natgauge.gateways.toml_layers import BUILT_IN, frozen, layered
 from natgauge.words import TESTER
 
 _SERVERS: Final = BUILT_IN / "servers"

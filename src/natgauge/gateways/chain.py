@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self
 
-from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.limits import DeviceDemand
+from natgauge.gateways.device_settings import DeviceSettings
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand
 from natgauge.table_memory import ObjectCaches
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `natgauge duts` prints: a line for each gateway, more with -v, all of it as JSON."""
+"""What `natgauge gateways` prints: a line for each gateway, more with -v, all of it as JSON."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import get_args
 import pytest
 
 from natgauge.cli import run
-from natgauge.duts import support
-from natgauge.duts.recipe import Kind, available, digest, load
-from natgauge.duts.support import KINDS, Run, last_run, runs_of
-from natgauge.duts.toml_layers import BUILT_IN
+from natgauge.gateways import support
+from natgauge.gateways.recipe import Kind, available, digest, load
+from natgauge.gateways.support import KINDS, Run, last_run, runs_of
+from natgauge.gateways.toml_layers import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,12 +25,12 @@ ROOT = Path(__file__).parents[2]
 def no_recipes_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder without recipes, and output of the width that a file gets, also where pytest -s has a wide terminal."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("NATGAUGE_DUTS", raising=False)
+    monkeypatch.delenv("NATGAUGE_GATEWAYS", raising=False)
     monkeypatch.setenv("COLUMNS", "100")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
-    assert run(["duts", *options]) == 0
+    assert run(["gateways", *options]) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -87,7 +87,7 @@ def test_a_recipe_of_ones_own_has_its_path_and_a_name_used_twice_asks_for_it(
 ) -> None:
     folder = tmp_path / ("long-" * 12)
     folder.mkdir()
-    monkeypatch.setenv("NATGAUGE_DUTS", str(folder))
+    monkeypatch.setenv("NATGAUGE_GATEWAYS", str(folder))
     text = (BUILT_IN / "linux-ipv4.toml").read_text()
     (folder / "linux-ipv4.toml").write_text(text)
     (folder / "mine.toml").write_text(text.replace('name = "linux-ipv4"', 'name = "mine"'))
@@ -101,7 +101,7 @@ def test_a_recipe_of_ones_own_has_its_path_and_a_name_used_twice_asks_for_it(
 
 def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     (text,) = printed(capsys, "--json")
-    found = json.loads(text)["duts"]
+    found = json.loads(text)["gateways"]
     assert [one["name"] for one in found] == list(available())
     assert {"name", "title", "kind", "places", "last_run", "origin", "rules_from"} <= set(found[0])
 
@@ -172,7 +172,7 @@ def test_the_table_of_runs_takes_names(capsys: pytest.CaptureFixture[str]) -> No
     assert [line.split()[0] for line in table if not line.startswith(" ")] == ["name", "tayga-nat64", "freebsd-pf"]
     (text,) = printed(capsys, "runs", "linux-ipv6", "--json")
     assert [one["name"] for one in json.loads(text)["runs"]] == ["linux-ipv6"]
-    assert run(["duts", "runs", "tayga-nat6"]) == 2
+    assert run(["gateways", "runs", "tayga-nat6"]) == 2
     assert 'gateway "tayga-nat6": unknown; did you mean' in capsys.readouterr().err
 
 
@@ -214,30 +214,30 @@ def test_a_broken_file_does_not_hide_the_other_gateways(
     options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expected = printed(capsys, *options)
-    (tmp_path / "duts").mkdir()
+    (tmp_path / "gateways").mkdir()
     for name in ("mine", "theirs"):
-        (tmp_path / "duts" / f"{name}.toml").write_text(BROKEN)
-    assert run(["duts", *options]) == 2
+        (tmp_path / "gateways" / f"{name}.toml").write_text(BROKEN)
+    assert run(["gateways", *options]) == 2
     said = capsys.readouterr()
     assert said.out.splitlines() == expected
     first, second = said.err.splitlines()
-    assert first.startswith("natgauge: duts/mine.toml: kind: 'nat45': ")
-    assert second.startswith("natgauge: duts/theirs.toml: kind: 'nat45': ")
+    assert first.startswith("natgauge: gateways/mine.toml: kind: 'nat45': ")
+    assert second.startswith("natgauge: gateways/theirs.toml: kind: 'nat45': ")
     assert first.endswith("; this file is left out of the list")
     assert second.endswith("; this file is left out of the list")
 
 
 def test_json_names_the_broken_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(printed(capsys, "--json")[0])["broken"] == []
-    (tmp_path / "duts").mkdir()
-    (tmp_path / "duts" / "mine.toml").write_text(BROKEN)
-    assert run(["duts", "--json"]) == 2
+    (tmp_path / "gateways").mkdir()
+    (tmp_path / "gateways" / "mine.toml").write_text(BROKEN)
+    assert run(["gateways", "--json"]) == 2
     said = capsys.readouterr()
     found = json.loads(said.out)
-    assert [one["name"] for one in found["duts"]] == [name for name in available() if name != "mine"]
+    assert [one["name"] for one in found["gateways"]] == [name for name in available() if name != "mine"]
     (left_out,) = found["broken"]
-    assert left_out["file"] == "duts/mine.toml"
-    assert left_out["error"].startswith("duts/mine.toml: kind: 'nat45': ")
+    assert left_out["file"] == "gateways/mine.toml"
+    assert left_out["error"].startswith("gateways/mine.toml: kind: 'nat45': ")
     assert said.err.count("\n") == 1
 
 
@@ -261,7 +261,7 @@ def test_samples_in_the_page_on_gateways_are_what_is_printed(
     """Of a machine whose kernel has no modules for gateways; where a gateway runs depends on them."""
     monkeypatch.setattr(support, "places", partial(support.places, has=lambda _module: False))
     page = (ROOT / "docs" / "gateways.md").read_text()
-    samples = re.findall(r"^```text\n\$ natgauge (duts.*)\n((?:.*\n)*?)```$", page, re.MULTILINE)
+    samples = re.findall(r"^```text\n\$ natgauge (gateways.*)\n((?:.*\n)*?)```$", page, re.MULTILINE)
     assert len(samples) == 2
     for command, sample in samples:
         typed, _, count = command.partition(" | head -n ")

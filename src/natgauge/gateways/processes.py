@@ -14,7 +14,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from natgauge.duts.recipe_model import RecipeTable, Snippet
+from natgauge.gateways.recipe_model import RecipeTable, Snippet
 from natgauge.labs.common.shell import last_words
 
 #: Lines of its log that are brought home when it has ended.
