@@ -487,6 +487,12 @@ def test_a_device_that_spoils_every_frame_is_refused_before_the_first_trial(how:
     measurer(engine, runner=Spoiling(engine, how, 1)).check_forwarding()  # is measured: a finding
 
 
+@pytest.mark.parametrize("how", ["tagged", "fragments"])
+def test_frames_that_come_next_to_all_of_the_first_handful_are_other_traffic(how: str) -> None:
+    """Seen: "device sends more wrong frames than it received: 8 of 8 frames came back, 950 with a VLAN tag"."""
+    measurer(runner := FakeEngine(), runner=Spoiling(runner, how, 950)).check_forwarding()
+
+
 @pytest.mark.parametrize("spoilt", [1, 2])
 def test_a_device_that_loses_a_frame_now_and_then_forwards_all_the_same(spoilt: int) -> None:
     """Seen: "does not forward: 7 of 8 frames came back" of a router whose counter drops its first frame of 1,000."""
