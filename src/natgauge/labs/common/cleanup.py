@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.errors import NatgaugeError
+from natgauge.host import process_files
 from natgauge.labs.common import locks, marks, namespaces, protected, remains, undoing
 from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell, carry_out
 from natgauge.labs.common.locks import InUseError, Lock
@@ -351,7 +352,7 @@ def _program_of(pid: int) -> str | None:
 
 
 def _name_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/comm").read_text().strip()
+    return process_files.name_of(Path(f"/proc/{pid}"))
 
 
 def _owned(gone: Collection[str] = ()) -> set[str]:

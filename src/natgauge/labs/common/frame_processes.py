@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from natgauge.host import process_files
 from natgauge.labs.common.namespaces import inside
 from natgauge.labs.common.processes import all_processes
 
@@ -22,8 +23,8 @@ _NET: Final = Path("/proc/thread-self/net")
 _IP_FRAMES: Final = frozenset({"0003", "0800", "86dd"})
 #: TCP and UDP, as the port in /proc/net/raw and raw6.
 _TRANSPORTS: Final = frozenset({"0006", "0011"})
-_TUN: Final = Path("/dev/net/tun")
-_INTERFACE: Final = re.compile(r"^iff:\t(\S+)$", re.MULTILINE)
+#: Queues of netfilter: the one of these files that has no heading.
+_QUEUES: Final = "netfilter/nfnetlink_queue"
 _SOCKET: Final = re.compile(r"socket:\[(\d+)\]")
 
 
@@ -55,7 +56,7 @@ def _handles() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     sockets = {row[-1] for row in _rows("packet") if len(row) >= 9 and row[3] in _IP_FRAMES}
     for name in ("raw", "raw6"):
         sockets |= {row[9] for row in _rows(name) if len(row) > 9 and row[1].rpartition(":")[2] in _TRANSPORTS}
-    queues = {row[1] for row in _rows("netfilter/nfnetlink_queue") if len(row) > 1}
+    queues = {row[1] for row in _rows(_QUEUES) if len(row) > 1}
     interfaces = {row[0].rstrip(":") for row in _rows("dev")} - {"lo"}
     return frozenset(sockets - {"0"}), frozenset(queues), frozenset(interfaces)
 
@@ -63,34 +64,24 @@ def _handles() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 def _rows(name: str) -> Iterator[list[str]]:
     """Yield the words of each row below the heading of a file; none where this kernel has no such file."""
     with suppress(OSError):
-        yield from map(str.split, (_NET / name).read_text(encoding="ascii").splitlines()[name != _HEADLESS :])
-
-
-_HEADLESS: Final = "netfilter/nfnetlink_queue"
+        lines = (_NET / name).read_text(encoding="ascii").splitlines()
+        yield from map(str.split, lines if name == _QUEUES else lines[1:])
 
 
 def _handles_frames(pid: int, wanted: Mapping[str, frozenset[str]]) -> bool:
     if str(pid) in wanted["queue"]:
         return True
-    process = Path(f"/proc/{pid}")
-    with suppress(OSError):
-        for file in (process / "fd").iterdir():
-            with suppress(OSError):
-                target = file.readlink()
-                found = _SOCKET.fullmatch(str(target))
-                if found is not None and found[1] in wanted["socket"]:
-                    return True
-                if target == _TUN and not wanted["interface"].isdisjoint(_interfaces(process / "fdinfo" / file.name)):
-                    return True
+    for file, target in process_files.open_files(Path(f"/proc/{pid}")):
+        found = _SOCKET.fullmatch(str(target))
+        if found is not None and found[1] in wanted["socket"]:
+            return True
+        with suppress(OSError):
+            if process_files.tun_of(file, target) in wanted["interface"]:
+                return True
     return False
-
-
-def _interfaces(information: Path) -> Iterable[str]:
-    """Return the interface of an open TUN device."""
-    return _INTERFACE.findall(information.read_text(encoding="utf-8", errors="replace"))
 
 
 def _name_of(pid: int) -> str:
     with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+        return process_files.name_of(Path(f"/proc/{pid}"))
     return "a process"

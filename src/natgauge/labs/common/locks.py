@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.errors import HostError, UsageError
-from natgauge.host import private_folder
+from natgauge.host import private_folder, process_files
 from natgauge.host.private_folder import FILE_MODE, FULL, private, unreadable, unwritable
 
 #: Where registers, locks and the devices' private directories live; a memory file system, empty after a reboot.
@@ -262,7 +262,6 @@ def every() -> Iterator[Lock]:
 def _began(pid: int) -> str:
     """Start time of a process, which distinguishes it from an earlier one of the same number; empty = there is none."""
     try:
-        # The name in parentheses may hold anything, so what follows is counted from the last one.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        return process_files.fields_after_name(Path(f"/proc/{pid}"))[19]
     except (OSError, IndexError):
         return ""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from natgauge.host import process_files
 from natgauge.labs.common import locks
 
 _INIT: Final = 1
@@ -29,8 +30,7 @@ def ancestry() -> frozenset[int]:
 def parent_of(pid: int) -> int | None:
     """Return the parent of a process; 0 = outside of this PID namespace, None = the process has ended."""
     with suppress(OSError, ValueError, IndexError):
-        # The name in parentheses may hold anything, so what follows is counted from the last one.
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return int(process_files.fields_after_name(Path(f"/proc/{pid}"))[1])
     return None
 
 
@@ -65,5 +65,5 @@ def using() -> frozenset[int]:
 def name_of(pid: int) -> str:
     """Return the name of a process's program; "?" when it has ended."""
     with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return process_files.name_of(Path(f"/proc/{pid}"))
     return "?"

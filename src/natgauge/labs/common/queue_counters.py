@@ -12,11 +12,12 @@ from typing import Any, Final
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
+from natgauge.host import process_files
+
 #: With more interfaces than this (such as one for each subscriber) reading them takes longer than a short trial.
 MOST_INTERFACES: Final = 64
 #: Handles of disciplines at the top: TC_H_ROOT and TC_H_INGRESS (linux/pkt_sched.h). They count what those below drop.
 _AT_TOP: Final = (0xFFFFFFFF, 0xFFFFFFF1)
-_TUN: Final = Path("/dev/net/tun")
 #: Processes by TUN interface and namespace, as far as they were found.
 _names: dict[tuple[str, str], str] = {}
 
@@ -83,7 +84,7 @@ def _process_of(interface: str, namespace: str) -> str:
     own = [process for process in holders if _namespace_of(process) == namespace]
     for process in own or holders:
         with suppress(OSError):
-            name = (process / "comm").read_text(encoding="utf-8", errors="replace").strip().replace(" ", "-")
+            name = process_files.name_of(process).replace(" ", "-")
             return _names.setdefault((interface, namespace), name)
     return "process"
 
@@ -99,13 +100,8 @@ def _holders(interface: str) -> Iterator[Path]:
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
             continue
-        with suppress(OSError):
-            for file in (process / "fd").iterdir():
-                with suppress(OSError):
-                    if file.readlink() == _TUN and _is_of(process / "fdinfo" / file.name, interface):
-                        yield process
-                        break
-
-
-def _is_of(information: Path, interface: str) -> bool:
-    return f"iff:\t{interface}\n" in information.read_text(encoding="utf-8", errors="replace")
+        for file, target in process_files.open_files(process):
+            with suppress(OSError):
+                if process_files.tun_of(file, target) == interface:
+                    yield process
+                    break

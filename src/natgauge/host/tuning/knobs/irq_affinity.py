@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from natgauge.host import process_files
 from natgauge.host.tuning.contract import FoundSetting, TunedMachine
 from natgauge.inputs.types import parse_cores
 
@@ -77,13 +78,13 @@ def _interrupts(machine: TunedMachine, port: str) -> Sequence[int]:
 
 def _balanced(machine: TunedMachine) -> str:
     """Return a remark where a running program moves interrupts by itself; empty otherwise."""
-    names = (_name_of(path) for path in machine.path("/proc").glob("[0-9]*/comm"))
+    names = (_name_of(path) for path in machine.path("/proc").glob("[0-9]*"))
     return "irqbalance runs and will move it again; run: systemctl stop irqbalance" if "irqbalance" in names else ""
 
 
-def _name_of(comm: Path) -> str:
+def _name_of(process: Path) -> str:
     """Name of a process; empty where it has ended since the folder was listed."""
     try:
-        return comm.read_text().strip()
+        return process_files.name_of(process)
     except OSError:
         return ""

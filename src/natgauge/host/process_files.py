@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What /proc says of a process. Any user can give a process a name that is no UTF-8, so nothing here expects text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_TUN: Final = Path("/dev/net/tun")
+_INTERFACE: Final = re.compile(r"^iff:\t(\S+)$", re.MULTILINE)
+
+
+def name_of(process: Path) -> str:
+    """Return the name of a process, with "\N{REPLACEMENT CHARACTER}" for octets that are no UTF-8.
+
+    Args:
+        process: its folder in /proc.
+
+    Raises:
+        OSError: it has ended, or may not be looked into.
+    """
+    return _text(process / "comm").strip()
+
+
+def fields_after_name(process: Path) -> list[str]:
+    """Return the fields of `stat` from the state on (proc_pid_stat(5) counts it as the third).
+
+    Args:
+        process: its folder in /proc.
+
+    Raises:
+        OSError: it has ended.
+    """
+    # The name in parentheses may hold anything, so what follows is counted from the last one.
+    return _text(process / "stat").rpartition(")")[2].split()
+
+
+def open_files(process: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield each open file of a process, in its folder `fd`, with its target; what cannot be read is left out.
+
+    Args:
+        process: its folder in /proc.
+    """
+    with suppress(OSError):
+        for file in (process / "fd").iterdir():
+            with suppress(OSError):
+                yield file, file.readlink()
+
+
+def tun_of(file: Path, target: Path) -> str | None:
+    """Return the TUN or TAP interface of an open file; None = it has none.
+
+    Args:
+        file: as `open_files` yields it.
+        target: its target.
+
+    Raises:
+        OSError: it was closed meanwhile.
+    """
+    if target != _TUN:
+        return None
+    found = _INTERFACE.search(_text(file.parents[1] / "fdinfo" / file.name))
+    return None if found is None else found[1]
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
