@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-from natgauge.records.measurement import FigureSummary
+from typing import Any
+
+from natgauge.records.measurement import STATISTICS, FigureSummary
 from natgauge.statistics.summary import Summary
 
 
 def figure_of(summary: Summary) -> FigureSummary:
     """Return the record of a summary."""
-    return FigureSummary(
-        median=summary.median,
-        p1=summary.p1,
-        p99=summary.p99,
-        minimum=summary.minimum,
-        maximum=summary.maximum,
-        mean=summary.mean,
-        standard_deviation=summary.standard_deviation,
-        count=len(summary.repetitions),
-    )
+    return FigureSummary(**statistics_of(summary), count=len(summary.repetitions))
+
+
+def statistics_of(summary: Summary) -> dict[str, Any]:
+    """Return the statistics that figures and results have, by the names of their fields."""
+    return {name: getattr(summary, name) for name in STATISTICS}

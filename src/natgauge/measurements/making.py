@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from natgauge.analysis.figure import figure_of
+from natgauge.analysis.figure import figure_of, statistics_of
 from natgauge.analysis.own_work import own_work
 from natgauge.analysis.shares import widened_interval
 from natgauge.analysis.unit_frames import is_of_frames, most_units
@@ -45,13 +45,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
     return Result(
         metric=measured.metric,
         unit=measured.unit,
-        median=summary.median,
-        p1=summary.p1,
-        p99=summary.p99,
-        minimum=summary.minimum,
-        maximum=summary.maximum,
-        mean=summary.mean,
-        standard_deviation=summary.standard_deviation,
+        **statistics_of(summary),
         median_interval=widened_interval(summary.interval, found),
         error=measured.error,
         limited_by=_limit(measured.limited_by),

@@ -50,6 +50,10 @@ class Repetition(RecordPart):
     cause: Cause | None = None
 
 
+#: Statistics of the values of a figure, and of a result itself, each with a field of this name.
+STATISTICS: Final = ("median", "p1", "p99", "minimum", "maximum", "mean", "standard_deviation")
+
+
 class FigureSummary(RecordPart):
     """A further figure of a result over all repetitions, in the figure's unit (RFC 9693 section 6).
 

@@ -23,7 +23,7 @@ from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import most_frequent
 from natgauge.errors import UsageError
 from natgauge.metrics import figures
-from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
+from natgauge.records.measurement import SHARE_OF_LINK, STATISTICS, FigureSummary, Repetition, Result
 from natgauge.records.parameters import SEVERAL
 from natgauge.records.record import first_fault
 from natgauge.records.store import (
@@ -44,8 +44,6 @@ from natgauge.stored.parameter_consistency import check_metric, check_values
 from natgauge.stored.trial_consistency import check_counts
 from natgauge.words import Verdict
 
-#: Statistics of a figure, and those of the result itself.
-_STATISTICS: Final = ("median", "p1", "p99", "minimum", "maximum", "mean", "standard_deviation")
 #: Fields of a line of a repetition that are not its own.
 _OF_ALL: Final = ("schema", "metric", "unit", "repetition", "samples", "disturbed")
 #: Groups whose parameters are known when the plan is written; settings may change with the first trials.
@@ -101,7 +99,7 @@ def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
 
 def _check_statistics(result: Result, where: Path) -> None:
     actual = summarize(result.values)
-    for name in _STATISTICS:
+    for name in STATISTICS:
         _expect(result, name, getattr(actual, name), where)
     interval = None if result.median_interval is None else _ends(result.median_interval)
     uppers = [repetition.upper for repetition in result.repetitions]
@@ -185,7 +183,7 @@ def _check_figure(name: str, figure: FigureSummary, values: Sequence[float] | No
         raise ContradictionError(where, f"figure {name}", figure.median, "its repetitions give", "none")
     known = figures().get(name)
     actual = summarize(values, is_tried=known is not None and known.is_tried)
-    for statistic in _STATISTICS:
+    for statistic in STATISTICS:
         expected = getattr(actual, statistic)
         if not same(getattr(figure, statistic), expected):
             field = f"{statistic.replace('_', ' ')} of {name}"
