@@ -69,7 +69,7 @@ def milliseconds(seconds: float) -> str:
 def merged(parts: Iterable[LateDelays | None]) -> LateDelays | None:
     """Return the delays of all late frames; None = those of some are not known, or none was late.
 
-    Of time limits the largest is told.
+    Its time limit is the largest of theirs.
     """
     parts = list(parts)
     known = [part for part in parts if part is not None]

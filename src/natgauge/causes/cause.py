@@ -116,7 +116,7 @@ class Cause:
 
     @property
     def _who(self) -> str:
-        """The hosts that lost connections, where that tells something: some of them, or each for its own limit."""
+        """The hosts that lost connections, where that distinguishes causes: some of them, or each for its own limit."""
         return f" ({self.hosts} lost connections)" if self.hosts and kinds()[self.kind].words else ""
 
     @property

@@ -46,7 +46,7 @@ class HostLosses:
         if len(losing) > _MOST_NAMES or len(losing) == len(self.hosts):
             return f"{len(losing)} of {len(self.hosts)} inside hosts"
         *names, last = (host.address for host in losing)
-        named = " and ".join(filter(None, [", ".join(names), last]))
+        named = f"{', '.join(names)} and {last}" if names else last
         return f"{named} of {len(self.hosts)} inside hosts"
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cause of a failed trial, from its hops and the limit of the device's table: one function, for all who tell it."""
+"""The cause of a failed trial from its hops and the limit of the device's table; whoever shows it calls this."""
 
 from __future__ import annotations
 

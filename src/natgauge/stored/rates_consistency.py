@@ -23,7 +23,7 @@ from natgauge.records.record import first_fault
 from natgauge.records.store import COMPARISON, ROUND_SCHEMA, ROUNDS, read_lines
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.order_statistics import median_estimate
-from natgauge.stored.contradiction import ContradictionError, expect
+from natgauge.stored.contradiction import ContradictionError, expect, same
 from natgauge.words import Quantity
 
 #: The most interim analyses that are tried: the rounds grow by half from one to the next.
@@ -118,7 +118,7 @@ def _check_estimate(estimate: RatioEstimate, baseline: _Searches, other: _Search
     highest = [one.upper / two.lower for one, two in both]
     said = (estimate.low, estimate.high)
     possible = _intervals(lowest, highest, estimate.level)
-    if possible and not any(all(map(_near, said, ends)) for ends in possible):
+    if possible and not any(all(map(same, said, ends)) for ends in possible):
         shown = [" to ".join("none" if end is None else f"{end:.6g}" for end in ends) for ends in (said, possible[0])]
         source = "its rounds give, at the first analysis,"
         raise ContradictionError(where, f"{name}: the interval of the ratio", shown[0], source, shown[1])
@@ -178,12 +178,6 @@ def _check_between(name: str, value: float, lower: float, upper: float, where: P
     if not lower * (1 - _ROUNDING) <= value <= upper * (1 + _ROUNDING):
         source, end = ("its rounds give at least", lower) if value < lower else ("its rounds give at most", upper)
         raise ContradictionError(where, name, value, source, end)
-
-
-def _near(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _finite(value: float) -> float | None:
