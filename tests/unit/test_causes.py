@@ -17,15 +17,15 @@ from tests.unit.test_permanent_loss import measure
 
 from natgauge import causes
 from natgauge.causes.cause import Cause, TableState, most_frequent, of_share, refined
-from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, facts_of, hops_of
+from natgauge.causes.counters import facts_of
+from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, hops_of
 from natgauge.causes.kinds import Kind, kinds
-from natgauge.causes.of_search import of_search
 from natgauge.causes.of_trial import cause_of
 from natgauge.measurements.making import make
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, table_capacity
-from natgauge.procedures.kit.result.causes import with_cause
+from natgauge.procedures.kit.result.causes import of_search, with_cause
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.parameters import Parameters
 from natgauge.reports.bottleneck import bottleneck

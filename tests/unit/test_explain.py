@@ -14,7 +14,8 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.mutants import mutants
 from tests.unit.test_measurer import FakeLab, Recorder, measurer
 
-from natgauge.causes.hops import CounterFacts, HopLoss, facts_of, hops_of
+from natgauge.causes.counters import CounterFacts, facts_of
+from natgauge.causes.hops import HopLoss, hops_of
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.labs.common.network_counters import counters_of

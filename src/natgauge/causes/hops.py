@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the frames of a trial were lost, hop by hop, from the counters in its record; counters.toml has their hops."""
+"""Where the frames of a trial were lost, hop by hop, from the counters in its record."""
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
+from dataclasses import dataclass
 from typing import Any, Final, get_args
 
+from natgauge.causes.counters import CounterFacts, counters, facts_of
 from natgauge.causes.hosts import NO_HOSTS, HostLosses, hosts_of
-from natgauge.causes.kinds import Hop, Kind
+from natgauge.causes.kinds import Hop
 
 #: Hops between the receipt of a packet by IP and its sending.
 _INSIDE: Final = ("header", "conntrack", "routing")
@@ -35,40 +33,6 @@ WRONG: Final = ("late", "damaged", "fragments", "tagged", "without_checksum", "u
 #: Device (empty = the tester), place (empty = the whole device), name of a counter.
 _Key = tuple[str, str, str]
 _Network = Mapping[str, Mapping[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """The meaning of a counter where `other` rose as well; in the file, `with`."""
-
-    other: str
-    cause: Kind
-    meaning: str
-    knob: str
-
-
-@dataclass(frozen=True, slots=True)
-class CounterFacts:
-    """A row of counters.toml, which explains the fields."""
-
-    name: str
-    hop: Hop
-    cause: Kind
-    meaning: str
-    knob: str
-    also: str = ""
-    guess: bool = False
-    contains: tuple[str, ...] = ()
-    loses: bool = True
-    own: bool = False
-    cases: tuple[Case, ...] = ()
-
-    def given(self, other: str) -> CounterFacts:
-        """Return the facts where the counter `other` rose as well; empty = no counter of the cases did."""
-        case = next((case for case in self.cases if case.other == other), None)
-        if case is None:
-            return self
-        return replace(self, cause=case.cause, meaning=case.meaning, knob=case.knob, also="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,32 +112,6 @@ class TrialHops:
 
 #: Hops of a trial of which nothing but its counts is known.
 NO_HOPS: Final = TrialHops(0, 0, (), has_kernel_counters=False)
-
-
-@cache
-def facts_of(name: str) -> CounterFacts:
-    """Return the facts about a counter; a counter that the table lacks is the gateway's own."""
-    family = name.replace("Ext", "")
-    either = family.replace("Ip6", "Ip").replace("Udp6", "Udp")
-    row = next((row for each in (family, either, name.partition(" ")[0]) if (row := _table().get(each))), None)
-    meaning, knob = "the gateway refused the frame, for a cause of its own", "see the gateway's documentation"
-    return row or CounterFacts(name=name, hop="gateway", cause="gateway", meaning=meaning, knob=knob)
-
-
-@cache
-def _table() -> Mapping[str, CounterFacts]:
-    text = resources.files(__package__).joinpath("counters.toml").read_text(encoding="utf-8")
-    return {row["name"]: _facts(**row) for row in tomllib.loads(text)["counters"]}
-
-
-def _facts(*, cases: Sequence[Mapping[str, str]] = (), contains: Sequence[str] = (), **row: Any) -> CounterFacts:
-    """Return a row of the file."""
-    every = tuple(_case_of(case) for case in cases)
-    return CounterFacts(cases=every, contains=tuple(contains), **row)
-
-
-def _case_of(row: Mapping[str, Any]) -> Case:
-    return Case(row["with"], row["cause"], row["meaning"], row["knob"])
 
 
 def hops_of(trial: Mapping[str, Any]) -> TrialHops:
@@ -285,7 +223,7 @@ def _of_devices(trial: Mapping[str, Any], network: _Network, devices: Sequence[s
     for cause, count in (trial.get("device_faults") or {}).items():
         device, _, own = cause.rpartition(" ")
         # Linux reports counters of `conntrack -S`, which the kernel's counters replace.
-        yield (device or devices[0], "", f"conntrack {own}" if f"conntrack {own}" in _table() else own), count
+        yield (device or devices[0], "", f"conntrack {own}" if f"conntrack {own}" in counters() else own), count
     for device, counts in network.items():
         for name, n in counts.items():
             yield from _of_kernel(device, name, n)
@@ -304,7 +242,7 @@ def _of_kernel(device: str, name: str, count: int) -> Iterator[tuple[_Key, int]]
     elif kind == "tun":
         place, _, what = rest.rpartition(" ")
         yield from [((device, place, _TUN_FULL), count)] if what == "dropped" else ()
-    elif facts_of(name).name != name or name in _table():
+    elif facts_of(name).name != name or name in counters():
         yield (device, "", name), count
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from natgauge.causes.cause import Cause, TableState, refined
-from natgauge.causes.hops import CounterFacts, HopLoss, TrialHops, hops_of
+from natgauge.causes.counters import CounterFacts
+from natgauge.causes.hops import HopLoss, TrialHops, hops_of
 from natgauge.causes.of_trial import cause_of
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there

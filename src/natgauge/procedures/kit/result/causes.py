@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, get_args
 
-from natgauge.causes.cause import Cause
+from natgauge.causes.cause import Cause, most_frequent
+from natgauge.causes.counters import facts_of
 from natgauge.causes.kinds import DeviceLimit
-from natgauge.causes.of_search import of_search
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.words import Verdict
 
@@ -48,3 +48,20 @@ def _deciding(attempts: Sequence[Attempt], limited_by: str, *, rare: bool) -> Ca
         for each in attempts
     )
     return of_search(causes, passed=passed)
+
+
+def of_search(causes: Iterable[Cause], *, passed: bool) -> Cause:
+    """Return the cause of the loads that a search found too high.
+
+    Args:
+        causes: causes of the failed trials at the lowest of these loads; at least one.
+        passed: whether a lower rate of as many connections passed.
+    """
+    cause = most_frequent(causes)
+    if cause.kind == "host limit" and passed:
+        # Fewer connections in the same time: the hosts kept equal numbers because they opened them at equal rates.
+        named = facts_of(cause.counter).cause if cause.counter else "not known"
+        cause = replace(cause, kind=named, each_host=cause.each_host if named == "rule" else None)
+    if cause.kind == "rule" and passed:
+        return replace(cause, kind="rate limit", remedy="rules with a rate or a quota (`limit`, `hashlimit`, `police`)")
+    return cause
