@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from natgauge import files, foreign
-from natgauge.errors import UsageError, unwritable
+from natgauge.errors import UsageError
+from natgauge.system_errors import unwritable
 
 #: The name of standard output.
 STANDARD_OUTPUT: Final = Path("-")

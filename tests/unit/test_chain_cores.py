@@ -17,7 +17,7 @@ from natgauge.comparisons.request import read_gateways
 from natgauge.core_work import CoreWork, idle_cores, imbalance, since
 from natgauge.errors import UsageError
 from natgauge.host import cpus
-from natgauge.inputs.types import DeviceCoreList, by_device, cores_in
+from natgauge.inputs.cores import DeviceCoreList, by_device, cores_in
 from natgauge.labs import netns
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.netns import lab as netns_lab

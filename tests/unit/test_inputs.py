@@ -19,11 +19,12 @@ from natgauge import procedures
 from natgauge.bench.question import ask, command, inputs_of_lab, inputs_of_part, place_inputs
 from natgauge.campaigns import keys
 from natgauge.cli import app, compare, measure
+from natgauge.cli.exit_statuses import EXIT_STATUSES
 from natgauge.cli.generator import ClickInputType
 from natgauge.comparisons import compare as comparing
 from natgauge.comparisons.request import CompareOptions
-from natgauge.errors import EXIT_STATUSES, BrokenError, FaultError, HostError, UsageError
-from natgauge.inputs import types
+from natgauge.errors import BrokenError, FaultError, HostError, UsageError
+from natgauge.inputs import cores, types
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import Question
 from natgauge.labs import wire
@@ -167,8 +168,8 @@ def test_each_error_of_a_search_reads_as_it_was_written(value: float) -> None:
         (types.Whole(), True, "x: True is not a whole number"),
         (types.Number(), "5", "x: '5' is not a number"),
         (types.Flag(), 1, "x: 1 is not true or false"),
-        (types.CoreList(), "0,0", 'x "0,0": a core is named twice; name each once'),
-        (types.CoreList(), [1, -2], '"-2" is neither a core nor a range of cores'),
+        (cores.CoreList(), "0,0", 'x "0,0": a core is named twice; name each once'),
+        (cores.CoreList(), [1, -2], '"-2" is neither a core nor a range of cores'),
         (types.RepetitionCount(), "many", "x: 'many' is neither a number nor auto"),
         (types.Words.of(("a", "b")), "c", "x: 'c' is unknown; choose one of a, b"),
         (types.Shares(), [0.5, "x"], "is no list of shares"),
@@ -194,9 +195,9 @@ VALUES: tuple[tuple[type[types.InputType], st.SearchStrategy[Any]], ...] = (
     (types.Number, st.floats(0.01, 1e6) | st.integers(0, 20)),
     (types.Share, st.floats(0.01, 1)),
     (types.Shares, st.lists(st.floats(0.001, 1), min_size=1, max_size=4, unique=True)),
-    (types.CoreList, st.lists(st.integers(0, 4096), min_size=1, max_size=5, unique=True)),
+    (cores.CoreList, st.lists(st.integers(0, 4096), min_size=1, max_size=5, unique=True)),
     (
-        types.DeviceCoreList,
+        cores.DeviceCoreList,
         st.sampled_from([(0, 2), {"ce": (2, 3), "pe": (4,)}, "ce=2-3,pe=4", 1]),
     ),
     (types.RepetitionCount, st.integers(1, 1000) | st.just("auto")),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from natgauge.errors import UsageError
 from natgauge.host import cpus
 from natgauge.host.cpus import check_cpus, usable_cpus
-from natgauge.inputs.types import format_cores, parse_cores
+from natgauge.inputs.cores import format_cores, parse_cores
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from natgauge import errors
-from natgauge.errors import HostError, can_start_threads, fault, of_host
+from natgauge import system_errors
+from natgauge.errors import HostError
 from natgauge.host import capabilities, resources
 from natgauge.inputs import meant
+from natgauge.system_errors import can_start_threads, fault, of_host
 from natgauge.toml_text import parse
 
 
@@ -116,4 +117,4 @@ def test_a_byte_order_mark_is_no_part_of_a_document() -> None:
 
 
 def test_every_remedy_is_for_an_error_of_the_system() -> None:
-    assert set(errors._REMEDIES) <= set(errno.errorcode)
+    assert set(system_errors._REMEDIES) <= set(errno.errorcode)

@@ -25,7 +25,7 @@ from natgauge.campaigns.estimate import checked_estimate, repetitions
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.run import CellRunner, LocalRunner, Session
 from natgauge.campaigns.state import CampaignState
-from natgauge.errors import NatgaugeError, UsageError, fault, unwritable
+from natgauge.errors import NatgaugeError, UsageError
 from natgauge.gateways.recipe import digest
 from natgauge.host import machine
 from natgauge.inputs.question import LabOptions
@@ -46,6 +46,7 @@ from natgauge.records.store import (
     refuse_name,
     write_document,
 )
+from natgauge.system_errors import fault, unwritable
 from natgauge.version import VERSION
 
 

@@ -12,13 +12,15 @@ from typing import Any, Final, Literal, get_args
 
 from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.campaigns.formula import evaluate
-from natgauge.errors import UsageError, did_you_mean
+from natgauge.errors import UsageError
 from natgauge.host.cpus import usable_cpus
 from natgauge.inputs.checks import in_range
+from natgauge.inputs.cores import CoreList, DeviceCoreList
 from natgauge.inputs.input import Input
-from natgauge.inputs.types import CoreList, DeviceCoreList, Text
+from natgauge.inputs.types import Text
 from natgauge.labs import kinds
 from natgauge.procedures import get, procedures
+from natgauge.suggestions import did_you_mean
 
 Part = Literal["lab", "traffic", "device"]
 #: The parts of a plan that fix a cell; each is a field of `Cell`.

@@ -19,7 +19,7 @@ from natgauge.campaigns.journal import EVIDENCE, AppendLine, entries
 from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.campaigns.replay import RecordedCall, ReplayError, ReplayingMeasurer
 from natgauge.campaigns.state import RecordedRepetition
-from natgauge.errors import UsageError, unwritable
+from natgauge.errors import UsageError
 from natgauge.gateways.recipe import as_played, digest
 from natgauge.measurements.conditions import with_conduct, with_own_part
 from natgauge.measurements.measure import keep
@@ -32,6 +32,7 @@ from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.record import first_fault
 from natgauge.records.store import CAMPAIGN_RESULTS, Memory, Store, plain, result_name
+from natgauge.system_errors import unwritable
 
 _MAKING: Final = ".making"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: one file per subcommand, which reads arguments, calls the rest of natgauge and prints.
 
-Errors are one line on standard error. The exit statuses are in `natgauge.errors.EXIT_STATUSES`; in every case all that
-was made has been undone.
+Errors are one line on standard error. The exit statuses are in `exit_statuses.py`; in every case all that was made has
+been undone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ import cloup
 
 from natgauge.cli.help import epilog
 from natgauge.cli.say import say
-from natgauge.errors import EndedBySignal, NatgaugeError, fault, shortened
+from natgauge.errors import EndedBySignal, NatgaugeError, shortened
+from natgauge.system_errors import fault
 
 #: Heading of the help -> subcommands, each the function `command` in the module of the same name.
 SECTIONS: Final = {

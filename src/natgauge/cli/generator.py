@@ -12,7 +12,7 @@ import cloup
 from click.shell_completion import CompletionItem
 
 from natgauge.cli.names import LAB, known_names
-from natgauge.inputs import types
+from natgauge.inputs import cores, types
 from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input
 from natgauge.inputs.types import Flag
@@ -37,7 +37,7 @@ class ValueType(click.ParamType[Any]):
         return self._read.read(name, value) if isinstance(value, str) else value
 
 
-CORES: Final = ValueType(types.CoreList())
+CORES: Final = ValueType(cores.CoreList())
 SHARE: Final = ValueType(types.Share())
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from natgauge.errors import EXIT_STATUSES, ExitStatus
+from natgauge.cli.exit_statuses import EXIT_STATUSES, ExitStatus
 
 
 def statuses_of(command: str) -> list[ExitStatus]:

@@ -130,8 +130,9 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
         UsageError: a file cannot be written.
     """
     from natgauge import outputs
-    from natgauge.errors import HostError, UsageError, unwritable
+    from natgauge.errors import HostError, UsageError
     from natgauge.published import plans
+    from natgauge.system_errors import unwritable
 
     for table in tables:
         try:

@@ -40,7 +40,7 @@ def command(
     from natgauge.bench.bench import check_host
     from natgauge.campaigns import spread
     from natgauge.host.cpus import check_cpus, usable_cpus
-    from natgauge.inputs.types import format_cores
+    from natgauge.inputs.cores import format_cores
 
     where = spread.scheduler_at(scheduler)
     spread.need_dask()

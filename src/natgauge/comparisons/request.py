@@ -15,9 +15,10 @@ from natgauge.bench.timeable import reasons_not_timed
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.inputs.checks import in_range, share_in, whole
+from natgauge.inputs.cores import by_device
 from natgauge.inputs.input import Input, check_all, described
 from natgauge.inputs.question import Cell, LabOptions, Question
-from natgauge.inputs.types import Text, by_device
+from natgauge.inputs.types import Text
 from natgauge.labs import kinds
 from natgauge.labs.contract import Kind
 from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES

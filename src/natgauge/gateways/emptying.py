@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from natgauge.errors import UsageError, did_you_mean
+from natgauge.errors import UsageError
 from natgauge.gateways.protocol import Playable
 from natgauge.gateways.recipe_model import BY_RESTART, BY_VERB, Emptying
+from natgauge.suggestions import did_you_mean
 
 
 def emptying_of(recipe: Playable, name: str | None) -> Emptying | None:

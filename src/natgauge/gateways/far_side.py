@@ -13,7 +13,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, ValidationError
 
-from natgauge.errors import UsageError, did_you_mean
+from natgauge.errors import UsageError
 from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe import broken_rule
 from natgauge.gateways.recipe_model import (
@@ -27,6 +27,7 @@ from natgauge.gateways.recipe_model import (
     Verbs,
 )
 from natgauge.gateways.toml_layers import BUILT_IN, frozen, layered
+from natgauge.suggestions import did_you_mean
 from natgauge.words import TESTER
 
 _SERVERS: Final = BUILT_IN / "servers"

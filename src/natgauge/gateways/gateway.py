@@ -10,7 +10,7 @@ from dataclasses import replace
 from string import Template
 from typing import Final, Literal, NoReturn, Self
 
-from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError, in_a_line
+from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
 from natgauge.gateways.device_knobs import DeviceKnobs, How
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.emptying import emptying_of, stopping
@@ -26,6 +26,7 @@ from natgauge.gateways.protocol import Playable
 from natgauge.gateways.recipe_model import BY_VERB, Emptying
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult, Device
+from natgauge.system_errors import in_a_line
 
 _VERB_SECONDS: Final = 60.0
 _READY_SECONDS: Final = 10.0

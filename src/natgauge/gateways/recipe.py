@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
-from natgauge.errors import UsageError, did_you_mean, listed_by
+from natgauge.errors import UsageError
 from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe_model import (
@@ -28,6 +28,7 @@ from natgauge.gateways.recipe_model import (
     Verbs,
 )
 from natgauge.gateways.toml_layers import BUILT_IN, file_of, files_of, frozen, layered, merge, pieces_of
+from natgauge.suggestions import did_you_mean, listed_by
 from natgauge.words import Family, Transport
 
 #: Folders with recipes of the user's own, separated like PATH.

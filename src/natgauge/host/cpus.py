@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from natgauge.errors import UsageError
-from natgauge.inputs.types import format_cores, parse_cores
+from natgauge.inputs.cores import format_cores, parse_cores
 
 #: Seconds of observation to find the least busy core: 20 ticks of /proc/stat.
 IDLE_WATCH_SECONDS: Final = 0.2

@@ -7,7 +7,8 @@ import resource
 from pathlib import Path
 from typing import Final
 
-from natgauge.errors import HostError, can_start_threads
+from natgauge.errors import HostError
+from natgauge.system_errors import can_start_threads
 
 #: Every kernel has this folder in its /sys.
 _SYS: Final = Path("/sys/devices")

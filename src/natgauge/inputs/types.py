@@ -7,21 +7,16 @@
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from natgauge.errors import UsageError
 from natgauge.inputs import meant
 from natgauge.inputs.checks import in_range, positive
 
-_CORES_PART: Final = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
-#: Begins the value of one device of a chain, as "ce=".
-_DEVICE_VALUE: Final = re.compile(r"([a-z0-9]{1,16})=(.*)")
-_NEXT_DEVICE: Final = re.compile(r",(?=[a-z0-9]{1,16}=)")
 #: Names that a shell may complete, by what they are of.
 Names = Literal["kinds", "labs"]
 
@@ -284,119 +279,6 @@ def shares(name: str, text: str) -> tuple[float, ...]:
     if len(set(shares_read)) < len(shares_read):
         raise UsageError(f"{name}: {text!r} names a share twice")
     return tuple(sorted(shares_read, reverse=True))
-
-
-@dataclass(frozen=True)
-class CoreList(InputType):
-    """Cores, as the kernel writes lists of them: "0,2-3"."""
-
-    metavar: str = "CORES"
-    annotation: str = "str | int | Sequence[int]"
-
-    def read(self, name: str, text: str) -> tuple[int, ...]:
-        """Return the cores in ascending order."""
-        return parse_cores(text, spoken_name=name)
-
-    def take(self, name: str, value: object) -> tuple[int, ...]:
-        """The cores, from a text, a number or a sequence of numbers."""
-        if isinstance(value, Sequence) and not isinstance(value, str):
-            return parse_cores(",".join(map(str, value)), spoken_name=name)
-        return self.read(name, Text().take(name, value))
-
-    def write(self, value: Any) -> str:
-        """Return the cores as a list with commas: "0,2,3"."""
-        return format_cores(value)
-
-
-def parse_cores(text: str, spoken_name: str = "cores") -> tuple[int, ...]:
-    """Read a list of cores as the kernel writes it: "0", "0,2", "0-3,8".
-
-    Args:
-        text: the list.
-        spoken_name: name of the input, for the message.
-
-    Returns:
-        The cores, ascending.
-
-    Raises:
-        UsageError: not such a list, a range is reversed, or a core is named twice.
-    """
-    cores: list[int] = []
-    where = f'{spoken_name} "{text}"'
-    for part in text.strip().split(","):
-        match = _CORES_PART.fullmatch(part.strip())
-        if match is None:
-            raise UsageError(f'{where}: "{part}" is neither a core nor a range of cores; write e.g. 0,2-3')
-        first = int(match[1])
-        last = int(match[2]) if match[2] else first
-        if last < first:
-            raise UsageError(f'{where}: range "{part}" is reversed; write {last}-{first}')
-        cores.extend(range(first, last + 1))
-    if len(set(cores)) != len(cores):
-        raise UsageError(f"{where}: a core is named twice; name each once")
-    return tuple(sorted(cores))
-
-
-def format_cores(cores: Iterable[int]) -> str:
-    """Write cores as a plain list with commas, e.g. "0,2,3"."""
-    return ",".join(str(core) for core in cores)
-
-
-@dataclass(frozen=True)
-class DeviceCoreList(InputType):
-    """Cores of all devices together, "0,2-3", or of each device of a chain by its name, "ce=2-3,pe=4,5"."""
-
-    metavar: str = "CORES"
-    annotation: str = "str | int | Sequence[int] | dict[str, str]"
-
-    def read(self, name: str, text: str) -> CoreChoice:
-        """Return the cores in ascending order, or the cores of each device by its name."""
-        named = by_device(name, text)
-        if named is None:
-            return parse_cores(text, spoken_name=name)
-        return {device: parse_cores(cores, spoken_name=f"{name} of {device}") for device, cores in named.items()}
-
-    def take(self, name: str, value: object) -> CoreChoice:
-        """The cores, from a text, a number, a sequence of numbers, or any of these for each device by its name."""
-        if isinstance(value, Mapping):
-            cores = {device: CoreList().take(f"{name} of {device}", each) for device, each in value.items()}
-            return self.read(name, self.write(cores))
-        return self.read(name, value) if isinstance(value, str) else CoreList().take(name, value)
-
-    def write(self, value: Any) -> str:
-        """Return the cores as a list with commas, or such a list for each device: "ce=2,3,pe=4"."""
-        if not isinstance(value, Mapping):
-            return format_cores(value)
-        return ",".join(f"{device}={format_cores(cores)}" for device, cores in value.items())
-
-
-#: Cores of all devices together, or of each device of a chain by its name.
-CoreChoice = tuple[int, ...] | Mapping[str, tuple[int, ...]]
-
-
-def cores_in(cores: CoreChoice | None) -> tuple[int, ...]:
-    """Return every core of a choice once, ascending; empty without a choice."""
-    if isinstance(cores, Mapping):
-        return tuple(sorted({core for each in cores.values() for core in each}))
-    return cores or ()
-
-
-def by_device(name: str, text: str) -> dict[str, str] | None:
-    """Read a value for each device of a chain, "ce=A,pe=B", by the device's name; None where the text names no device.
-
-    Raises:
-        UsageError: a device is named twice, or has no value.
-    """
-    if _DEVICE_VALUE.match(text.strip()) is None:
-        return None
-    values: dict[str, str] = {}
-    for part in _NEXT_DEVICE.split(text.strip()):
-        device, _, value = part.partition("=")
-        if device in values or not value.strip():
-            fault = "is named twice; name it once" if device in values else "has no value; write one after the ="
-            raise UsageError(f'{name} "{text}": device {device} {fault}')
-        values[device] = value.strip()
-    return values
 
 
 @dataclass(frozen=True)

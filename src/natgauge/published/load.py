@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from natgauge import foreign, toml_text
-from natgauge.errors import UsageError, listed_by
+from natgauge.errors import UsageError
 from natgauge.published.model import Document, MachineDescription, OwnFigure, Table
+from natgauge.suggestions import listed_by
 
 Model = TypeVar("Model", bound=BaseModel)
 

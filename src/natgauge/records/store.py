@@ -22,8 +22,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from natgauge import files, foreign
-from natgauge.errors import NatgaugeError, UsageError, fault, unwritable
+from natgauge.errors import NatgaugeError, UsageError
 from natgauge.records.record import Record
+from natgauge.system_errors import fault, unwritable
 
 RecordT = TypeVar("RecordT", bound=Record)
 

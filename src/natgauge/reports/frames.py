@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from natgauge import outputs
-from natgauge.errors import UsageError, unwritable
+from natgauge.errors import UsageError
 from natgauge.reports.collected import Stored, StoredComparison, StoredResults, each_trial
 from natgauge.reports.optional_deps import need
+from natgauge.system_errors import unwritable
 from natgauge.words import Verdict
 
 if TYPE_CHECKING:

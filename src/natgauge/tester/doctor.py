@@ -24,7 +24,7 @@ from natgauge.host.control_groups import ControlGroups
 from natgauge.host.cpus import usable_cpus
 from natgauge.host.machine import memory_octets
 from natgauge.host.this_machine import ThisMachine
-from natgauge.inputs.types import format_cores
+from natgauge.inputs.cores import format_cores
 from natgauge.labs.common import cleanup
 from natgauge.labs.common.register import HiddenLabsError
 from natgauge.labs.common.shell import run_shell

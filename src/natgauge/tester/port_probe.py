@@ -14,7 +14,7 @@ from natgauge.host import capabilities
 from natgauge.host.cpus import usable_cpus
 from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
-from natgauge.inputs.types import format_cores, parse_cores
+from natgauge.inputs.cores import format_cores, parse_cores
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.cleanup import status
 from natgauge.labs.contract import Port

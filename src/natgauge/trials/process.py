@@ -16,8 +16,9 @@ from typing import IO
 from pydantic import ValidationError
 
 from natgauge.bounded_output import BoundedOutput, size_in_words
-from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError, of_host
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
 from natgauge.host import programs
+from natgauge.system_errors import of_host
 from natgauge.trials.agreement import RESULT_VERSION, Progress, TrialRequest, TrialResult
 from natgauge.trials.comparison import ComparisonRequest, ComparisonResult
 

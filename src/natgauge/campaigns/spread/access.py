@@ -16,7 +16,8 @@ from distributed import Security
 
 from natgauge.campaigns.spread import Where
 from natgauge.campaigns.spread.certificates import AUTHORITY, Role, certificate_name, key_name
-from natgauge.errors import HostError, UsageError, in_a_line
+from natgauge.errors import HostError, UsageError
+from natgauge.system_errors import in_a_line
 
 T = TypeVar("T")
 

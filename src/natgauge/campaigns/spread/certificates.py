@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from natgauge import files
-from natgauge.errors import UsageError, unwritable
+from natgauge.errors import UsageError
+from natgauge.system_errors import unwritable
 
 Role = Literal["scheduler", "worker", "client"]
 ROLES: Final[Sequence[Role]] = ("scheduler", "worker", "client")

@@ -22,8 +22,8 @@ from natgauge.campaigns.cells import PlannedCell
 from natgauge.campaigns.plan import Plan
 from natgauge.errors import UsageError
 from natgauge.host.cpus import core_groups
+from natgauge.inputs.cores import cores_in, format_cores
 from natgauge.inputs.question import Cell, LabOptions
-from natgauge.inputs.types import cores_in, format_cores
 from natgauge.labs.common.locks import Lock, check_name
 from natgauge.labs.common.register import kept_settings
 from natgauge.labs.contract import Lab

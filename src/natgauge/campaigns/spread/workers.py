@@ -18,7 +18,8 @@ from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.spread import resources
 from natgauge.campaigns.spread.resources import Resources
 from natgauge.campaigns.spread.worker import PlanView, view_plan
-from natgauge.errors import HostError, NatgaugeError, in_a_line
+from natgauge.errors import HostError, NatgaugeError
+from natgauge.system_errors import in_a_line
 from natgauge.version import VERSION
 
 _CONNECT_SECONDS: Final = 5.0

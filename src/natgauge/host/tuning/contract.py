@@ -12,7 +12,7 @@ from socket import if_nameindex
 from typing import Final, Protocol
 
 from natgauge.errors import HostError
-from natgauge.inputs.types import parse_cores
+from natgauge.inputs.cores import parse_cores
 
 _SECONDS: Final = 20.0
 #: ethtool lies where a user's own PATH does not look.

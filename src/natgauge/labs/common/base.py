@@ -11,16 +11,17 @@ from typing import Any, ClassVar, Self
 
 from pyroute2.netlink.exceptions import NetlinkError
 
-from natgauge.errors import HostError, of_host
+from natgauge.errors import HostError
 from natgauge.host import capabilities, resources
 from natgauge.host.this_machine import ThisMachine
-from natgauge.inputs.types import format_cores
+from natgauge.inputs.cores import format_cores
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.links import VethCable, drop_counters, make, prepare_namespace
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register, kept_settings, make_directory, say_left
 from natgauge.labs.contract import Device, ExternalDevice, LabCounters, Port
+from natgauge.system_errors import of_host
 from natgauge.words import Placement
 
 #: The tester's ports, in its namespace.

@@ -18,12 +18,13 @@ from typing import Final, TypeVar
 from pyroute2 import netns
 from pyroute2.netlink.exceptions import NetlinkError
 
-from natgauge.errors import BrokenError, HostError, remedy_of
+from natgauge.errors import BrokenError, HostError
 from natgauge.labs.common import marks, protected
 from natgauge.labs.common.namespace_end import CLONE_NEWNET, delete_watched, remove, unshare
 from natgauge.labs.common.processes import all_processes as all_processes  # noqa: PLC0414 - cleanup ends processes by this module
 from natgauge.labs.common.processes import end_processes as end_processes  # noqa: PLC0414 - as above
 from natgauge.labs.common.threads import NoThreadError, in_thread
+from natgauge.system_errors import remedy_of
 
 #: Every namespace of natgauge starts with this.
 PREFIX: Final = "ng-"

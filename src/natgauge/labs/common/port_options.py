@@ -8,8 +8,9 @@ from functools import partial
 from typing import Final
 
 from natgauge.inputs.checks import in_range
+from natgauge.inputs.cores import CoreList
 from natgauge.inputs.input import described
-from natgauge.inputs.types import CoreList, Text
+from natgauge.inputs.types import Text
 from natgauge.labs.common.boot import BootCommand
 
 #: No machine has this many cores.

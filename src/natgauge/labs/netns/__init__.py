@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from natgauge.errors import UsageError
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.inputs.checks import in_range
+from natgauge.inputs.cores import CoreChoice, CoreList, DeviceCoreList, cores_in, format_cores
 from natgauge.inputs.input import described
-from natgauge.inputs.types import CoreChoice, CoreList, DeviceCoreList, cores_in, format_cores
 from natgauge.labs.contract import Kind, LabNeeds
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from natgauge.host import kernel, programs
 from natgauge.host.caches import caches_of
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.host.this_machine import ThisMachine
-from natgauge.inputs.types import cores_in, format_cores
+from natgauge.inputs.cores import cores_in, format_cores
 from natgauge.labs.common.addresses import (
     BACKGROUND_INSIDE,
     BACKGROUND_OUTSIDE,

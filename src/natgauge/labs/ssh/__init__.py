@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.inputs.cores import by_device
 from natgauge.inputs.input import described
-from natgauge.inputs.types import Text, by_device
+from natgauge.inputs.types import Text
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import Kind, LabNeeds
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from natgauge.errors import HostError, UsageError
 from natgauge.host import caches
-from natgauge.inputs.types import parse_cores
+from natgauge.inputs.cores import parse_cores
 
 #: Programs that natgauge needs on a remote machine, by family of systems, each with its Debian package on Linux.
 PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {

@@ -11,7 +11,7 @@ from typing import Final
 
 from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.inputs.types import format_cores
+from natgauge.inputs.cores import format_cores
 from natgauge.labs.common.links import VethCable, neighbour_limits, read_drops
 from natgauge.labs.common.network_counters import FILES, counters_of
 from natgauge.labs.common.queue_counters import queues_shown

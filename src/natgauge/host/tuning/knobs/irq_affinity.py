@@ -9,7 +9,7 @@ from pathlib import Path
 
 from natgauge.host import process_files
 from natgauge.host.tuning.contract import FoundSetting, TunedMachine
-from natgauge.inputs.types import parse_cores
+from natgauge.inputs.cores import parse_cores
 
 
 class IrqAffinity:

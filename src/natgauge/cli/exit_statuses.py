@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exit statuses of the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class ExitStatus:
+    """An exit status of the command line.
+
+    Attributes:
+        number: the status.
+        meaning: in a few words.
+        commands: the commands that can end with it; empty = all.
+    """
+
+    number: int
+    meaning: str
+    commands: tuple[str, ...] = ()
+
+
+#: Every exit status; the help, the man page and docs/compatibility.md are made of this table or tested against it.
+EXIT_STATUSES: Final = (
+    ExitStatus(0, "done, whatever the result"),
+    ExitStatus(1, "a result is worse", ("diff",)),
+    ExitStatus(1, "a setting could be better", ("host check",)),
+    ExitStatus(2, "wrong arguments or a wrong plan"),
+    ExitStatus(3, "this host cannot do it"),
+    ExitStatus(4, "engine, lab or device failed"),
+    ExitStatus(5, "a result cannot be compared or decided", ("diff",)),
+    ExitStatus(10, "a gateway costs more than --fail-above", ("compare",)),
+    ExitStatus(11, "undecided after --most-seconds", ("compare",)),
+    ExitStatus(12, "a gateway fails a requirement of --fail-on", ("audit",)),
+    ExitStatus(129, "ended by SIGHUP; everything is undone"),
+    ExitStatus(130, "ended by Ctrl-C; everything is undone"),
+    ExitStatus(143, "ended by SIGTERM; everything is undone"),
+)
