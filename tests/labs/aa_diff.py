@@ -76,7 +76,9 @@ def row(metric: str, runs: Sequence[Result]) -> tuple[str, bool]:
     """A line of the table, and whether few enough pairs are called different."""
     pairs = list(combinations(runs, 2))
     lines = [diff([first], [second]).lines[0] for first, second in pairs]
-    outcomes = Counter(f"{line.outcome} ({line.reason})" if line.reason else line.outcome for line in lines)
+    outcomes = Counter(
+        f"{line.outcome} ({line.conclusion.reason})" if line.conclusion.reason else line.outcome for line in lines
+    )
     misses = outcomes["worse"] + outcomes["better"]
     alone = [contrast(first, second) for first, second in pairs]
     medians = [run.median for run in runs]

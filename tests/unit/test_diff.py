@@ -86,12 +86,12 @@ def test_noise_that_may_hide_much_is_named_with_its_size() -> None:
     wide = [800.0, 900.0, 1000.0, 1100.0]
     (line,) = diff([result(wide)], [result([950.0] * 4)]).lines
     assert line.outcome == "no difference seen"
-    assert line.why == (
+    assert line.conclusion.why == (
         "a fall of up to 14% or a rise of up to 19% is possible, because repetitions differ by 30% of their median in "
         "the first run and by 0% in the second"
     )
     (line,) = diff([result([949.0, 950.0, 951.0, 952.0])], [result([948.0, 950.0, 951.0, 953.0])]).lines
-    assert (line.outcome, line.why) == ("no difference seen", "")
+    assert (line.outcome, line.conclusion.why) == ("no difference seen", "")
 
 
 def test_of_times_and_losses_less_is_better() -> None:
@@ -121,7 +121,7 @@ def test_a_figure_that_is_a_lower_bound_only_proves_no_rise_above_it(limited_by:
     assert outcome(bound, result(times(0.5))) == "worse"
     assert outcome(result(times(0.5)), bound) == "better"
     assert outcome(result(times(1.5)), bound) == "cannot tell"
-    assert "the bottleneck was " in diff([bound], [result(times(1.5))]).lines[0].why
+    assert "the bottleneck was " in diff([bound], [result(times(1.5))]).lines[0].conclusion.why
 
 
 @pytest.mark.parametrize(("numbers", "said"), [((1, 1), "0%"), ((3, 3), "90%"), ((2, 5), "90%")])
@@ -130,7 +130,7 @@ def test_too_few_repetitions_are_told_honestly(numbers: tuple[int, int], said: s
     found = diff([first], [second])
     (line,) = found.lines
     assert (line.outcome, found.exit_status) == ("cannot tell", 5)
-    assert f"{numbers[0]} and {numbers[1]} repetitions give {said} at most; 4 and 4 are enough" in line.why
+    assert f"{numbers[0]} and {numbers[1]} repetitions give {said} at most; 4 and 4 are enough" in line.conclusion.why
 
 
 def test_zeros_have_a_difference_and_no_ratio() -> None:
@@ -201,11 +201,11 @@ def test_results_of_two_runs_are_paired_by_how_they_were_set_up() -> None:
     second = [result(times(number), parameters={"connections": number}) for number in (100, 10, 7)]
     found = diff(first, second)
     assert [line.outcome for line in found.lines].count("no difference seen") == 2
-    pairs = [(line.pair.first, line.pair.second) for line in found.lines]
+    pairs = [(line.first, line.second) for line in found.lines]
     numbers = [tuple(one.number("connections") for one in both) for both in pairs]
     assert numbers == [(1, 7), (10, 10), (100, 100)]
     about = diff(first, second, about=["connections"])
-    assert [line.pair.second.number("connections") for line in about.lines] == [7, 10, 100]
+    assert [line.second.number("connections") for line in about.lines] == [7, 10, 100]
 
 
 def test_figures_of_an_emulated_machine_are_held_against_nothing(
@@ -218,7 +218,12 @@ def test_figures_of_an_emulated_machine_are_held_against_nothing(
     for first, second in ((emulated[0], emulated[1]), (result(FIRST), emulated[1])):
         found = diff([first], [second], about=["place"], margin=0.05)
         (line,) = found.lines
-        assert (line.outcome, line.reason, line.contrast, found.exit_status) == ("not compared", "functional", None, 5)
+        assert (line.outcome, line.conclusion.reason, line.contrast, found.exit_status) == (
+            "not compared",
+            "functional",
+            None,
+            5,
+        )
     folders = [stored(tmp_path / name, one) for name, one in zip("ab", emulated, strict=True)]
     assert run(["diff", *folders]) == 5
     assert "functional, not performance" in capsys.readouterr().out
@@ -248,7 +253,7 @@ def test_what_was_varied_on_purpose_is_compared_and_all_that_grew_with_it_is_nam
     # What does not grow with it still keeps them apart.
     other = result(times(0.8), parameters={**more, "kernel": "6.1"})
     (line,) = diff([first], [other], across=["connections"]).lines
-    assert (line.outcome, line.why) == ("not compared", "kernel 6.18 against 6.1")
+    assert (line.outcome, line.conclusion.why) == ("not compared", "kernel 6.18 against 6.1")
     assert outcome(first, other, across=["connections", "kernel"]) == "worse"
 
 

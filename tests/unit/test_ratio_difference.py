@@ -17,7 +17,7 @@ from tests.unit.test_report_comparison import keep, keep_result
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.records.comparison import ComparisonRecord
-from natgauge.reports.ratio_difference import RatioDifference, difference, text
+from natgauge.reports.difference import Diff, diff, text
 from natgauge.statistics.independent_ratios import ratio_of
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.rounds import student_t
@@ -74,8 +74,8 @@ def test_the_interval_contains_the_true_ratio_as_often_as_it_says(
     assert covered / 2000 >= 0.935
 
 
-def changed(first: ComparisonRecord, second: ComparisonRecord, **how: Any) -> RatioDifference:
-    return difference(first, second, **how)
+def changed(first: ComparisonRecord, second: ComparisonRecord, **how: Any) -> Diff:
+    return diff([first], [second], **how)
 
 
 BEFORE = compared()
@@ -100,30 +100,30 @@ def test_what_a_change_means(after: ComparisonRecord, margin: float, outcome: st
 
 def test_a_change_without_a_margin_is_a_matter_of_two_sittings() -> None:
     (line,) = changed(BEFORE, SLOWER).lines
-    assert line.reason == "one sitting each"
-    assert "compare both versions in one natgauge compare" in line.why
-    assert line.change.factor is not None
-    assert line.change.factor.value == pytest.approx(1.1)
+    assert line.conclusion.reason == "one sitting each"
+    assert "compare both versions in one natgauge compare" in line.conclusion.why
+    assert line.contrast is not None
+    assert line.contrast.value == pytest.approx(1.1)
 
 
 def test_a_control_that_differs_from_1_is_a_margin() -> None:
     biased = compared([estimate("other", 1.21, 1.2, 1.22)], [estimate(CONTROL, 1.1, 1.08, 1.12)])
     (line,) = changed(BEFORE, biased, margin=0.001).lines
-    assert (line.outcome, line.reason, line.change.margin) == ("cannot tell", "control", 1.12)
-    assert line.why == "the baseline compared with itself (A/A control) differs by up to 12.0%, too"
+    assert (line.outcome, line.conclusion.reason, line.control) == ("cannot tell", "control", 1.12)
+    assert line.conclusion.why == "the baseline compared with itself (A/A control) differs by up to 12.0%, too"
 
 
 def test_a_control_of_which_one_end_is_not_known_leaves_nothing_to_conclude() -> None:
     unknown = compared([estimate("other", 3.0, 2.9, 3.1)], [estimate(CONTROL, None, 1.2, None)])
     (line,) = changed(BEFORE, unknown, margin=0.05).lines
-    assert (line.outcome, line.reason) == ("cannot tell", "control")
-    assert line.why == "the baseline compared with itself (A/A control) differs by any factor, too"
+    assert (line.outcome, line.conclusion.reason) == ("cannot tell", "control")
+    assert line.conclusion.why == "the baseline compared with itself (A/A control) differs by any factor, too"
 
 
 def test_a_ratio_that_is_not_known_leaves_nothing_to_compare() -> None:
     (line,) = changed(BEFORE, compared([estimate("other", None, 0.97, None)])).lines
-    assert (line.outcome, line.reason, line.change.factor) == ("cannot tell", "limits", None)
-    assert line.why.startswith("second: frame up: other")
+    assert (line.outcome, line.conclusion.reason, line.contrast) == ("cannot tell", "limits", None)
+    assert line.conclusion.why.startswith("second: frame up: other")
 
 
 @pytest.mark.parametrize(
@@ -160,25 +160,25 @@ def with_baseline(**parameters: Any) -> ComparisonRecord:
 
 def test_another_version_of_the_gateway_is_compared_where_it_is_asked_for() -> None:
     (line,) = changed(BEFORE, with_device(version=["x 2"])).lines
-    assert (line.outcome, line.reason, line.why) == (
+    assert (line.outcome, line.conclusion.reason, line.conclusion.why) == (
         "not compared", "set up differently", "device version x 1 against x 2",
     )  # fmt: skip
     for about in ("version", "device"):
         (line,) = changed(BEFORE, with_device(version=["x 2"]), about=[about]).lines
         assert line.outcome == "no difference seen"
-        assert [str(one) for one in line.change.about] == ["device version x 1 against x 2"]
+        assert [str(one) for one in line.about] == ["device version x 1 against x 2"]
 
 
 @pytest.mark.parametrize("about", ["version", "device"])
 def test_another_version_of_the_baseline_is_never_compared(about: str) -> None:
     (line,) = changed(BEFORE, with_baseline(version=["x 2"]), about=[about]).lines
-    assert (line.outcome, line.why) == ("not compared", "baseline's device version x 1 against x 2")
+    assert (line.outcome, line.conclusion.why) == ("not compared", "baseline's device version x 1 against x 2")
 
 
 def test_another_kernel_is_named_once_and_may_be_what_it_is_about() -> None:
     other = compared(parameters={"kernel": "7.0"})
     (line,) = changed(BEFORE, other).lines
-    assert line.why == "kernel 6.18 against 7.0"
+    assert line.conclusion.why == "kernel 6.18 against 7.0"
     (line,) = changed(BEFORE, other, about=["kernel"]).lines
     assert line.outcome == "no difference seen"
 
@@ -235,3 +235,16 @@ def test_runs_with_both_kinds_are_compared_in_both(tmp_path: Path, capsys: pytes
     assert run(["diff", str(tmp_path / "a"), str(tmp_path / "b"), "--margin", "5%", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert (len(document["comparisons"]), len(document["ratios"]), document["exit_status"]) == (1, 1, 1)
+
+
+def test_a_comparison_next_to_results_that_only_one_run_has_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(tmp_path / "a" / "1", BEFORE)
+    folders = [str(keep_result(tmp_path / name / "2").parent) for name in "ab"]
+    assert run(["diff", *folders, "--margin", "5%"]) == 5
+    assert capsys.readouterr().out.splitlines()[-1] == "Only in the first comparison: other (up)."
+    assert run(["diff", *reversed(folders), "--margin", "5%", "--json"]) == 5
+    document = json.loads(capsys.readouterr().out)
+    (alone,) = document["only_second"]
+    assert (alone["gateway"], alone["quantity"], document["only_first"]) == ("other", "up", [])

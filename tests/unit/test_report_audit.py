@@ -17,7 +17,7 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
 from natgauge.reports import audit
-from natgauge.reports.audit_difference import difference
+from natgauge.reports.difference import diff
 
 
 def requirement(name: str = "REQ-8", verdict: str = "meets", **values: Any) -> AuditedRequirement:
@@ -134,9 +134,22 @@ def test_a_difference_lists_changes_and_its_status_says_what_is_worse(
 
 def test_audits_without_a_common_gateway_are_not_compared() -> None:
     pair = [record(), record(gateway="other")]
-    assert difference(pair, pair).changes == ()
+    assert {line.outcome for line in diff(pair, pair).lines} == {"no difference seen"}
     with pytest.raises(UsageError, match="no gateway in common"):
-        difference(pair, [record(gateway="third"), record(gateway="fourth")])
+        diff(pair, [record(gateway="third"), record(gateway="fourth")])
+
+
+def test_an_audit_that_only_one_run_has_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, gateways in (("a", ("mine", "other")), ("b", ("mine", "third"))):
+        (tmp_path / name).mkdir()
+        for gateway in gateways:
+            stored(tmp_path / name, gateway, record(gateway=gateway))
+    assert run(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 5
+    assert capsys.readouterr().out.splitlines() == [
+        "Audits of mine: no verdict and no class changed",
+        "Only in the first run: audit of other.",
+        "Only in the second run: audit of third.",
+    ]
 
 
 @pytest.mark.parametrize(

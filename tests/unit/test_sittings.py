@@ -17,6 +17,7 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.analysis.change import Change
 from natgauge.analysis.sittings import sitting_of, take_turns
 from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.observer import Silent
@@ -30,7 +31,7 @@ from natgauge.procedures import connection_rate
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Memory
-from natgauge.reports.difference import Diff, MetricDifference, diff, document, text
+from natgauge.reports.difference import Diff, diff, document, text
 from natgauge.stored.find_results import read_summary
 
 VALUES = [1000.0, 1010.0, 990.0, 1005.0]
@@ -47,7 +48,7 @@ def sitting(values: list[float], labs: int | None = 4, start: float = 0.0) -> Re
     return result(values, labs, [start + 60.0 * number for number in range(len(values))])
 
 
-def line_of(found: Diff) -> MetricDifference:
+def line_of(found: Diff) -> Change[Result]:
     (line,) = found.lines
     return line
 
@@ -68,7 +69,7 @@ def test_repetitions_that_share_a_lab_or_a_sitting_prove_no_difference_between_r
 ) -> None:
     found = diff([first], [second])
     line = line_of(found)
-    assert (line.outcome, line.reason, found.exit_status) == ("cannot tell", word, 5)
+    assert (line.outcome, line.conclusion.reason, found.exit_status) == ("cannot tell", word, 5)
     assert f"cannot tell ({word})" in text(found)
     (told,) = document(found)["comparisons"]
     assert (told["outcome"], told["reason"], told["sitting"]) == ("cannot tell", word, word)
@@ -83,7 +84,7 @@ def test_repetitions_that_took_turns_in_labs_of_their_own_need_no_margin() -> No
     first, second = sitting(VALUES, 4), sitting(SLOWER, 4, 20)
     assert (sitting_of(first, second), take_turns(first, second)) == ("", True)
     found = diff([first], [second])
-    assert (line_of(found).outcome, line_of(found).reason, found.exit_status) == ("worse", "", 1)
+    assert (line_of(found).outcome, line_of(found).conclusion.reason, found.exit_status) == ("worse", "", 1)
 
 
 def drifting(rng: random.Random, correlation: float) -> Iterator[float]:

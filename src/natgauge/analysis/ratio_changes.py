@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from natgauge.analysis.change import Change, Changes, Conclusion, matched, side, split, verdict
 from natgauge.analysis.comparing import Difference, different_parameters
+from natgauge.analysis.contrast import Contrast
 from natgauge.errors import UsageError
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.records.parameters import describe
@@ -23,74 +25,38 @@ from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 #: The metric whose parameters move a cost.
 _METRIC: Final = "cost"
 _DEVICE: Final = "device"
+_REMEDY: Final = (
+    "the intervals contain what differs between rounds, not what differs between two runs; compare both versions in "
+    "one natgauge compare, or say how far runs may differ: --margin"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class RatioChange:
-    """The cost of one gateway for one quantity in two comparisons.
+def changes(
+    first: Sequence[ComparisonRecord], second: Sequence[ComparisonRecord], *, about: Collection[str], margin: float
+) -> Changes[RatioEstimate]:
+    """Compare the comparison of each run, gateway by gateway and quantity by quantity.
 
-    Attributes:
-        first: its ratio to the baseline in the first comparison.
-        second: its ratio in the second one.
-        differences: parameters that keep the two from being compared.
-        about: parameters that differ, and may.
-        factor: second ratio / first ratio, with its confidence interval; None = one of them is not known.
-        margin: factor (1 or more) by which the A/A controls of both comparisons differ from 1; infinite = not known.
-    """
-
-    first: RatioEstimate
-    second: RatioEstimate
-    differences: tuple[Difference, ...]
-    about: tuple[Difference, ...]
-    factor: MedianEstimate | None
-    margin: float
-
-
-@dataclass(frozen=True, slots=True)
-class RatioChanges:
-    """All changes between two comparisons, and estimates that only one of them has."""
-
-    lines: tuple[RatioChange, ...]
-    only_first: tuple[RatioEstimate, ...]
-    only_second: tuple[RatioEstimate, ...]
-
-
-def changes(first: ComparisonRecord, second: ComparisonRecord, *, about: Collection[str] = ()) -> RatioChanges:
-    """Compare two comparisons, gateway by gateway.
-
-    Args:
-        first: a comparison.
-        second: a later one, for example.
-        about: names of parameters, or of whole groups, that may differ; what belongs to the device may differ for a
-            compared gateway, never for the baseline.
+    What belongs to the device may differ for a compared gateway, never for the baseline. Ratios are called better or
+    worse only with a margin, because their intervals do not contain what differs between two runs.
 
     Raises:
-        UsageError: the comparisons are of different kinds of cost, have different baselines, or share no gateway.
+        UsageError: a run has several comparisons, or the two are of different kinds of cost, have different baselines,
+            or share no gateway.
     """
-    _refuse(first, second)
-    ours = {(estimate.gateway, estimate.quantity): estimate for estimate in first.estimates}
-    theirs = {(estimate.gateway, estimate.quantity): estimate for estimate in second.estimates}
-    common = [key for key in ours if key in theirs]
-    if not common:
+    if not first or not second:
+        return Changes((), *(tuple(each for record in run for each in record.estimates) for run in (first, second)))
+    for which, records in (("first", first), ("second", second)):
+        if len(records) > 1:
+            raise UsageError(f"diff: the {which} run has {len(records)} comparisons; name the folder of one")
+    mine, its = first[0], second[0]
+    _refuse(mine, its)
+    pairs, *alone = matched(mine.estimates, its.estimates, lambda estimate: (estimate.gateway, estimate.quantity))
+    if not pairs:
         raise UsageError(
-            f"diff: the comparisons share no gateway and quantity: the first has {_named(first)}, the second "
-            f"{_named(second)}; name two comparisons of the same gateways"
+            f"diff: the comparisons share no gateway and quantity: the first has {_named(mine)}, the second "
+            f"{_named(its)}; name two comparisons of the same gateways"
         )
-    baseline = _differences(first.baseline, second.baseline, _without_device(about))
-    unfiltered = _differences(first.baseline, second.baseline, ())
-    lines = []
-    for key in common:
-        label, _ = key
-        pair = first.gateway(label), second.gateway(label)
-        kept = _each_once([*_of_baseline(baseline), *_differences(*pair, about)])
-        every = _each_once([*_of_baseline(unfiltered), *_differences(*pair, ())])
-        allowed = tuple(difference for difference in every if difference not in kept)
-        lines.append(_change(first, second, ours[key], theirs[key], (kept, allowed)))
-    return RatioChanges(
-        tuple(lines),
-        tuple(estimate for key, estimate in ours.items() if key not in theirs),
-        tuple(estimate for key, estimate in theirs.items() if key not in ours),
-    )
+    return Changes(tuple(_change(mine, its, pair, about, margin) for pair in pairs), *alone)
 
 
 def _refuse(first: ComparisonRecord, second: ComparisonRecord) -> None:
@@ -109,14 +75,41 @@ def _refuse(first: ComparisonRecord, second: ComparisonRecord) -> None:
 def _change(
     first: ComparisonRecord,
     second: ComparisonRecord,
-    mine: RatioEstimate,
-    its: RatioEstimate,
-    differences: tuple[tuple[Difference, ...], tuple[Difference, ...]],
-) -> RatioChange:
-    known = [_estimate(estimate) for estimate in (mine, its)]
+    pair: tuple[RatioEstimate, RatioEstimate],
+    about: Collection[str],
+    margin: float,
+) -> Change[RatioEstimate]:
+    label, quantity = pair[0].gateway, pair[0].quantity
+    kept, every = (_differences(first, second, label, allowed) for allowed in (about, ()))
+    known = [_estimate(estimate) for estimate in pair]
     factor = None if known[0] is None or known[1] is None else ratio_of(known[0], known[1])
-    margin = math.prod(_control_margin(record, mine) for record in (first, second))
-    return RatioChange(mine, its, *differences, factor, margin)
+    found = None if factor is None else Contrast("ratio", factor.value, factor.interval)
+    control = math.prod(_control_margin(record, quantity) for record in (first, second))
+    return Change(*pair, _conclusion(pair, kept, found, control, margin), found, *split(kept, every), control)
+
+
+def _conclusion(
+    pair: tuple[RatioEstimate, RatioEstimate],
+    differences: Sequence[Difference],
+    found: Contrast | None,
+    control: float,
+    margin: float,
+) -> Conclusion:
+    if differences:
+        return Conclusion("not compared", "set up differently", "; ".join(map(str, differences)))
+    if found is None:
+        texts = zip(("first", "second"), pair, strict=True)
+        unknown = "; ".join(f"{which}: {estimate.text}" for which, estimate in texts if _estimate(estimate) is None)
+        return Conclusion("cannot tell", "limits", unknown)
+    larger = side(found, margin)
+    if not larger:
+        return Conclusion("no difference seen")
+    if not side(found, margin, control):
+        far = "any factor" if math.isinf(control) else f"up to {control - 1:.1%}"
+        why = f"the baseline compared with itself (A/A control) differs by {far}, too"
+        return Conclusion("cannot tell", "control", why)
+    # Two comparisons are made at different times.
+    return Conclusion(verdict(larger, "lower")) if margin else Conclusion("cannot tell", "one sitting each", _REMEDY)
 
 
 def _estimate(estimate: RatioEstimate) -> MedianEstimate | None:
@@ -128,40 +121,32 @@ def _estimate(estimate: RatioEstimate) -> MedianEstimate | None:
     )
 
 
-def _control_margin(record: ComparisonRecord, of: RatioEstimate) -> float:
+def _control_margin(record: ComparisonRecord, quantity: str) -> float:
     """The factor by which a true ratio of 1 seems to differ from 1; 1 where the A/A control's interval contains 1."""
-    control = next((estimate for estimate in record.control if estimate.quantity == of.quantity), None)
+    control = next((estimate for estimate in record.control if estimate.quantity == quantity), None)
     if control is None or control.low is None or (control.low <= 1 and (control.high is None or control.high >= 1)):
         return 1.0
     lower = 1 / control.low if control.low > 0 else math.inf
     return max(lower, math.inf if control.high is None else control.high)
 
 
-def _differences(first: GatewayRecord, second: GatewayRecord, about: Collection[str]) -> list[Difference]:
-    return different_parameters(first.parameters, second.parameters, _METRIC, except_for=about)
-
-
-def _without_device(about: Collection[str]) -> set[str]:
-    """Return the parameters that may differ for the baseline: none of the device itself."""
-    return {name for name in about if name != _DEVICE and describe(name).group != _DEVICE}
-
-
-def _of_baseline(differences: Sequence[Difference]) -> list[Difference]:
-    """Return differences of the device under the names that they have for the baseline."""
-    return [
+def _differences(
+    first: ComparisonRecord, second: ComparisonRecord, label: str, about: Collection[str]
+) -> list[Difference]:
+    """Return the differences of the baselines, whose devices must not differ, then those of the gateways, each once."""
+    strict = {name for name in about if name != _DEVICE and describe(name).group != _DEVICE}
+    of_baseline = [
         replace(difference, label=f"baseline's {difference.label}")
         if describe(difference.name).group == _DEVICE
         else difference
-        for difference in differences
+        for difference in _unlike(first.baseline, second.baseline, strict)
     ]
+    own = _unlike(first.gateway(label), second.gateway(label), about)
+    return [*of_baseline, *(difference for difference in own if difference not in of_baseline)]
 
 
-def _each_once(differences: Sequence[Difference]) -> tuple[Difference, ...]:
-    unlike: list[Difference] = []
-    for difference in differences:
-        if difference not in unlike:
-            unlike.append(difference)
-    return tuple(unlike)
+def _unlike(first: GatewayRecord, second: GatewayRecord, about: Collection[str]) -> list[Difference]:
+    return different_parameters(first.parameters, second.parameters, _METRIC, except_for=about)
 
 
 def _named(record: ComparisonRecord) -> str:

@@ -63,15 +63,15 @@ def command(
     Comparisons can be compared, too: for each gateway and quantity, the ratio of both ratios to the baseline, which
     must be the same gateway in both.
     """
-    from natgauge.reports import both_kinds
+    from natgauge.reports import difference
     from natgauge.stored import find_results
 
-    found = find_results.find([first]), find_results.find([second])
-    difference = both_kinds.difference(*found, about=about, across=across, margin=margin)
+    before, after = (find_results.find([folder]).every for folder in (first, second))
+    found = difference.diff(before, after, about=about, across=across, margin=margin)
     if as_json:
-        document(both_kinds.document(difference))
+        document(difference.document(found))
     else:
         from natgauge.tables import columns
 
-        say(both_kinds.text(difference, columns()))
-    context.exit(difference.exit_status)
+        say(difference.text(found, columns()))
+    context.exit(found.exit_status)

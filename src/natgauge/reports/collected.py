@@ -71,6 +71,11 @@ class StoredResults:
         """The records of comparisons alone."""
         return [comparison.record for comparison in self.comparisons]
 
+    @property
+    def every(self) -> list[Result | ComparisonRecord | AuditRecord]:
+        """The records of all kinds."""
+        return [*self.results, *self.records, *(audit.record for audit in self.audits)]
+
 
 def each_trial(stored: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
     """Yield the values that `read` returns for each trial of a results folder, in the order of the trials.

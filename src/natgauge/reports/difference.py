@@ -1,70 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of two runs: each metric's ratio, its confidence interval, and the conclusion."""
+"""A second run compared with a first one: measurements, comparisons and audits, each with those of its own kind."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Generic, TypeVar
 
-from natgauge.analysis.contrast import Contrast, better, contrast, least_repetitions
-from natgauge.analysis.pairing import Pair, pair
+from natgauge.analysis import audit_changes, ratio_changes, result_changes
+from natgauge.analysis.audit_changes import Examined
+from natgauge.analysis.change import ALIKE, UNKNOWN, WORSE, Change, Changes, Thing
+from natgauge.analysis.contrast import Contrast
 from natgauge.analysis.scalability import varied_with
-from natgauge.analysis.sittings import Sitting, sitting_of
 from natgauge.errors import UsageError
-from natgauge.records.measurement import FUNCTIONAL, Result
-from natgauge.records.parameters import GROUPS, Parameters, describe
+from natgauge.records.audit import AuditRecord
+from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import GROUPS
 from natgauge.records.store import plain
 from natgauge.reports.bottleneck import bottleneck
+from natgauge.reports.comparison import number as decimal
 from natgauge.reports.rows import doubt_words, number, unit_of
 from natgauge.reports.text import fitted
 from natgauge.statistics.interval import CONFIDENCE
+from natgauge.tables import aligned
 
 DIFF_SCHEMA: Final = "natgauge-diff-1"
 
-#: Outcome of a metric.
-Outcome = Literal["better", "worse", "changed", "no difference seen", "cannot tell", "not compared"]
+Record = Result | ComparisonRecord | AuditRecord
+_Kind = TypeVar("_Kind")
 
-#: Reason why there is no conclusion about a metric; "" where there is one.
-Reason = Literal[
-    "", "one lab each", "one sitting each", "few repetitions", "limits", "set up differently", "functional", "control"
-]
-
-#: Exit statuses for continuous integration; 2 to 4 are errors, as everywhere.
-ALIKE: Final = 0
-WORSE: Final = 1
-UNKNOWN: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class MetricDifference:
-    """One metric of both runs.
-
-    Attributes:
-        pair: the two results.
-        contrast: difference of the results; None where they must not be compared.
-        outcome: conclusion from the difference.
-        reason: word for the reason why there is no conclusion; "" otherwise.
-        why: the same as a sentence, or the change that the noise may hide; empty otherwise.
-        sitting: word for how the runs were measured in time; "" where their repetitions alternated.
-    """
-
-    pair: Pair
-    contrast: Contrast | None
-    outcome: Outcome
-    reason: Reason
-    why: str
-    sitting: Sitting = ""
+#: Reasons that stand next to the outcome.
+_WITH_OUTCOME: Final = frozenset({"one lab each", "one sitting each", "control"})
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Comparison of a second run with a first run: a line per pair, and results without a partner."""
+    """Comparison of a second run with a first run, by kind of record."""
 
-    lines: tuple[MetricDifference, ...]
-    only_first: tuple[Result, ...]
-    only_second: tuple[Result, ...]
+    results: Changes[Result]
+    ratios: Changes[RatioEstimate]
+    audits: Changes[Examined]
+
+    @property
+    def kinds(self) -> tuple[Changes[Any], ...]:
+        """The changes in each kind of record."""
+        return self.results, self.ratios, self.audits
+
+    @property
+    def lines(self) -> tuple[Change[Any], ...]:
+        """All changes."""
+        return tuple(line for kind in self.kinds for line in kind.lines)
 
     @property
     def exit_status(self) -> int:
@@ -72,59 +59,54 @@ class Diff:
         outcomes = {line.outcome for line in self.lines}
         if outcomes & {"worse", "changed"}:
             return WORSE
-        unknown = outcomes & {"cannot tell", "not compared"} or self.only_first or self.only_second
-        return UNKNOWN if unknown else ALIKE
-
-
-#: The text mentions changes from this share on that the noise may hide.
-_MUCH: Final = 0.1
+        alone = any(kind.only_first or kind.only_second for kind in self.kinds)
+        return UNKNOWN if alone or outcomes & {"cannot tell", "not compared"} else ALIKE
 
 
 def diff(
-    first: Sequence[Result],
-    second: Sequence[Result],
+    first: Sequence[Record],
+    second: Sequence[Record],
     *,
     about: Collection[str] = (),
     across: Collection[str] = (),
     margin: float = 0.0,
 ) -> Diff:
-    """Compare the results of a second run with those of a first run.
+    """Compare the records of a second run with those of a first run, each with one of the same kind.
 
     Args:
-        first: results of the first run.
-        second: results of the second run.
+        first: records of the first run: results of measurements, records of comparisons and of audits.
+        second: records of the second run.
         about: names of parameters, or of groups ("settings", "traffic", "place", "device"), that may differ.
         across: names of parameters that were varied on purpose; they, and what grows with them, may differ.
-        margin: share (0 to below 1) by which a metric may change without being called better or worse. It states how
-            far runs of one gateway differ on this host, which their repetitions do not show. So results whose
-            repetitions did not alternate are called better or worse only with a margin.
+        margin: share (0 to below 1) by which a figure may change without being called better or worse.
 
     Raises:
-        UsageError: a name in `about` or `across` is unknown, `margin` is out of range, or the runs share no metric.
+        UsageError: a name in `about` or `across` is unknown, `margin` is out of range, or the runs have nothing of one
+            kind in common.
     """
-    check_names([result.parameters for result in (*first, *second)], about, across, margin)
-    varied = [name for axis in across for name in varied_with(axis)]
-    paired = pair(first, second, about=[*about, *varied])
-    if not paired.pairs:
+    if not any(_of(kind, first) and _of(kind, second) for kind in (Result, ComparisonRecord, AuditRecord)):
         raise UsageError(
-            f"diff: nothing to compare: the first run has {_metrics(first)}, the second {_metrics(second)}; "
-            "name two runs of the same metrics"
+            "diff: the runs have neither measurements, comparisons nor audits in common; name two folders of one kind"
         )
-    lines = tuple(_line(pair, margin) for pair in paired.pairs)
-    return Diff(lines, paired.only_first, paired.only_second)
+    _check_names([*first, *second], about, across, margin)
+    allowed = [*about, *(name for axis in across for name in varied_with(axis))]
+    return Diff(
+        result_changes.changes(_of(Result, first), _of(Result, second), about=allowed, margin=margin),
+        ratio_changes.changes(
+            _of(ComparisonRecord, first), _of(ComparisonRecord, second), about=allowed, margin=margin
+        ),
+        audit_changes.changes(_of(AuditRecord, first), _of(AuditRecord, second)),
+    )
 
 
-def check_names(
-    parameters: Sequence[Parameters], about: Collection[str], across: Collection[str], margin: float
-) -> None:
-    """Refuse names of parameters that no result has, and a margin that is out of range.
+def _of(kind: type[_Kind], records: Sequence[Record]) -> list[_Kind]:
+    return [record for record in records if isinstance(record, kind)]
 
-    Raises:
-        UsageError: the first thing that is wrong.
-    """
+
+def _check_names(records: Sequence[Record], about: Collection[str], across: Collection[str], margin: float) -> None:
     if not 0 <= margin < 1:
         raise UsageError(f"diff: margin {margin:g} is not from 0 to below 1 (100%); give a share such as 5%")
-    known = {name for set_of in parameters for _, name, _ in set_of.items()}
+    known = {name for record in records for name in _parameters(record)}
     for option, names, allowed in (("about", about, known | set(GROUPS)), ("across", across, known)):
         for name in names:
             if name not in allowed:
@@ -135,114 +117,63 @@ def check_names(
                 )
 
 
-def _metrics(results: Sequence[Result]) -> str:
-    return ", ".join(dict.fromkeys(result.metric for result in results))
+def _parameters(record: Record) -> Collection[str]:
+    if isinstance(record, AuditRecord):
+        return record.parameters
+    every = [record.parameters] if isinstance(record, Result) else [each.parameters for each in record.gateways]
+    return {name for parameters in every for _, name, _ in parameters.items()}
 
 
-def _line(pair: Pair, margin: float) -> MetricDifference:
-    if pair.first.functional or pair.second.functional:
-        return MetricDifference(pair, None, "not compared", "functional", f"{FUNCTIONAL}: {_EMULATED}")
-    if pair.differences:
-        return MetricDifference(pair, None, "not compared", "set up differently", "; ".join(map(str, pair.differences)))
-    return _contrasted(pair, contrast(pair.first, pair.second), margin)
+@dataclass(frozen=True, slots=True)
+class _View(Generic[Thing]):
+    """How changes in figures of one kind are shown.
 
+    Attributes:
+        head: heads of all columns but the outcome's.
+        right: numbers of the columns that are aligned to the right.
+        row: cells before the contrast.
+        interval: form of the contrast's interval.
+        only: sentence for a thing that only the named run has.
+        sentences: sentences below the table, in addition to those of all kinds.
+    """
 
-def _contrasted(pair: Pair, contrast: Contrast, margin: float) -> MetricDifference:
-    if not contrast.sure:
-        return MetricDifference(pair, contrast, "cannot tell", "few repetitions", _few(pair, contrast))
-    outcome = _judged(pair, contrast, margin)
-    if outcome == "cannot tell":
-        limits = " and ".join(dict.fromkeys(result.limited_by for result in (pair.first, pair.second)))
-        return MetricDifference(pair, contrast, outcome, "limits", f"the bottleneck was {limits}, not the device alone")
-    sitting = sitting_of(pair.first, pair.second)
-    if outcome == "no difference seen":
-        return MetricDifference(pair, contrast, outcome, "", _hidden(pair, contrast), sitting)
-    if sitting and not margin:
-        return MetricDifference(pair, contrast, "cannot tell", sitting, _SITTING[sitting], sitting)
-    return MetricDifference(pair, contrast, outcome, "", "", sitting)
-
-
-_EMULATED: Final = "an emulated machine shows that a device works, and its figures are not compared"
-#: Sentence for repetitions that do not sample the differences between runs.
-_REMEDY: Final = (
-    "the interval does not cover the differences between runs of one gateway; measure both in one campaign, whose "
-    "repetitions alternate, or state how far runs may differ: --margin"
-)
-_SITTING: Final[dict[Sitting, str]] = {
-    "one lab each": f"repetitions of one or both results share one lab, and {_REMEDY}",
-    "one sitting each": f"the results were measured at different times, and {_REMEDY}",
-}
-
-
-def _few(pair: Pair, contrast: Contrast) -> str:
-    numbers = [len(result.repetitions) for result in (pair.first, pair.second)]
-    least = least_repetitions()
-    return (
-        f"{numbers[0]} and {numbers[1]} repetitions give {contrast.interval.coverage:.0%} at most; {least} and {least} "
-        f"are enough for {CONFIDENCE:.0%}"
-    )
-
-
-def _judged(pair: Pair, contrast: Contrast, margin: float) -> Outcome:
-    """Return the outcome of an interval; a difference (where one value is 0) has no margin."""
-    lowest, highest = (1 - margin, 1 / (1 - margin)) if contrast.kind == "ratio" else (0.0, 0.0)
-    if contrast.interval.lower > highest:
-        return _word(pair, risen=True)
-    if contrast.interval.upper < lowest:
-        return _word(pair, risen=False)
-    if (
-        math.isinf(contrast.interval.upper)
-        or math.isinf(contrast.interval.lower)
-        or (contrast.kind == "ratio" and contrast.interval.lower == 0)
-    ):
-        return "cannot tell"
-    return "no difference seen"
-
-
-def _hidden(pair: Pair, contrast: Contrast) -> str:
-    """Return the change that the noise may hide, where it is large, and the spread of both runs' repetitions."""
-    if contrast.kind != "ratio" or max(1 - contrast.interval.lower, contrast.interval.upper - 1) < _MUCH:
-        return ""
-    spreads = [(result.maximum - result.minimum) / result.median for result in (pair.first, pair.second)]
-    return (
-        f"a fall of up to {max(0.0, 1 - contrast.interval.lower):.0%} or a rise of up to "
-        f"{max(0.0, contrast.interval.upper - 1):.0%} is possible, because repetitions differ by {spreads[0]:.0%} of "
-        f"their median in the first run and by {spreads[1]:.0%} in the second"
-    )
-
-
-def _word(pair: Pair, *, risen: bool) -> Outcome:
-    wanted = better(pair.first.metric)
-    if wanted is None:
-        return "changed"
-    return "better" if risen == (wanted == "higher") else "worse"
+    head: tuple[str, ...]
+    right: tuple[int, ...]
+    row: Callable[[Change[Thing]], tuple[str, ...]]
+    interval: Callable[[Contrast], str]
+    only: Callable[[Thing, str], str]
+    sentences: Callable[[Change[Thing]], list[str]] = lambda _line: []
 
 
 def text(diff: Diff, width: int | None = None) -> str:
-    """Return a line per metric, the varied parameters, then the reasons against a conclusion.
+    """Return a line for each change, with the reasons against a conclusion below each table.
 
     Args:
         diff: the difference.
-        width: most characters of a line of the table; None = any.
+        width: most characters of a line of a table; None = any.
     """
-    head = ("metric", "gateway", "first", "second", "unit", "second/first", f"interval {CONFIDENCE:.0%}", "")
-    rows = [head, *(_row(line) for line in diff.lines)]
-    lines = fitted(rows, right=(2, 3, 5, 6), width=width)
-    for at, line in enumerate(diff.lines, start=1):
-        lines += [f"Line {at}: {sentence}." for sentence in _reasons(line)]
-    for where, missing in (("first", diff.only_first), ("second", diff.only_second)):
-        lines += [f"Only in the {where} run: {result.metric} of {result.gateway}." for result in missing]
-    return "\n".join(lines)
+    ratios = _table(diff.ratios, _RATIOS, width)
+    parts = [_table(diff.results, _RESULTS, width), [*ratios, _MOVER] if diff.ratios.lines else ratios]
+    return "\n\n".join("\n".join(part) for part in (*parts, _audits(diff.audits)) if part)
 
 
-def _row(line: MetricDifference) -> tuple[str, ...]:
-    first, second = line.pair.first, line.pair.second
-    gateways = " against ".join(dict.fromkeys((first.gateway, second.gateway)))
-    common = (first.metric, gateways, number(first.median), number(second.median), unit_of(first))
-    if line.contrast is None:
-        return (*common, "-", "-", line.outcome)
-    outcome = f"{line.outcome} ({line.reason})" if line.reason in _SITTING else line.outcome
-    return (*common, value_of(line.contrast), interval_of(line.contrast), outcome)
+def _table(changes: Changes[Thing], view: _View[Thing], width: int | None) -> list[str]:
+    rows = [(*view.head, ""), *(_row(line, view) for line in changes.lines)]
+    lines = fitted(rows, right=view.right, width=width) if changes.lines else []
+    for at, line in enumerate(changes.lines, start=1):
+        sentences = [f"{line.outcome}: {line.conclusion.why}"] if line.conclusion.why else []
+        sentences += [f"differs as requested: {difference}" for difference in line.about]
+        lines += [f"Line {at}: {sentence}." for sentence in (*sentences, *view.sentences(line))]
+    for which, missing in (("first", changes.only_first), ("second", changes.only_second)):
+        lines += [view.only(thing, which) for thing in missing]
+    return lines
+
+
+def _row(line: Change[Thing], view: _View[Thing]) -> tuple[str, ...]:
+    shown = ("-", "-") if line.contrast is None else (value_of(line.contrast), view.interval(line.contrast))
+    reason = line.conclusion.reason
+    outcome = f"{line.outcome} ({reason})" if reason in _WITH_OUTCOME else line.outcome
+    return (*view.row(line), *shown, outcome)
 
 
 def value_of(contrast: Contrast) -> str:
@@ -254,65 +185,147 @@ def interval_of(contrast: Contrast) -> str:
     """Return both ends of the interval; with too few repetitions, also its coverage."""
     if contrast.interval.coverage == 0:
         return "-"
+    return _ends(contrast) if contrast.sure else _covering(contrast)
+
+
+def _covering(contrast: Contrast) -> str:
+    return f"{_ends(contrast)} ({contrast.interval.coverage:.0%})"
+
+
+def _ends(contrast: Contrast) -> str:
     form = ".3f" if contrast.kind == "ratio" else "+.3g"
     upper = "more" if math.isinf(contrast.interval.upper) else f"{contrast.interval.upper:{form}}"
-    worth = "" if contrast.sure else f" ({contrast.interval.coverage:.0%})"
     lower = "less" if math.isinf(contrast.interval.lower) else f"{contrast.interval.lower:{form}}"
-    return f"{lower} to {upper}{worth}"
+    return f"{lower} to {upper}"
 
 
-def _reasons(line: MetricDifference) -> list[str]:
-    sentences = [f"{line.outcome}: {line.why}"] if line.why else []
-    sentences += [f"differs as requested: {difference}" for difference in line.pair.about]
-    limits = [bottleneck(result) for result in (line.pair.first, line.pair.second)]
-    if limits[0] != limits[1]:
-        sentences.append(f"bottleneck of the first: {limits[0]}; of the second: {limits[1]}")
-    for where, result in (("first", line.pair.first), ("second", line.pair.second)):
+def _of_results(line: Change[Result]) -> tuple[str, ...]:
+    first, second = line.first, line.second
+    gateways = " against ".join(dict.fromkeys((first.gateway, second.gateway)))
+    return first.metric, gateways, number(first.median), number(second.median), unit_of(first)
+
+
+def _bottlenecks_and_doubts(line: Change[Result]) -> list[str]:
+    limits = [bottleneck(result) for result in (line.first, line.second)]
+    sentences = [f"bottleneck of the first: {limits[0]}; of the second: {limits[1]}"] if limits[0] != limits[1] else []
+    for where, result in (("first", line.first), ("second", line.second)):
         if result.doubts:
             sentences.append(f"doubts of the {where}: {doubt_words(result)}")
     return sentences
 
 
+def _of_ratios(line: Change[RatioEstimate]) -> tuple[str, ...]:
+    first, second = line.first, line.second
+    return first.gateway, first.quantity, decimal(first.ratio, 3), decimal(second.ratio, 3)
+
+
+_RESULTS: Final = _View(
+    ("metric", "gateway", "first", "second", "unit", "second/first", f"interval {CONFIDENCE:.0%}"),
+    (2, 3, 5, 6),
+    _of_results,
+    interval_of,
+    lambda result, which: f"Only in the {which} run: {result.metric} of {result.gateway}.",
+    _bottlenecks_and_doubts,
+)
+_RATIOS: Final = _View(
+    ("gateway", "of", "first", "second", "second/first", "interval"),
+    (2, 3, 4, 5),
+    _of_ratios,
+    _covering,
+    lambda estimate, which: f"Only in the {which} comparison: {estimate.gateway} ({estimate.quantity}).",
+)
+_MOVER: Final = (
+    "Ratios are costs relative to the baseline; second/first is the ratio of both, with a confidence interval (MOVER) "
+    "that takes the comparisons as independent."
+)
+
+
+def _audits(changes: Changes[Examined]) -> list[str]:
+    """Return a line for each changed verdict and class, or that there is none."""
+    lines = []
+    pairs = dict.fromkeys((line.first.gateway, line.second.gateway) for line in changes.lines)
+    names = ", ".join(before if before == after else f"{before} and {after}" for before, after in pairs)
+    changed = _changed(changes)
+    if changed:
+        rows = [("gateway", "what", "transport", "before", "after", "measured")]
+        rows += [
+            (after.gateway, after.what, after.transport, before.seen or "-", after.seen or "-", after.measured)
+            for before, after in ((line.first, line.second) for line in changed)
+        ]
+        lines += [f"Audits of {names}:", *(f"  {line}" for line in aligned(rows))]
+    elif changes.lines:
+        lines.append(f"Audits of {names}: no verdict and no class changed")
+    for which, missing in (("first", changes.only_first), ("second", changes.only_second)):
+        lines += [f"Only in the {which} run: audit of {audit.gateway}." for audit in missing]
+    return lines
+
+
+def _changed(changes: Changes[Examined]) -> list[Change[Examined]]:
+    return [line for line in changes.lines if line.outcome != "no difference seen"]
+
+
 def document(diff: Diff) -> dict[str, Any]:
-    """Return plain JSON values; an unbounded end of an interval is null."""
+    """Return plain JSON values; an end of an interval that is not known is null."""
     return {
         "schema": DIFF_SCHEMA,
         "exit_status": diff.exit_status,
-        "comparisons": [_document(line) for line in diff.lines],
-        "ratios": [],
-        "only_first": [_named(result) for result in diff.only_first],
-        "only_second": [_named(result) for result in diff.only_second],
+        "comparisons": [
+            {
+                "metric": line.first.metric,
+                "unit": line.first.unit,
+                **_judged(line, _result),
+                "sitting": line.conclusion.sitting or None,
+                "kind": None if line.contrast is None else line.contrast.kind,
+            }
+            for line in diff.results.lines
+        ],
+        "ratios": [
+            {
+                "gateway": line.first.gateway,
+                "quantity": line.first.quantity,
+                **_judged(line, _estimate),
+                "control_margin": _finite(line.control),
+            }
+            for line in diff.ratios.lines
+        ],
+        "audits": [_verdict(line) for line in _changed(diff.audits)],
+        "only_first": _alone(*(kind.only_first for kind in diff.kinds)),
+        "only_second": _alone(*(kind.only_second for kind in diff.kinds)),
     }
 
 
-def _document(line: MetricDifference) -> dict[str, Any]:
+def _alone(
+    results: Sequence[Result], estimates: Sequence[RatioEstimate], audits: Sequence[Examined]
+) -> list[dict[str, Any]]:
+    return [
+        *(_result(result) for result in results),
+        *({"gateway": each.gateway, "quantity": each.quantity, **_estimate(each)} for each in estimates),
+        *({"gateway": audit.gateway} for audit in audits),
+    ]
+
+
+def _judged(line: Change[Thing], of: Callable[[Thing], dict[str, Any]]) -> dict[str, Any]:
     contrast = line.contrast
     return {
-        "metric": line.pair.first.metric,
-        "unit": line.pair.first.unit,
         "outcome": line.outcome,
-        "reason": line.reason or None,
-        "why": line.why,
-        "sitting": line.sitting or None,
-        "first": _named(line.pair.first),
-        "second": _named(line.pair.second),
-        "kind": None if contrast is None else contrast.kind,
+        "reason": line.conclusion.reason or None,
+        "why": line.conclusion.why,
+        "first": of(line.first),
+        "second": of(line.second),
         "value": None if contrast is None else contrast.value,
-        "lower": None if contrast is None or math.isinf(contrast.interval.lower) else contrast.interval.lower,
-        "upper": None if contrast is None or math.isinf(contrast.interval.upper) else contrast.interval.upper,
+        "lower": None if contrast is None else _finite(contrast.interval.lower),
+        "upper": None if contrast is None else _finite(contrast.interval.upper),
         "coverage": None if contrast is None else contrast.interval.coverage,
-        "differences": [
-            _as_dict(difference.name, difference.first, difference.second) for difference in line.pair.differences
-        ],
-        "about": [_as_dict(difference.name, difference.first, difference.second) for difference in line.pair.about],
+        "differences": [asdict(difference) for difference in line.differences],
+        "about": [asdict(difference) for difference in line.about],
     }
 
 
-def _as_dict(name: str, first: object, second: object) -> dict[str, object]:
-    return {"name": name, "label": describe(name).heading, "first": first, "second": second}
+def _finite(value: float) -> float | None:
+    return None if math.isinf(value) else value
 
 
-def _named(result: Result) -> dict[str, Any]:
+def _result(result: Result) -> dict[str, Any]:
     return {
         "metric": result.metric,
         "gateway": result.gateway,
@@ -323,3 +336,13 @@ def _named(result: Result) -> dict[str, Any]:
         "doubts": [doubt.word for doubt in result.doubts],
         "results": result.results,
     }
+
+
+def _estimate(estimate: RatioEstimate) -> dict[str, Any]:
+    return estimate.model_dump(mode="json", include={"ratio", "low", "high", "level", "verdict"})
+
+
+def _verdict(line: Change[Examined]) -> dict[str, Any]:
+    after = asdict(line.second)
+    seen = after.pop("seen")
+    return {**after, "before": line.first.seen, "after": seen, "outcome": line.outcome}
