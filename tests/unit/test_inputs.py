@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tools import described
 
 from natgauge import procedures
+from natgauge.analysis import change
 from natgauge.bench.question import ask, command, inputs_of_lab, inputs_of_part, place_inputs
 from natgauge.campaigns import keys
 from natgauge.cli import app, compare, measure
@@ -30,7 +31,6 @@ from natgauge.inputs.question import Question
 from natgauge.labs import wire
 from natgauge.labs.kinds import kinds
 from natgauge.records.parameters import Parameters, descriptions
-from natgauge.reports import difference
 
 ROOT = Path(__file__).parents[2]
 #: Options of commands that choose nothing of the question but where it goes.
@@ -129,7 +129,7 @@ def test_the_docs_have_each_exit_status() -> None:
 def test_each_exit_status_of_the_code_is_in_the_table() -> None:
     every = {(status.number, command) for status in EXIT_STATUSES for command in status.commands or [""]}
     assert {(comparing.ABOVE, "compare"), (comparing.UNDECIDED, "compare")} <= every
-    assert {(difference.WORSE, "diff"), (difference.UNKNOWN, "diff")} <= every
+    assert {(change.WORSE, "diff"), (change.UNKNOWN, "diff")} <= every
     assert {(kind.exit_status, "") for kind in (UsageError, HostError, BrokenError, FaultError)} <= every
     assert {(128 + number, "") for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)} <= every
 
