@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isinf
+from math import inf, isinf
 from typing import Final, Literal
 
 from benchmarks.random_gateways.drawn import Drawn
 from natgauge import procedures
-from natgauge.analysis.shares import widened
+from natgauge.analysis.expected_range import expected_range
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.search.rate_search import SearchSettings
@@ -82,10 +82,9 @@ def claim(drawn: Drawn) -> Claim:
 
 
 def _claim(drawn: Drawn, result: Result, error: float) -> Claim:
-    """What is claimed: the bounds of the first line, or the range of the repetitions with all that widens it.
+    """What is claimed: the bounds or the range of the first line.
 
-    The range is widened by the error of the search, the larger of what was found and asked for, and by the shares that
-    doubts print.
+    A bound from below is no surer than the error of the search, the larger of what was found and asked for.
     """
     line = verdict(result, brief=True).splitlines()[0]
     stated = doubtful.stated(result)
@@ -94,7 +93,8 @@ def _claim(drawn: Drawn, result: Result, error: float) -> Claim:
     if not stated.is_median:
         form: Form = "at least" if isinf(stated.upper) else "at most" if stated.lower <= 0 else "between"
         return Claim(drawn, form, max(stated.lower - error, 0.0), stated.upper, line)
-    lower, upper = widened(max(result.minimum - error, 0.0), result.maximum + error, result.doubts)
+    # A median is told with its range, as the first line prints it.
+    lower, upper = expected_range(result) or (result.minimum, inf)
     interval = result.median_interval
     if interval is None:
         return Claim(drawn, "range", lower, upper, line)

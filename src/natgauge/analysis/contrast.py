@@ -59,7 +59,7 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class Span:
     """Range that contains a repetition's true value."""
 
     lower: float
@@ -68,13 +68,17 @@ class _Span:
 
 def contrast(first: Result, second: Result) -> Contrast:
     """The second result against the first; both of one metric, whatever else differs."""
-    spans = [[_widened(repetition, result) for repetition in result.repetitions] for result in (first, second)]
     positive = min(*first.values, *second.values) > 0
-    moses = _moses(*spans, positive=positive)
+    moses = _moses(spans(first), spans(second), positive=positive)
     value = second.median / first.median if positive else second.median - first.median
     # Of repetitions that are not spread alike, the ratio of the medians may lie outside of the pairs' interval.
     interval = replace(moses, lower=min(moses.lower, value), upper=max(moses.upper, value))
     return Contrast("ratio" if positive else "difference", value, interval)
+
+
+def spans(result: Result) -> list[Span]:
+    """Return the range of each repetition's true value, in their order."""
+    return [_widened(repetition, result) for repetition in result.repetitions]
 
 
 def least_repetitions() -> int:
@@ -87,7 +91,7 @@ def better(metric: str) -> Better | None:
     return declared(metric).better
 
 
-def _span(repetition: Repetition, result: Result) -> _Span:
+def _span(repetition: Repetition, result: Result) -> Span:
     """Return the range of a repetition. The value of a search is its lower bound.
 
     A repetition that the device did not limit has no upper bound. For times and costs the directions are reversed: a
@@ -95,18 +99,18 @@ def _span(repetition: Repetition, result: Result) -> _Span:
     """
     upper = repetition.value if repetition.upper is None else max(repetition.value, repetition.upper)
     if better(result.metric) == "lower":
-        return _Span(0.0 if repetition.limited_by in ("host", "tester") else repetition.value, upper)
+        return Span(0.0 if repetition.limited_by in ("host", "tester") else repetition.value, upper)
     if repetition.limited_by in _NO_DEVICE and (repetition.limited_by != "time" or repetition.upper is None):
-        return _Span(repetition.value, math.inf)
-    return _Span(repetition.value, upper)
+        return Span(repetition.value, math.inf)
+    return Span(repetition.value, upper)
 
 
-def _widened(repetition: Repetition, result: Result) -> _Span:
+def _widened(repetition: Repetition, result: Result) -> Span:
     """Return the range of a repetition with what queues, lag and the tester's own work may have done to it."""
     span = _span(repetition, result)
     lower, upper = widened(span.lower, span.upper, result.doubts)
     hidden = better(result.metric) == "higher" and any(doubt.word in _HIDES for doubt in result.doubts)
-    return _Span(lower, math.inf if hidden else upper)
+    return Span(lower, math.inf if hidden else upper)
 
 
 def bounds(result: Result) -> tuple[float, float]:
@@ -118,9 +122,9 @@ def bounds(result: Result) -> tuple[float, float]:
     limits = {result.limited_by, *(repetition.limited_by for repetition in result.repetitions)}
     if not limits & _NO_DEVICE:
         return result.median, result.median
-    spans = [_limited(repetition, result) for repetition in result.repetitions]
-    lower = min(result.median, statistics.median(span.lower for span in spans))
-    upper = max(result.median, statistics.median(span.upper for span in spans))
+    limited = [_limited(repetition, result) for repetition in result.repetitions]
+    lower = min(result.median, statistics.median(span.lower for span in limited))
+    upper = max(result.median, statistics.median(span.upper for span in limited))
     return lower, upper
 
 
@@ -133,12 +137,12 @@ def bracket(result: Result) -> float:
     return max(result.median, statistics.median(uppers))
 
 
-def _limited(repetition: Repetition, result: Result) -> _Span:
+def _limited(repetition: Repetition, result: Result) -> Span:
     limit = result.limited_by if result.limited_by in _NO_DEVICE else repetition.limited_by
     return _span(repetition.model_copy(update={"limited_by": limit}), result)
 
 
-def _moses(first: Sequence[_Span], second: Sequence[_Span], *, positive: bool) -> ConfidenceInterval:
+def _moses(first: Sequence[Span], second: Sequence[Span], *, positive: bool) -> ConfidenceInterval:
     of = _ratio if positive else _difference
     pairs = [(of_first, of_second) for of_first in first for of_second in second]
     lowest = [of(of_second.lower, of_first.upper) for of_first, of_second in pairs]

@@ -9,12 +9,33 @@ Where two results alternate in labs of their own, neither a lab nor a period of 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
+from typing import Final, Literal
 
+from natgauge.metrics import declared
 from natgauge.records.measurement import Result
 
 #: What repetitions of two results do not sample; "" where they took turns in labs of their own.
 Sitting = Literal["", "one lab each", "one sitting each"]
+
+#: By how much the speed of a virtual machine changes from one sitting to the next, as a share of a figure, each way:
+#: twice the standard deviation that medians of runs had beyond that of their repetitions (2.5 and 2.7 %; METHOD.md).
+DRIFT: Final = 0.05
+#: Seconds between the first and the last repetition that contain this change.
+CONTAINS_DRIFT: Final = 600.0
+
+
+def drift(result: Result) -> float:
+    """Return by how much another sitting may give more or less than these repetitions, as a share; 0 = not known.
+
+    Other guests share the host of a virtual machine, and its speed changes within minutes.
+    """
+    if not declared(result.metric).follows_host or not result.parameter("hypervisor"):
+        return 0.0
+    begun = _begun(result)
+    # Only a device on this machine has its speed; its cores are known then.
+    if not result.parameter("device_cpus") or (begun and begun[-1] - begun[0] >= CONTAINS_DRIFT):
+        return 0.0
+    return DRIFT
 
 
 def sitting_of(first: Result, second: Result) -> Sitting:

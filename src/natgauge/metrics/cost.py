@@ -21,4 +21,5 @@ METRIC: Final = Metric(
     criterion=Criterion(tolerant=""),
     best="takes least CPU time for a frame",
     moved_by=frozenset(),
+    follows_host=False,
 )

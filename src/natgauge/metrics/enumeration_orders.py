@@ -15,4 +15,5 @@ METRIC: Final = Metric(
     does="creates connections with {value} of the frames whose four tuples are drawn with replacement",
     moved_by=frozenset({"connection_rate_timeout_seconds"}),
     sends_data=False,
+    follows_host=False,
 )

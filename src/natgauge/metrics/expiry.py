@@ -17,4 +17,5 @@ METRIC: Final = Metric(
     phase=1,
     sends_data=False,
     without_frames=True,
+    follows_host=False,
 )

@@ -24,4 +24,5 @@ METRIC: Final = Metric(
     moved_by=TESTER_RATES,
     measures_loss=True,
     draws_loss=True,
+    follows_host=False,
 )

@@ -79,6 +79,7 @@ class Metric:
         sends_data: whether its TCP connections transport data, and so frames of the chosen size.
         without_frames: whether the device does what is measured while no frame arrives.
         measures_loss: whether its procedure tolerates a loss in phase 1 that every rate has.
+        follows_host: whether the value moves with the speed of the machine on which the device works.
         shows_memory: whether it fills the connection tracking table, so that the memory of a connection is an answer.
         draws_loss: whether its series over loads is drawn as a curve of loss.
         turn: turn in a lab where several metrics are measured: a lower one comes first, and others use its value.
@@ -102,6 +103,7 @@ class Metric:
     sends_data: bool = True
     without_frames: bool = False
     measures_loss: bool = False
+    follows_host: bool = True
     shows_memory: bool = False
     draws_loss: bool = False
     turn: int = USUAL_TURN

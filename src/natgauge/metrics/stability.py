@@ -28,4 +28,5 @@ METRIC: Final = Metric(
     ),
     moved_by=frozenset(),
     measures_loss=True,
+    follows_host=False,
 )

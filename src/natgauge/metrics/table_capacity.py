@@ -24,4 +24,5 @@ METRIC: Final = Metric(
     ),
     moved_by=frozenset(),
     shows_memory=True,
+    follows_host=False,
 )

@@ -29,6 +29,7 @@ from natgauge.analysis.claims import (
     weakest,
 )
 from natgauge.analysis.contrast import better, least_repetitions
+from natgauge.analysis.expected_range import expected_range
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
 from natgauge.metrics import declared, figures
 from natgauge.metrics.shared_figures import IN_ALL
@@ -119,8 +120,6 @@ def one(result: Result, point: str = "") -> Sentence:
         result: the result.
         point: what distinguishes it from other results of this device, as words.
     """
-    count = len(result.repetitions)
-    spread = f"{number(result.minimum)} to {number(result.maximum)} in {count} repetitions"
     answers = {IN_ALL: f"{{}} {UNIT_IN_ALL}", **{figure.name: figure.answer for figure in figures().values()}}
     named = [(text, result.figures[name]) for name, text in answers.items() if text and name in result.figures]
     words = {
@@ -131,7 +130,18 @@ def one(result: Result, point: str = "") -> Sentence:
     }
     more = "".join(f"; {text.format(number(figure.median), **words)}" for text, figure in named)
     does = f"{_does(result, sized=not point)}{f' {point}' if point else ''}"
-    return Sentence(f"{does}: {'in a single repetition' if count == 1 else spread}{more}.")
+    return Sentence(f"{does}: {_range(result)}{more}.")
+
+
+def _range(result: Result) -> str:
+    """The range in which another run is expected; of a bound, the values of the repetitions."""
+    count = len(result.repetitions)
+    stated = doubtful.stated(result)
+    expected = expected_range(result) if stated.is_median and not stated.doubtful else None
+    lower, upper = (number(end) for end in expected or (result.minimum, result.maximum))
+    if count == 1:
+        return "in a single repetition" if lower == upper or expected is None else f"{lower} to {upper} (1 repetition)"
+    return f"{lower} to {upper} ({count} repetitions)" if expected else f"{lower} to {upper} in {count} repetitions"
 
 
 def _periods(result: Result, name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis.loads import LOADS, by_load
+from natgauge.analysis.sittings import drift
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import NoteWord
@@ -212,10 +213,10 @@ def _certainty(result: Result) -> str:
     if count > 1:
         spread = spread_text(result)
         text += f" ({spread})" if spread else ""
-    if not {"error", "capacity_error"} & result.parameters.settings.keys():
-        return f"{text}."
-    certainty = "no rate failed" if result.error is None else f"error of the search {number(result.error)}"
-    return f"{text}; {certainty}."
+    if {"error", "capacity_error"} & result.parameters.settings.keys():
+        text += "; no rate failed" if result.error is None else f"; error of the search {number(result.error)}"
+    drifts = drift(result)
+    return f"{text}; drift of a virtual machine {drifts:.0%}." if drifts else f"{text}."
 
 
 def _latency(result: Result) -> Iterator[str]:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The range of a first line: what another run on the same machine may give, not only what these gave."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import statistics
+from typing import Any
+
+import pytest
+from tests.unit.made_results import made
+
+from natgauge.analysis.expected_range import expected_range
+from natgauge.analysis.sittings import CONTAINS_DRIFT, DRIFT, drift
+from natgauge.records.measurement import Result
+from natgauge.reports.text import verdict
+
+GUEST = {"hypervisor": True, "device_cpus": [0]}
+VALUES = [100_000.0, 104_000.0, 102_000.0]
+
+
+def measured(values: list[float] = VALUES, metric: str = "throughput", **parameters: Any) -> Result:
+    return made(values, metric=metric, unit="frames/s", parameters={**GUEST, **parameters})
+
+
+@pytest.mark.parametrize(
+    ("result", "share"),
+    [
+        (measured(begun=[0.0, 5.0, 10.0]), DRIFT),
+        (measured(), DRIFT),
+        (measured(hypervisor=False), 0.0),
+        (measured(hypervisor=None), 0.0),
+        (measured(device_cpus=None), 0.0),
+        (measured(device_cpus=[]), 0.0),
+        (measured(begun=[0.0, 5.0, CONTAINS_DRIFT]), 0.0),
+        (measured(metric="cost"), 0.0),
+        (measured(metric="table-capacity"), 0.0),
+        (measured(metric="latency"), DRIFT),
+        (measured(metric="a metric of tomorrow"), DRIFT),
+    ],
+)
+def test_a_figure_drifts_that_a_guest_measured_of_its_own_speed_in_minutes(result: Result, share: float) -> None:
+    assert drift(result) == share
+
+
+def test_the_range_has_the_drift_and_the_sentence_below_names_it() -> None:
+    first, *others = verdict(measured(error="1%"), brief=True).splitlines()
+    assert expected_range(measured(error="1%")) == pytest.approx((94_898, 109_299), abs=1)
+    assert ": 94,897 to 109,299 (3 repetitions)" in first
+    assert any("drift of a virtual machine 5%" in line for line in others)
+
+
+def test_without_drift_and_search_the_range_is_that_of_the_repetitions() -> None:
+    lines = verdict(measured(hypervisor=False), brief=True)
+    assert ": 100,000 to 104,000 (3 repetitions)" in lines
+    assert "drift" not in lines
+
+
+@pytest.mark.parametrize(("asked", "width"), [("5%", 5_100), ("3000", 3_000), ("much", 0), (None, 0)])
+def test_the_error_of_the_search_widens_each_end(asked: str | None, width: float) -> None:
+    found = expected_range(measured(hypervisor=False, error=asked))
+    assert found == pytest.approx((100_000 - width, 104_000 + width))
+
+
+def test_a_single_repetition_has_a_range_where_something_widens_it() -> None:
+    assert ": 95,000 to 105,000 (1 repetition)" in verdict(measured([1e5]))
+    assert ": in a single repetition" in verdict(measured([1e5], hypervisor=False))
+
+
+def test_a_bound_has_no_range_but_the_values_of_its_repetitions() -> None:
+    result = made([1e5, 1.1e5], metric="throughput", unit="frames/s", limited_by="tester", parameters=GUEST)
+    assert expected_range(result) is None
+    assert "100,000 to 110,000 in 2 repetitions" in verdict(result)
+
+
+def test_a_range_does_not_fall_below_zero() -> None:
+    assert expected_range(measured([0.0, 10.0, 5.0], error="1000")) == pytest.approx((0, 1010), abs=1)
+
+
+def test_ranges_of_runs_on_a_host_that_drifts_overlap() -> None:
+    """Standard deviations as measured: 3.3 % within a sitting, 2.8 % between sittings."""
+    chance = random.Random(7)  # noqa: S311 - made up
+
+    def run() -> tuple[float, float]:
+        host = chance.gauss(300_000, 0.028 * 300_000)
+        values = [chance.gauss(host, 0.033 * host) for _ in range(3)]
+        result = made(values, median=statistics.median(values), parameters={**GUEST, "error": "5%"})
+        return expected_range(result) or (0.0, 0.0)
+
+    pairs = [pair for _ in range(100) for pair in itertools.combinations([run() for _ in range(6)], 2)]
+    overlapping = sum(one[0] <= other[1] and other[0] <= one[1] for one, other in pairs)
+    assert overlapping >= 0.98 * len(pairs)
+    narrow = sum(high - low < 0.35 * 300_000 for pair in pairs for low, high in pair)
+    assert narrow >= 0.9 * 2 * len(pairs), "a range that contains everything says nothing"
