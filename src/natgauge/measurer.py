@@ -414,7 +414,8 @@ class Measurer(ABC):
     """Performs trials for a procedure.
 
     A measurer implements `highest_rate` and `measure`, and lists further abilities in `abilities`. A method of an
-    ability raises UsageError unless the measurer implements it.
+    ability raises UsageError unless the measurer implements it, and NatgaugeError where the host, the lab or the device
+    fails.
     """
 
     __slots__ = ()
@@ -446,22 +447,12 @@ class Measurer(ABC):
 
     @abstractmethod
     def measure(self, plan: TrialPlan) -> TrialOutcome:
-        """Run one trial: the device's table is emptied first, and its own count is read after phase 1.
-
-        Raises:
-            NatgaugeError: the trial could not be run (the host or lab failed).
-        """
+        """Run one trial: the device's table is emptied first, and its own count is read after phase 1."""
 
     def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
         """Run one trial with several periods of phase 2; an error of the device's controls does not end it.
 
-        Args:
-            plan: plan of the trial.
-            heard: called with each period as it ends; returns whether the trial continues.
-
-        Raises:
-            UsageError: this measurer lacks `Ability.PERIODS`.
-            NatgaugeError: the trial could not be run.
+        `heard` is called with each period as it ends, and returns whether the trial continues.
         """
         del plan, heard
         raise _unable(Ability.PERIODS)
@@ -472,54 +463,28 @@ class Measurer(ABC):
         return False
 
     def empty_timed(self) -> TearDown:
-        """Empty the device's table with one command, and time the command (RFC 9693 section 4.8).
-
-        Raises:
-            UsageError: this measurer lacks `Ability.EMPTY_TIMED`.
-            NatgaugeError: the command failed.
-        """
+        """Empty the device's table with one command, and time the command (RFC 9693 section 4.8)."""
         raise _unable(Ability.EMPTY_TIMED)
 
     def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
         """Read the device's count repeatedly until it is 0 or the time is over; at least once.
 
-        Args:
-            interval_seconds: time between two readings, > 0.
-            longest_seconds: time after which no reading begins, >= 0.
-
-        Raises:
-            UsageError: this measurer lacks `Ability.WATCH_COUNT`.
-            NatgaugeError: the device does not report its count.
+        Both times are in seconds: a reading begins every `interval_seconds` > 0, and none after `longest_seconds` >= 0.
         """
         del interval_seconds, longest_seconds
         raise _unable(Ability.WATCH_COUNT)
 
     def restart(self) -> None:
-        """Restart the device with the same settings, e.g. after it collapsed.
-
-        Raises:
-            UsageError: this measurer lacks `Ability.RESTART`.
-            NatgaugeError: the device does not become ready again.
-        """
+        """Restart the device with the same settings, e.g. after it collapsed."""
         raise _unable(Ability.RESTART)
 
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
-        """Measure the tester's own delays: the same frames at the same rates, its two ports joined without a device.
-
-        Raises:
-            UsageError: this measurer lacks `Ability.OWN_DELAYS`.
-            NatgaugeError: the delays could not be measured.
-        """
+        """Measure the tester's own delays: the same frames at the same rates, its two ports joined without a device."""
         del plan
         raise _unable(Ability.OWN_DELAYS)
 
     def costs(self, plan: CostPlan) -> CostRound:
-        """Time the device's work for a frame, in one round of slices; the table is emptied first.
-
-        Raises:
-            UsageError: this measurer lacks `Ability.COSTS`.
-            NatgaugeError: the round could not be run.
-        """
+        """Time the device's work for a frame, in one round of slices; the table is emptied first."""
         del plan
         raise _unable(Ability.COSTS)
 

@@ -51,12 +51,7 @@ NO_OTHER_TRAFFIC: Final = OtherTraffic()
 
 
 def other_traffic_note(every: Iterable[OtherTraffic], what: str) -> list[Note]:
-    """Return the doubt about foreign frames; empty where no trial or round has too many.
-
-    Args:
-        every: foreign frames of each trial or round that decides a figure.
-        what: plural of what these are: "trials" or "rounds".
-    """
+    """Return the doubt about foreign frames; empty where no one of `what` ("trials" or "rounds") has too many."""
     seen = list(every)
     doubted = [one for one in seen if one.is_doubted]
     if not doubted:

@@ -85,11 +85,7 @@ class Cause:
     each_host: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no trial has.
-
-        Raises:
-            ValueError: a number is negative, or more frames are explained than were lost.
-        """
+        """Refuse numbers that no trial has."""
         numbers = (self.frames, self.lost, self.held or 0, self.limit or 0)
         if min(numbers) < 0 or self.frames > self.lost:
             raise ValueError(f"a cause of {self.frames} of {self.lost} lost frames, {self.held} of {self.limit} held")
@@ -163,9 +159,7 @@ def most_frequent(causes: Iterable[Cause]) -> Cause:
 def refined(cause: Cause, whole: Cause | None) -> Cause:
     """Return the cause of a trial, as all trials of its measurement together show it.
 
-    Args:
-        cause: cause by the trial alone.
-        whole: cause of the measurement; None = not known.
+    Where `whole`, that of the measurement, is None, it is not known.
     """
     if whole is not None and (cause.kind, whole.kind) in _REFINED:
         return replace(cause, kind=whole.kind, certainty=whole.certainty, hop=whole.hop, remedy=whole.remedy)

@@ -19,11 +19,7 @@ def spoken(name: str) -> str:
 
 
 def in_range(name: str, value: float, lowest: float, highest: float, unit: str = "") -> None:
-    """Refuse a number outside of lowest to highest (both allowed), NaN and infinity included.
-
-    Raises:
-        UsageError: it is outside.
-    """
+    """Refuse a number outside of lowest to highest (both allowed), NaN and infinity included."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not lowest <= value <= highest:
         spaced = f" {unit}" if unit else ""
@@ -31,22 +27,14 @@ def in_range(name: str, value: float, lowest: float, highest: float, unit: str =
 
 
 def whole(name: str, value: int, lowest: int, highest: int, unit: str = "") -> None:
-    """Refuse anything but a whole number from lowest to highest.
-
-    Raises:
-        UsageError: it is none, or outside.
-    """
+    """Refuse anything but a whole number from lowest to highest."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise UsageError(f"{name}: {value!r} is not a whole number")
     in_range(name, value, lowest, highest, unit)
 
 
 def share_in(name: str, value: float, lowest: float, highest: float) -> None:
-    """Refuse a share outside of lowest to highest (both allowed), NaN and infinity included; 1 = 100 %.
-
-    Raises:
-        UsageError: it is outside.
-    """
+    """Refuse a share outside of lowest to highest (both allowed), NaN and infinity included; 1 = 100 %."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not lowest <= value <= highest:
         shown = percent(value) if number and math.isfinite(value) else repr(value)
@@ -59,22 +47,14 @@ def percent(share: float) -> str:
 
 
 def positive(name: str, value: float, unit: str) -> None:
-    """Refuse zero, negative numbers, NaN and infinity.
-
-    Raises:
-        UsageError: it is one of them.
-    """
+    """Refuse zero, negative numbers, NaN and infinity."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not (math.isfinite(value) and value > 0):
         raise UsageError(f"{name}: {value!r} is not a finite number of {unit} above 0")
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Refuse a word that is not in the list.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """Refuse a word that is not in the list."""
     if value not in allowed:
         raise UsageError(f"{name}: {value!r} is unknown; choose one of {', '.join(allowed)}")
 

@@ -96,27 +96,15 @@ class Input:
         return self.option.replace("--", "--no-", 1)
 
     def take(self, value: object) -> Any:
-        """A value of a plan or of Python.
-
-        Raises:
-            UsageError: it is none of this input.
-        """
+        """A value of a plan or of Python."""
         return self.checked(self.type.take(spoken(self.name), value))
 
     def read(self, text: str) -> Any:
-        """A value of the command line.
-
-        Raises:
-            UsageError: it is none of this input.
-        """
+        """A value of the command line."""
         return self.checked(self.type.read(spoken(self.name), text))
 
     def checked(self, value: Any) -> Any:
-        """The value, if its check does not refuse it.
-
-        Raises:
-            UsageError: it is refused.
-        """
+        """The value, if its check does not refuse it."""
         if self.check is not None and not (value is None and self.default is None):
             self.check(spoken(self.name), value)
         return value
@@ -138,18 +126,9 @@ def described(  # noqa: PLR0913 - each part of a description by its name
 ) -> dict[str, Any]:
     """Metadata of a dataclass's field that is an input.
 
-    Args:
-        text: the help, one sentence without a full stop.
-        unit: see `Input`.
-        check: see `Input`.
-        type: None = made of the field's annotation and its unit.
-        default: in words, where the field's own default does not say it.
-        label: empty = the name with spaces.
-        group: None = that of the class.
-        moves_figures: see `Input`.
-        parameter: empty = the name.
-        section: see `Input`.
-        also: see `Input`.
+    The parts are those of `Input`. A `type` of None is made of the field's annotation and its unit; `default` says in
+    words what the field's own default does not; an empty `label` is the name with spaces, an empty `parameter` the
+    name; a `group` of None is that of the class.
     """
     return {
         _KEY: {
@@ -162,12 +141,7 @@ def described(  # noqa: PLR0913 - each part of a description by its name
 
 
 def inputs_of(kind: type, group: Group = "settings") -> tuple[Input, ...]:
-    """Every field of a dataclass that is an input, in order.
-
-    Args:
-        kind: the dataclass.
-        group: group of the inputs that name none.
-    """
+    """Every field of a dataclass that is an input, in order; `group` is that of the inputs that name none."""
     # mypy takes a class for something that may have no hash.
     return _inputs_of(typing.cast("Hashable", kind), group)
 
@@ -179,11 +153,7 @@ def _inputs_of(kind: Any, group: Group) -> tuple[Input, ...]:
 
 
 def check_all(instance: Any) -> None:
-    """Refuse every value of a dataclass that its input's check refuses.
-
-    Raises:
-        UsageError: one is refused.
-    """
+    """Refuse every value of a dataclass that its input's check refuses."""
     for input_ in inputs_of(type(instance)):
         input_.checked(getattr(instance, input_.name))
 

@@ -39,19 +39,11 @@ class InputType(ABC):
 
     @abstractmethod
     def read(self, name: str, text: str) -> Any:
-        """The value of a text of the command line.
-
-        Raises:
-            UsageError: the text is no such value.
-        """
+        """The value of a text of the command line."""
 
     @abstractmethod
     def take(self, name: str, value: object) -> Any:
-        """The value from one of a plan or of Python, where numbers are numbers.
-
-        Raises:
-            UsageError: it is no such value.
-        """
+        """The value from one of a plan or of Python, where numbers are numbers."""
 
     def write(self, value: Any) -> str:
         """Return the value as a text that `read` accepts."""
@@ -263,11 +255,7 @@ class Shares(InputType):
 
 
 def shares(name: str, text: str) -> tuple[float, ...]:
-    """Read "100%,50%,10%" or "1,0.5,0.1": shares of a rate, each once, from the highest down; 1 = 100 %.
-
-    Raises:
-        UsageError: one is no share, outside of 0.1 to 100 %, or given twice.
-    """
+    """Read "100%,50%,10%" or "1,0.5,0.1": shares of a rate, each once, 0.1 to 100 %, highest first; 1 = 100 %."""
     shares_read = []
     for part in text.split(","):
         share = _share(part)
@@ -327,11 +315,7 @@ class SearchError:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read "1%" or "0.01" (a share of the result) or "1000" (frames/s); a number below 1 is a share.
-
-        Raises:
-            UsageError: it is neither, or out of range.
-        """
+        """Read "1%" or "0.01" (a share of the result) or "1000" (frames/s); a number below 1 is a share."""
         value = _share(text)
         if value is None or math.isnan(value):
             raise UsageError(f"error: {text!r} is neither a share such as 1% nor a rate such as 1000")

@@ -111,11 +111,7 @@ def interruption_notes(interrupted: int, slices: int) -> list[Note]:
 
 
 def read_quantities(text: str) -> tuple[Quantity, ...]:
-    """The quantities of "new,up", in the usual order.
-
-    Raises:
-        UsageError: one is unknown, or none is named.
-    """
+    """The quantities of "new,up", in the usual order."""
     named = [part.strip() for part in text.split(",")]
     for quantity in named:
         if quantity not in QUANTITIES:
@@ -134,16 +130,7 @@ def least_opened(frames: int) -> int:
 
 
 def blocks_of_round(quantities: Sequence[Quantity], connections: int, frames: int) -> dict[Quantity, int]:
-    """Return the number of blocks of each quantity in a round; the connections limit those of new connections.
-
-    Args:
-        quantities: wanted quantities.
-        connections: smallest number of connections of a device.
-        frames: frames of one slice.
-
-    Raises:
-        UsageError: the connections are too few.
-    """
+    """Return the number of blocks of each quantity in a round; the connections limit those of new connections."""
     established: list[Quantity] = [quantity for quantity in quantities if quantity != "new"]
     blocks: dict[Quantity, int] = {quantity: _ESTABLISHED_BLOCKS // len(established) for quantity in established}
     if "new" in quantities:

@@ -31,14 +31,9 @@ class VoidRounds:
     _in_a_row: dict[str, int] = field(default_factory=dict)
 
     def judge(self, gateway: str, why: str) -> None:
-        """Take a round of a gateway into account.
+        """Take a round into account: `why` it is void, or empty; `gateway` is empty where there is only one.
 
-        Args:
-            gateway: its name in messages; empty where there is only one.
-            why: the round is void; empty = it is valid.
-
-        Raises:
-            BrokenError: it was void in `MOST_VOID` rounds in a row.
+        A gateway whose rounds are void `MOST_VOID` times in a row ends the measurement.
         """
         if not why:
             self._in_a_row.pop(gateway, None)

@@ -29,11 +29,7 @@ def procedures() -> Mapping[str, Procedure[Any]]:
 
 
 def get(metric: str) -> Procedure[Any]:
-    """The procedure that measures this metric.
-
-    Raises:
-        UsageError: there is none of this name.
-    """
+    """The procedure that measures this metric."""
     procedure = procedures().get(metric)
     if procedure is None:
         raise UsageError(f"metric: {metric!r} is unknown; choose one of {', '.join(procedures())}")

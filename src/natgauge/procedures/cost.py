@@ -120,11 +120,7 @@ class CostSettings(TrialSettings):
         return read_quantities(self.quantities)
 
     def blocks(self) -> dict[Quantity, int]:
-        """Return the number of blocks of each quantity in a round.
-
-        Raises:
-            UsageError: there are too few connections for a block of new ones.
-        """
+        """Return the number of blocks of each quantity in a round."""
         return blocks_of_round(self.timed_quantities(), self.connections, self.slice_frames)
 
     def parameters(self) -> dict[str, Any]:
@@ -294,12 +290,7 @@ class QuantityCost:
 
     @classmethod
     def of(cls, quantity: Quantity, ratios: PairedRatios) -> QuantityCost:
-        """Read the blocks of all rounds.
-
-        Raises:
-            BrokenError: they are too few, or plain forwarding shows no work above the tester's own in a round, so that
-                the cost has no upper bound.
-        """
+        """Read the blocks of all rounds."""
         plain_forwarding, device = ratios.places
         share = ratios.estimate(device, quantity, ALPHA)
         own, forwarding = (ratios.nanoseconds(place, quantity) for place in (device, plain_forwarding))

@@ -34,11 +34,7 @@ EXTREMES = ("ipdv_spread_us", "ipdv_minimum_us", "ipdv_maximum_us")
 
 
 def read(delays: Delays) -> dict[str, float]:
-    """Smallest, median and largest difference and their spread, in us; signed.
-
-    Raises:
-        BrokenError: the differences were not recorded.
-    """
+    """Smallest, median and largest difference and their spread, in us; signed."""
     variation = delays.variation
     if variation is None:
         raise BrokenError(f"{METRIC}: the trial left no differences between delays, although they were requested")

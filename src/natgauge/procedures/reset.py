@@ -137,11 +137,7 @@ class _Reset:
 
 
 def _silence(who: str, counts: Counts, reset: _Reset) -> tuple[float, float]:
-    """Return when the longest silence began and ended, in seconds of phase 2.
-
-    Raises:
-        BrokenError: frames did not come back, or the reset did not cause the silence.
-    """
+    """Return when the longest silence began and ended, in seconds of phase 2."""
     if counts.longest_silence is None:
         raise BrokenError(f"{METRIC}: nothing came from the {who}")
     begin, end = counts.longest_silence

@@ -168,12 +168,7 @@ class _Stability(HeldConnections[StabilitySettings]):
         return [Note("method", text)]
 
     def _periods(self) -> list[Period]:
-        """Run the trial; where phase 1 did not establish the connections, it ends after one period and begins again.
-
-        Raises:
-            BrokenError: phase 1 cannot establish the connections.
-            TimeUpError: no period fits into the time that is left.
-        """
+        """Run the trial; where phase 1 did not establish the connections, it ends after one period and begins again."""
         settings = self.settings
         for _ in range(settings.invalid_repeats + 1):
             plan = settings.periods_plan(self.preparation.rate, self.rate, self._number())
@@ -192,11 +187,7 @@ class _Stability(HeldConnections[StabilitySettings]):
         return outcome.failed_phase != 1 and phase1.received >= (1 - tolerance) * phase1.intended
 
     def _number(self) -> int:
-        """Number of periods that fit into the time that is left.
-
-        Raises:
-            TimeUpError: none fits.
-        """
+        """Number of periods that fit into the time that is left."""
         left, settings = self.runner.budget.left, self.settings
         if left is None:
             return settings.periods

@@ -121,11 +121,7 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
 
 
 def recovery_seconds(outcome: TrialOutcome, change_seconds: float) -> dict[Direction, float]:
-    """For each direction the time from the change of the rate to the sending of the last lost frame, at least 0.
-
-    Raises:
-        BrokenError: frames were lost, but not when.
-    """
+    """For each direction the time from the change of the rate to the sending of the last lost frame, at least 0."""
     for direction, counts in outcome.phase2.items():
         if counts.lost and counts.last_lost_seconds is None:
             who = direction.value.capitalize()

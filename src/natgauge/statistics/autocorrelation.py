@@ -18,10 +18,8 @@ _ONE_SIDED_95: Final = 1.645
 def autocorrelation(values: Sequence[float]) -> float | None:
     """Lag-1 autocorrelation of values in the order they were measured.
 
-    The plain estimate of n independent values has the mean -1/n; that is put back.
-
-    Returns:
-        About -1 to 1; None for fewer than `LEAST_AUTOCORRELATED` values, or where all are alike.
+    The plain estimate of n independent values has the mean -1/n; that is put back. About -1 to 1; None for fewer than
+    `LEAST_AUTOCORRELATED` values, or where all are alike.
     """
     number = len(values)
     if number < LEAST_AUTOCORRELATED:

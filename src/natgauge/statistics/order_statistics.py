@@ -37,9 +37,7 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
     """The narrowest pair of order statistics k and n + 1 - k around the median that covers it with this confidence.
 
     With fewer than six values not even the extremes reach 95 %. Then the extremes are returned with their coverage.
-
-    Returns:
-        None for fewer than two values, which have no spread.
+    None for fewer than two values, which have no spread.
     """
     if len(values) < 2:
         return None
@@ -49,14 +47,11 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
 
 
 def median_estimate(values: Sequence[float], alpha: float) -> MedianEstimate | None:
-    """The median and its confidence interval.
+    """The median and its confidence interval. None where the values are too few.
 
     Args:
         values: at least the number that an interval needs, e.g. 6 for `alpha` 0.05.
         alpha: probability that the interval misses the median, at most.
-
-    Returns:
-        None where the values are too few.
     """
     number = len(values)
     rank = rank_of_end(number, alpha)

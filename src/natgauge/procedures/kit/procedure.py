@@ -76,19 +76,7 @@ class Procedure(Generic[SettingsT]):
         order: Order,
         four_tuples: int,
     ) -> SettingsT:
-        """Return the settings: the user's choices, and values of the profile for all others.
-
-        Args:
-            choices: the metric's own settings by name.
-            connections: N, 1 to 2**31.
-            placement: place of the device's work.
-            own_processes: whether the device works in processes of its own.
-            order: order in which phase 1 enumerates the four tuples.
-            four_tuples: number of four tuples, for metrics that use it.
-
-        Raises:
-            UsageError: the metric has no such setting, or its value is refused.
-        """
+        """Return the settings: the user's choices, and values of the profile for all others."""
         values = self.with_profile(self.taken(choices))
         if "four_tuples" in {item.name for item in dataclasses.fields(self.settings)}:
             values["four_tuples"] = four_tuples
@@ -99,14 +87,7 @@ class Procedure(Generic[SettingsT]):
         )
 
     def taken(self, choices: Mapping[str, object]) -> dict[str, Any]:
-        """Return the metric's own settings, each as a value of its type.
-
-        Args:
-            choices: by name; values of the type, or texts and numbers from plans and Python, such as "1%".
-
-        Raises:
-            UsageError: the metric has no such setting, or its value is refused.
-        """
+        """Return the settings that are chosen by name, each as a value of its type; texts such as "1%" are read."""
         known = {input_.name: input_ for input_ in self.own_inputs()}
         for name in choices:
             if name not in known:
@@ -127,11 +108,7 @@ class Procedure(Generic[SettingsT]):
         return {"most_seconds": usual["most_seconds"] * share} if share > 1 else {}
 
     def with_profile(self, choices: Mapping[str, object]) -> dict[str, Any]:
-        """Return the given settings, with values of their profile for all other settings.
-
-        Raises:
-            UsageError: there is no such profile.
-        """
+        """Return the given settings, with values of their profile for all other settings."""
         named = choices.get("profile", "default")
         one_of("profile", str(named), get_args(Profile))
         profile: Profile = next(profile for profile in get_args(Profile) if profile == named)
@@ -140,11 +117,7 @@ class Procedure(Generic[SettingsT]):
         return {**{name: value for name, value in defaults.items() if name in names}, **choices}
 
     def refuse_unable(self, able: frozenset[Ability], settings: SettingsT) -> None:
-        """Refuse a measurement that needs what the tester cannot do here, before anything starts.
-
-        Raises:
-            UsageError: an ability is missing; all that are missing are named.
-        """
+        """Refuse a measurement that needs what the tester cannot do here, before anything starts."""
         missing = sorted(settings.needs() - able)
         if missing:
             named = " and ".join(missing)
@@ -162,20 +135,10 @@ class Procedure(Generic[SettingsT]):
     ) -> MeasurementResult:
         """Measure the number of repetitions that the settings require.
 
-        Args:
-            measurer: performs the trials.
-            settings: settings of this metric.
-            observe: receives an event for every trial.
-            budget: remaining time of a measurement that needs this metric first; None = the limit in the settings.
-            clock: monotonic clock in seconds; it measures the time limit of the settings.
-            begins: is called before each repetition with its number, from 1. Its duration counts as time of the
-                measurement. An error that it raises ends the measurement; after the first repetition, the finished
-                repetitions are the result.
-
-        Raises:
-            UsageError: the measurer cannot do what the settings need.
-            BrokenError: no statement about the device is possible, or not in the time that the settings allow.
-            NatgaugeError: a trial could not be run at all.
+        `budget` is the remaining time of a measurement that needs this metric first; None = the limit in the settings,
+        by `clock`, in s. `begins` is called before each repetition with its number, from 1; its duration counts as time
+        of the measurement. An error that it raises ends the measurement; after the first repetition, the finished
+        repetitions are the result.
         """
         self.refuse_unable(measurer.abilities, settings)
         settings = settings.as_run()
@@ -199,18 +162,8 @@ class Procedure(Generic[SettingsT]):
     ) -> Measurement:
         """Measure a single repetition, for callers that measure several devices in turn.
 
-        Args:
-            measurer: performs the trials.
-            settings: settings of this metric.
-            known: value of an earlier repetition; None = there was none.
-            observe: receives an event for every trial.
-
-        Returns:
-            The repetition. It has all notes that the result of `measure` has for a single repetition.
-
-        Raises:
-            NatgaugeError: as `measure`.
-            TimeUpError: the time ended before a first bound.
+        The repetition has all notes that the result of `measure` has for a single one. `known` is the value of an
+        earlier repetition; None = there was none. Raises TimeUpError where the time ended before a first bound.
         """
         self.refuse_unable(measurer.abilities, settings)
         settings = settings.as_run()

@@ -38,15 +38,7 @@ class Repetitions(ABC, Generic[SettingsT]):
 
     @abstractmethod
     def once(self, known: float | None) -> Measurement:
-        """Measure once.
-
-        Args:
-            known: value of the previous repetition, or None where there is none.
-
-        Raises:
-            BrokenError: no statement about the device is possible.
-            NatgaugeError: a trial could not be run at all.
-        """
+        """Measure once; `known` is the value of the previous repetition, None = there is none."""
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:  # noqa: ARG002 - for those that have some
         """Return facts about this metric that a reader must know; called after the last repetition."""
@@ -72,17 +64,9 @@ def repeat(
 
     A device that is gone after some repetitions ends the series, and so does a further repetition that cannot begin,
     for example because its lab cannot be made; a note says so. A repetition that the time cut off counts only where
-    there is no other: its value is no more than a bound.
-
-    Args:
-        runner: counts the repetitions.
-        times: how often; "auto" = until the interval that holds the median with 95 % is narrow, at most 20 times.
-        once: one repetition; gets the answer of the one before, or None where there is none.
-
-    Raises:
-        GoneError: the device collapsed and did not come back in the first repetition.
-        TimeUpError: the time was used up before the first repetition could say anything.
-        NatgaugeError: the first repetition could not begin, or a trial could not be run at all.
+    there is no other: its value is no more than a bound. "auto" repeats until the interval that holds the median with
+    95 % is narrow, at most 20 times. `once` gets the answer of the repetition before, or None. What ends the first
+    repetition is raised.
     """
     done: list[Measurement] = []
     most = MOST_AUTO_REPETITIONS if isinstance(times, str) else times
@@ -136,13 +120,8 @@ def join(
 ) -> MeasurementResult:
     """Put repetitions together that were measured one by one.
 
-    One that its time cut off counts only where there is no other, for its value is no more than a bound.
-
-    Args:
-        singles: at least one, each of one repetition, in the order they were measured.
-        settings: settings with the requested number of repetitions.
-        single: with which each one was measured.
-        notes: notes of the whole measurement.
+    One that its time cut off counts only where there is no other, for its value is no more than a bound. Each of the
+    singles has one repetition, measured with the settings `single`; they are in the order of their measurement.
     """
     kept = [singles[at] for at in counted(singles)]
     notes = list(notes)

@@ -57,12 +57,7 @@ class TrialRunner:
     _trials_of_repetition: list[int] = field(default_factory=list)
 
     def start_repetition(self, number: int) -> None:
-        """Count what follows to this repetition (from 1).
-
-        Raises:
-            BrokenError: the user has ended the measurement.
-            NatgaugeError: the repetition cannot begin.
-        """
+        """Count what follows to this repetition (from 1)."""
         if self.interrupted:
             raise BrokenError("the user ended the measurement")
         if number > 1:
@@ -83,22 +78,10 @@ class TrialRunner:
         bounds: Bounds,
         judged: Callable[[TrialOutcome], TrialOutcome] = as_measured,
     ) -> TrialOutcome:
-        """Run one trial.
+        """Run one trial, and return its outcome as the measurer judged it; the observer is shown it as `judged`.
 
-        Args:
-            plan: plan of the trial.
-            load: load of the trial.
-            bounds: bounds of the search.
-            judged: the outcome by the procedure's own rules, which the observer is shown.
-
-        Returns:
-            The outcome as the measurer judged it.
-
-        Raises:
-            BrokenError: the device's own count contradicts the traffic.
-            TimeUpError: it was not begun, because it does not fit into the time that is left, or outlasts the device's
-                time-out and is not the first trial.
-            NatgaugeError: as the measurer does.
+        TimeUpError: it was not begun, because it does not fit into the time that is left, or outlasts the device's
+        time-out and is not the first trial.
         """
         try:
             self.budget.allow(plan)
@@ -123,16 +106,8 @@ class TrialRunner:
     def run_periods(self, plan: TrialPlan, load: float, go_on: Callable[[TrialOutcome], bool]) -> list[Period]:
         """Run one trial with several periods of phase 2, each of which counts as a trial.
 
-        Where the user ends the trial (Ctrl-C), the periods so far are the answer, and `interrupted` is true.
-
-        Args:
-            plan: plan of the trial.
-            load: load of the trial.
-            go_on: called with the outcome of each period; false ends the trial.
-
-        Raises:
-            TimeUpError: it does not fit into the time that is left; it was not begun.
-            NatgaugeError: as the measurer does.
+        Where the user ends the trial (Ctrl-C), the periods so far are the answer, and `interrupted` is true. `go_on` is
+        called with the outcome of each period; false ends the trial.
         """
         self.budget.allow(plan)
         periods: list[Period] = []
@@ -209,9 +184,6 @@ def refuse_contradiction(metric: str, plan: TrialPlan, outcome: TrialOutcome) ->
 
     A count of some, but too few, is a table that is full or drops what is old; a count of none is read from the wrong
     place, or the frames went around the device.
-
-    Raises:
-        BrokenError: count and traffic contradict each other.
     """
     if outcome.table_count != 0 or not outcome.stored or outcome.phase1.lost or plan.restart_at_seconds is not None:
         return

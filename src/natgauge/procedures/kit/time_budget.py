@@ -61,11 +61,7 @@ class TimeBudget:
         return TimeBudget(None if left is None else share * left, self.clock)
 
     def allow(self, plan: TrialPlan) -> None:
-        """See that a trial fits into the time that is left.
-
-        Raises:
-            TimeUpError: it does not.
-        """
+        """Raise TimeUpError unless a trial fits into the time that is left."""
         left = self.left
         if left is None:
             return
@@ -92,12 +88,7 @@ def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpEr
 
 
 def left_out(what: str, why: object) -> Note:
-    """Return the note that the time did not suffice for all.
-
-    Args:
-        what: was not measured.
-        why: it was not.
-    """
+    """Return the note that the time did not suffice for all."""
     return Note("time used up", f"{what} left out: {why}")
 
 
@@ -134,8 +125,7 @@ def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], 
 def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measurement:
     """Return the result of a search that the time ended: the highest passing load below every failing load.
 
-    Raises:
-        TimeUpError: no load passed; the text names the loads that failed.
+    Raises TimeUpError where no load passed; the text names the loads that failed.
     """
     failed = [attempt.load for attempt in attempts if attempt.outcome.verdict in {Verdict.FAIL, Verdict.COLLAPSED}]
     upper = min(failed, default=None)
@@ -148,11 +138,7 @@ def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measu
 
 
 def stopped(attempts: Sequence[Attempt], error: TimeUpError) -> Measurement:
-    """Return the result of a metric with a search of its own: its bounds when the time was over.
-
-    Raises:
-        TimeUpError: no load passed; the text names the failures.
-    """
+    """Return the result of a metric with a search of its own: its bounds when the time was over."""
     return _within(error.bounds.lower, error.bounds.upper, "", attempts, error)
 
 

@@ -306,11 +306,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
 
 
 def read(outcome: TrialOutcome, timing: Timing) -> dict[str, float]:
-    """Every figure of each direction, of both the one that is farther from 0, and what was lost.
-
-    Raises:
-        BrokenError: no delays were recorded.
-    """
+    """Every figure of each direction, of both the one that is farther from 0, and what was lost."""
     if not outcome.delays:
         raise BrokenError(f"{timing.metric}: the trial left no delays, although they were requested")
     each = {direction: timing.figures(delays) for direction, delays in outcome.delays.items()}

@@ -41,12 +41,7 @@ class HeldConnections(Repetitions[Phase1T]):
     """
 
     def __init__(self, runner: TrialRunner, settings: Phase1T, preparation: Preparation | None = None) -> None:
-        """Find a safe phase 1, unless one is handed in.
-
-        Raises:
-            BrokenError: the device establishes no connections.
-            NatgaugeError: a trial could not be run at all.
-        """
+        """Find a safe phase 1, unless one is handed in."""
         super().__init__(runner, settings)
         self.preparation = prepare(runner, settings) if preparation is None else preparation
         if self.preparation.rate == 0:
@@ -60,12 +55,7 @@ class HeldConnections(Repetitions[Phase1T]):
         return [*self.preparation.notes(), *self.first_notes]
 
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:
-        """Run one trial, with a slower phase 1 where that has proven too fast.
-
-        Raises:
-            UnpreparableError: phase 1 cannot establish the connections.
-            NatgaugeError: the trial could not be run at all.
-        """
+        """Run one trial, with a slower phase 1 where that has proven too fast; UnpreparableError where none works."""
         slowed = replace(plan, phase1_rate=min(plan.phase1_rate, self.preparation.rate))
         trial = self.runner.run(slowed, load, bounds, self.judged)
         outcome = self.preparation.judge(trial)
@@ -80,14 +70,7 @@ class HeldConnections(Repetitions[Phase1T]):
     def at(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome | None:
         """Try a plan until a trial measures the device; None (and a note) when none does.
 
-        Args:
-            rate: rate of the trial, frames/s of each direction.
-            plan: plan of the trial; its phase 1 is slowed down where needed.
-            trials_left: this one and all after it.
-
-        Raises:
-            BrokenError: phase 1 cannot establish the connections.
-            NatgaugeError: a trial could not be run at all.
+        The rate is in frames/s of each direction. Phase 1 of the plan is slowed down where needed.
         """
 
         def kept() -> TrialOutcome:
@@ -110,23 +93,14 @@ class HeldConnections(Repetitions[Phase1T]):
         return None
 
     def count(self, returned: TrialOutcome, replacement: TrialOutcome) -> None:
-        """Let a trial of this repetition count as it was found, in place of how it was judged.
-
-        Args:
-            returned: what `trial` returned.
-            replacement: outcome that replaces it in the attempts.
-        """
+        """Let a trial of this repetition count as it was found, in place of how it was judged."""
         self._attempts = [
             replace(attempt, outcome=replacement) if attempt.outcome is returned else attempt
             for attempt in self._attempts
         ]
 
     def must(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome:
-        """Run a trial without which there is no result.
-
-        Raises:
-            BrokenError: no trial gave a statement about the device, or the device collapsed.
-        """
+        """Run a trial without which there is no result: BrokenError where none measured the device, or it collapsed."""
         outcome = self.at(rate, plan, trials_left)
         if outcome is None:
             raise BrokenError(f"{self.runner.metric}: {self.repetition_notes[-1]}")
@@ -181,12 +155,7 @@ FIRST_RATE: Final = 50_000.0
 
 
 def unprepared(rough: MeasurementResult, figures: Mapping[str, float]) -> Answered:
-    """No connection rate, no rate of phase 2: the answer is 0 for the connection rate's reason.
-
-    Args:
-        rough: the connection rate that was measured first.
-        figures: figures of the answer 0.
-    """
+    """No connection rate, no rate of phase 2: the answer is 0 for the connection rate's reason."""
     note = Note("phase 1", "phase 1 could not establish the connections at any rate, so phase 2 was not tried")
     return Answered(replace(rough.measurements[0], figures=figures), [note, *rough.notes])
 
@@ -229,11 +198,7 @@ class HeldRate(SearchedRate[SearchT]):
         return replace(repetition, figures={**self.figures(repetition.value), **repetition.figures})
 
     def searched(self, known: float | None) -> Measurement:
-        """Search by bisection.
-
-        Raises:
-            UnpreparableError: phase 1 fails at every rate.
-        """
+        """Search by bisection."""
         plan = search_plan(self.settings, self.span(), known, draw=self.runner.draw, short_probes=True)
         return search(plan, self._probe, lambda outcome: forwarding_rate(outcome.phase2.values()))
 
@@ -254,11 +219,7 @@ class HeldRate(SearchedRate[SearchT]):
         return self.preparation.notes()
 
     def trial(self, rate: float, seconds: float, bounds: Bounds) -> TrialOutcome:
-        """Try a rate for so long.
-
-        Raises:
-            UnpreparableError: phase 1 fails at every rate.
-        """
+        """Try a rate for so long."""
         outcome = self.runner.run(self.load(rate, seconds), rate, bounds)
         judged = self.preparation.judge(outcome)
         self.judged.append(Attempt(rate, seconds < self.settings.phase2_seconds, judged))

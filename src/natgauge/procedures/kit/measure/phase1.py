@@ -159,13 +159,7 @@ def safely_below(connection_rate: float) -> Preparation:
 def prepare(runner: TrialRunner, settings: Phase1Settings, share: float | None = None) -> Preparation:
     """Find a safe rate of phase 1; 0 when the device establishes no connections at any rate.
 
-    Args:
-        runner: runner of the measurement.
-        settings: settings of the measurement.
-        share: share of the time that is left, where a lower bound suffices; None = the search must be done.
-
-    Raises:
-        NatgaugeError: a trial could not be run at all.
+    `share` is of the time that is left, where a lower bound suffices; None = the search must be done.
     """
     if not settings.has_phase1:
         return Preparation(NO_PHASE_1, NO_PHASE_1)

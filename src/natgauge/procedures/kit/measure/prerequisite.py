@@ -25,16 +25,7 @@ LITERAL: Final[Profile] = "rfc"
 
 
 def inner(kind: type[SettingsT], settings: TrialSettings, **own: Any) -> SettingsT:
-    """Settings of a measurement that another one needs first: measured once, in trials of at most 2 s, with `rfc` 60 s.
-
-    Args:
-        kind: settings class of the inner measurement.
-        settings: settings of the measurement that needs it.
-        own: settings of the inner measurement alone.
-
-    Raises:
-        UsageError: a value of `own` is refused.
-    """
+    """Settings of a measurement that another one needs first: once, in trials of at most 2 s, with `rfc` 60 s."""
     alike = [group for group in _ALIKE if isinstance(settings, group) and issubclass(kind, group)]
     shared = {item.name: getattr(settings, item.name) for group in alike for item in dataclasses.fields(group)}
     if "trial_seconds" in shared:
@@ -48,17 +39,8 @@ def measure_first(
 ) -> MeasurementResult:
     """Measure a metric that the runner's measurement needs first; the same observer receives its trials.
 
-    Args:
-        metric: name of the metric to measure.
-        runner: runner of the measurement that needs it.
-        settings: settings of the measurement that needs it.
-        share: share of the remaining time, 0 < share <= 1, where a bound suffices: then the result may be limited by
-            the time. None = the search must end, within all of the remaining time.
-        own: settings of the prerequisite metric alone.
-
-    Raises:
-        TimeUpError: the time did not suffice; the text has the bounds found so far.
-        NatgaugeError: a trial could not be run at all.
+    Of the remaining time it gets a `share`, 0 < share <= 1, where a bound suffices: then the result may be limited by
+    the time. None = the search must end within all of it. Raises TimeUpError with the bounds found so far.
     """
     procedure = procedures.get(metric)
     inner_settings = inner(procedure.settings, settings, **own)

@@ -12,10 +12,8 @@ from natgauge.words import TcpState
 def left_in(state: TcpState, plan: TrialPlan, rate: float) -> TrialPlan:
     """Return a trial that leaves its connections in a state.
 
-    Args:
-        state: "half-open": phase 2 sends the SYN-ACK of each connection. "fin" and "rst": phase 2 closes each.
-        plan: trial with phase 1 alone, which opens them.
-        rate: rate of phase 2, in connections/s; > 0.
+    Before them the plan has phase 1 alone. Phase 2, at `rate` connections/s, sends the SYN-ACK of each ("half-open"),
+    or closes each ("fin", "rst").
     """
     if state == "established":
         return plan

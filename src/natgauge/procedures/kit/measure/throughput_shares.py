@@ -51,15 +51,8 @@ class ThroughputShareSettings(TrialSettings):
 def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings, share: float | None = None) -> float:
     """The throughput in frames/s of each direction, over connections that a safe phase 1 is known for.
 
-    Args:
-        held: measurement that needs the throughput.
-        settings: settings of that measurement.
-        share: share of the time that is left, where a lower bound suffices; None = the search must be done.
-
-    Raises:
-        BrokenError: the device forwards nothing without loss.
-        TimeUpError: the time did not suffice.
-        NatgaugeError: a trial could not be run at all.
+    `share` is of the time that is left, where a lower bound suffices; None = the search must be done, or TimeUpError
+    says why it is not.
     """
     if settings.throughput_rate:
         return settings.throughput_rate

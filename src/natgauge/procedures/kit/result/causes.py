@@ -53,9 +53,8 @@ def _deciding(attempts: Sequence[Attempt], limited_by: str, *, rare: bool) -> Ca
 def of_search(causes: Iterable[Cause], *, passed: bool) -> Cause:
     """Return the cause of the loads that a search found too high.
 
-    Args:
-        causes: causes of the failed trials at the lowest of these loads; at least one.
-        passed: whether a lower rate of as many connections passed.
+    The causes, at least one, are those of the failed trials at the lowest of these loads; `passed` tells whether a
+    lower rate of as many connections passed.
     """
     cause = most_frequent(causes)
     if cause.kind == "host limit" and passed:

@@ -50,20 +50,12 @@ def percentile_of(buckets: Buckets, percent: float) -> float:
 
 
 def percentile_within(values: Delays | Variation, percent: float) -> float:
-    """A percentile of what was recorded, in seconds, never outside of the exact extremes.
-
-    Raises:
-        ValueError: no buckets were recorded, or `percent` is out of range.
-    """
+    """A percentile of what was recorded, in seconds, never outside of the exact extremes."""
     return min(max(percentile_of(values.buckets, percent), values.minimum), values.maximum)
 
 
 def delay_variation(delays: Delays) -> float:
-    """Packet delay variation in seconds: the 99.9th percentile of the delays - their minimum (RFC 8219 section 7.3.1).
-
-    Raises:
-        ValueError: no buckets were recorded.
-    """
+    """Packet delay variation in s: the 99.9th percentile of the delays - their minimum (RFC 8219 section 7.3.1)."""
     return percentile_within(delays, WORST_CASE) - delays.minimum
 
 
@@ -72,10 +64,6 @@ def without_slowest(delays: Delays, frames: int) -> Delays | None:
 
     Where it is not known which frames a stall delayed, but how many, each percentile of the others lies between that of
     what is left and that of all.
-
-    Args:
-        delays: recorded delays.
-        frames: number of frames to leave out, >= 0.
     """
     left = _trimmed(delays.buckets, frames)
     if frames == 0 or not left:

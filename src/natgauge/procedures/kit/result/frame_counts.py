@@ -42,10 +42,6 @@ def shortfall(counts: Counts, excused: int = 0) -> float:
     """Return the share of the offered rate that was not forwarded; 0 when no frame was offered.
 
     It contains the lost frames and, in `shared` placement, the frames that the device refused by slowing the sender.
-
-    Args:
-        counts: counts of one direction.
-        excused: lost frames that disturbances explain, 0 to the number lost, as in `lost_share`.
     """
     slowed = min(1.0, counts.nominal_seconds / counts.sending_seconds) if counts.sending_seconds > 0 else 1.0
     return 1 - (1 - lost_share(counts, excused)) * slowed
@@ -62,12 +58,7 @@ def deciding_counts(outcome: TrialOutcome) -> list[Counts]:
 
 
 def losses(attempts: Sequence[Attempt], unit: str) -> str:
-    """Return the frames that the trials of a search lost, as a clause; empty where no failed trial lost a frame.
-
-    Args:
-        attempts: trials of the search; INVALID ones are ignored.
-        unit: unit of a rate.
-    """
+    """Return the frames that the trials of a search lost, as a clause; empty where no failed trial lost a frame."""
     valid = [attempt for attempt in attempts if attempt.outcome.verdict is not Verdict.INVALID]
     lost = {id(each): sum(counts.lost for counts in deciding_counts(each.outcome)) for each in valid}
     failed = [each for each in valid if lost[id(each)] and each.outcome.verdict is not Verdict.PASS]

@@ -20,9 +20,7 @@ from natgauge.words import Verdict
 def repetition_notes(number: int, *, sampled: bool) -> list[Note]:
     """Return what a reader must know of a number of repetitions.
 
-    Args:
-        number: number of repetitions.
-        sampled: whether each value rests on a sample, so that one repetition already shows spread.
+    `sampled`: each value rests on a sample, so that one repetition already shows spread.
     """
     notes = []
     plural = "repetition" if number == 1 else "repetitions"

@@ -112,19 +112,12 @@ def search(
 ) -> Measurement:
     """Find the highest passing load.
 
-    Args:
-        plan: limits and error, all valid.
-        trial: runs one trial.
-        forwarded: estimates the device's rate from a failed trial.
-        fewer: runs one trial with the given smaller number of connections; None = no such trial is possible.
+    `fewer` runs a trial with the given smaller number of connections; None = no such trial is possible. Raises
+    GoneError where the device collapsed and did not come back before any load had passed.
 
     Returns:
         The lower bound as value (it has a passing trial of full length; 0 = nothing passed), the upper bound and every
         trial.
-
-    Raises:
-        GoneError: the device collapsed and did not come back before any load had passed.
-        NatgaugeError: as `trial` does.
     """
     return _Search(plan, trial, forwarded, fewer).run()
 
@@ -170,11 +163,7 @@ class _Search:
         return self._result()
 
     def _cut_off(self, error: TimeUpError) -> None:
-        """Note the bounds found when the time is over.
-
-        Raises:
-            TimeUpError: no load has passed.
-        """
+        """Note the bounds found when the time is over."""
         lower, upper = self._lower(full=True), self._upper()
         value, bound = 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
         self._undecided = bound is None or not self._resolved(value, bound)

@@ -66,11 +66,8 @@ class Bucket:
 def clearer(attempts: Iterable[Attempt], rate: float) -> float | None:
     """Return the rate of a trial of all connections whose losses show the size of a bucket; None where none is needed.
 
-    Close above the answer the losses are few, and the error of the search is part of them.
-
-    Args:
-        attempts: trials of a search for a rate of phase 1.
-        rate: the highest rate that passed, > 0.
+    Close above the answer the losses are few, and the error of the search is part of them. The trials are of a search
+    for a rate of phase 1; `rate` is the highest that passed, > 0.
     """
     fastest = max(_failed(attempts, rate), key=lambda attempt: attempt.load, default=None)
     if fastest is None or fastest.load >= CLEAR * rate or _share(fastest, rate) < LEAST_SHARE:
@@ -98,12 +95,7 @@ def _failed(attempts: Iterable[Attempt], rate: float) -> list[Attempt]:
 
 
 def suspected(attempts: Iterable[Attempt], rate: float) -> Bucket | None:
-    """Return the bucket that the losses of the fastest failed trial suggest; None where they suggest none.
-
-    Args:
-        attempts: trials of a search for a rate of phase 1.
-        rate: the highest rate that passed, > 0.
-    """
+    """Return the bucket that the losses of the fastest failed trial suggest; None where they suggest none."""
     failed = [attempt for attempt in _failed(attempts, rate) if attempt.load >= ABOVE * rate]
     if not failed:
         return None

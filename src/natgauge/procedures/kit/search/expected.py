@@ -26,16 +26,7 @@ BLOCKS: Final = 32
 
 
 def expected_rate(runner: TrialRunner, settings: TrialSettings, quantity: Quantity) -> float | None:
-    """Return the expected rate of the device, frames/s of all directions together; None where slices cannot be used.
-
-    Args:
-        runner: runner of the measurement.
-        settings: settings of the measurement.
-        quantity: kind of frames.
-
-    Raises:
-        HostError: nothing can be measured on this host.
-    """
+    """Return the expected rate of the device, frames/s of all directions together; None where slices cannot be used."""
     measurer = runner.measurer
     if settings.placement != "shared" or Ability.COSTS not in measurer.abilities or runner.budget.left == 0:
         return None

@@ -71,16 +71,7 @@ def is_valid(outcome: TrialOutcome) -> bool:
 def until_decided(
     trial: Callable[[], TrialOutcome], patience: Patience, decides: Callable[[TrialOutcome], bool] = is_valid
 ) -> Tried:
-    """Run a trial, and again until one decides or the patience is at its end.
-
-    Args:
-        trial: runs it once.
-        patience: the most repeats.
-        decides: whether an outcome says something about the device.
-
-    Raises:
-        NatgaugeError: as `trial` does.
-    """
+    """Run a trial, and again until one decides or the patience is at its end."""
     trials = 0
     while True:
         outcome = trial()

@@ -81,14 +81,7 @@ def most_share(seconds: float, error: SearchError) -> float:
 def refuse_short(seconds: float, rate: float, error: SearchError, length: Length) -> None:
     """Refuse a rate that says more of the tester than of the device.
 
-    Args:
-        seconds: length of the shortest phase whose lateness decided, > 0.
-        rate: the highest that passed, > 0.
-        error: error of the search.
-        length: setting that decides the length of the trials.
-
-    Raises:
-        ShortTrialsError: the rate is one.
+    The seconds are those of the shortest phase whose lateness decided; the rate is the highest that passed.
     """
     too_high = most_share(seconds, error)
     wanted = error.width(rate) / rate
@@ -119,12 +112,7 @@ def short_note(
 ) -> list[Note]:
     """Return a note on how much rates may be too high, where that is more than the error of the search.
 
-    Args:
-        measurements: repetitions that have the figure `TRIAL_SECONDS`.
-        placement: place of the device's work.
-        error: error of the search.
-        advice: change that makes trials longer.
-        what: name of the rate for the reader.
+    The repetitions have the figure `TRIAL_SECONDS`; `what` names the rate for the reader.
     """
     known = [
         (repetition.figures[TRIAL_SECONDS], repetition.value)
@@ -140,12 +128,8 @@ def short_note(
 def note_of(seconds: float, rate: float, error: SearchError, advice: str, what: str = "the rate") -> list[Note]:
     """Return a note on how much a rate in `shared` placement may be too high, where that is more than the error.
 
-    Args:
-        seconds: length of the deciding trial, > 0.
-        rate: highest passing rate, > 0.
-        error: error of the search, or distance between the rates tried.
-        advice: change that makes trials longer.
-        what: name of the rate for the reader.
+    The seconds are those of the deciding trial, the rate is the highest that passed, both > 0. The error is that of the
+    search, or the distance between the rates tried.
     """
     too_high = most_share(seconds, error)
     if too_high <= error.width(rate) / rate:

@@ -93,10 +93,6 @@ def search(plan: MlrPlan, trial: Trial) -> Measurement:
     Returns:
         Value and bounds of the first goal. The value is its conditional throughput, the rate actually forwarded at the
         lower bound. The figures contain those of each goal; a missing bound is left out.
-
-    Raises:
-        GoneError: the device collapsed and did not come back.
-        NatgaugeError: as `trial` does.
     """
     measurer = _Measurer(plan, trial)
     highest = measurer.highest_load(plan.start)

@@ -218,11 +218,7 @@ class PermanentLoss:
         return self.phase1 and self.kind in ("lost", "unkept")
 
     def explained(self, fewer: Fewer) -> PermanentLoss:
-        """Return this loss with its reason, where trials with fewer connections show the reason.
-
-        Raises:
-            NatgaugeError: as `fewer` does.
-        """
+        """Return this loss with its reason, where trials with fewer connections show the reason."""
         count = min(int(self.kept * FEWER_SHARE), math.ceil(ENOUGH_BAD / self.share))
         expected = count * self.share
         if not self.may_be_number or MOST_CHECKS * expected < MOST_MISSED:

@@ -36,12 +36,7 @@ GRAVE_SHARE: Final = 0.05
 
 
 def wait_limit(seconds: float | None = None, error: SearchError | None = None) -> float:
-    """W in seconds.
-
-    Args:
-        seconds: length of the trials that decide, where it is known beforehand.
-        error: error of the search; only a share has an effect.
-    """
+    """W in seconds, for trials whose length is known beforehand, or None; of the error only a share has an effect."""
     if seconds is None or error is None or error.share is None:
         return LONGEST_WAIT_SECONDS
     return min(LONGEST_WAIT_SECONDS, max(error.share * seconds, LEAST_WAIT_SECONDS))
@@ -70,21 +65,14 @@ def least_rate(frames: float, rate: float, wait_seconds: float) -> float:
 
 
 def waits(placement: object, own_processes: object) -> bool:
-    """Whether frames can wait in queues before the device.
-
-    Args:
-        placement: where its work is done.
-        own_processes: whether it works in processes of its own, with queues before them.
-    """
+    """Whether frames can wait in queues before the device."""
     return placement != "shared" or bool(own_processes)
 
 
 def shortest_reported(measurements: Iterable[Measurement], wait_seconds: float | None) -> float | None:
     """The length in seconds of the shortest trial behind an answer, where queues may have raised its rate by over 1 %.
 
-    Args:
-        measurements: with their figure `TRIAL_SECONDS`, as far as they have it.
-        wait_seconds: W; None = frames had no time limit, or nothing can wait.
+    `wait_seconds` is W; None = frames had no time limit, or nothing can wait.
     """
     lengths = [repetition.figures[TRIAL_SECONDS] for repetition in measurements if TRIAL_SECONDS in repetition.figures]
     if not lengths or wait_seconds is None:
@@ -94,14 +82,7 @@ def shortest_reported(measurements: Iterable[Measurement], wait_seconds: float |
 
 
 def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, name: str, advice: str) -> list[Note]:
-    """Return a note on how much the rates may be too high, where that is more than 1 %.
-
-    Args:
-        measurements: repetitions that have the figure `TRIAL_SECONDS`.
-        settings: settings of the measurement as run.
-        name: name of the length in the metric.
-        advice: change that makes trials longer.
-    """
+    """Return a note on how much the rates may be too high, where that is more than 1 %."""
     wait = settings.frame_timeout_seconds if waits(settings.placement, settings.own_processes) else None
     shortest = shortest_reported(measurements, wait)
     if wait is None or shortest is None:

@@ -42,11 +42,8 @@ def rare_loss_note(
 ) -> list[Note]:
     """Return a note on the loss of failed trials that overload cannot explain.
 
-    Args:
-        attempts: trials of the search.
-        upper: lowest rate that the search found too high; None = none.
-        unit: unit of a rate.
-        remedy: options that let trials with some loss pass.
+    `upper` is the lowest rate that the search found too high, None = none; `remedy` names options that let trials with
+    some loss pass.
     """
     if upper is None:
         return []
@@ -93,10 +90,7 @@ class Shown:
 def suspected(attempts: Iterable[Attempt], upper: float, error: float) -> float | None:
     """Return the rate of a trial that shows why the trials at the upper bound failed; None where overload is plain.
 
-    Args:
-        attempts: trials of the search.
-        upper: lowest rate that the device failed, > 0.
-        error: error of the search at that rate, as a share.
+    `upper` is the lowest rate that the device failed, > 0; `error` is that of the search there, as a share.
     """
     failed = [
         attempt.outcome
@@ -109,14 +103,7 @@ def suspected(attempts: Iterable[Attempt], upper: float, error: float) -> float 
 
 
 def untried(attempts: Iterable[Attempt], upper: float | None, error: float, unit: str) -> list[Note]:
-    """Return a note where a search ended before a trial could show the reason of the loss at its upper bound.
-
-    Args:
-        attempts: trials of the search.
-        upper: lowest rate that the device failed; None = none.
-        error: error of the search at that rate, as a share.
-        unit: unit of a rate.
-    """
+    """Return a note where a search ended before a trial could show the reason of the loss at its upper bound."""
     if not upper or suspected(attempts, upper, error) is None:
         return []
     text = (
@@ -127,15 +114,7 @@ def untried(attempts: Iterable[Attempt], upper: float | None, error: float, unit
 
 
 def shown(outcome: TrialOutcome, load: float, upper: float, unit: str, remedy: str = LOSS_TOLERANCE) -> Shown:
-    """Return what a trial above the upper bound shows of the loss at that bound.
-
-    Args:
-        outcome: of the trial at the rate that `suspected` returned.
-        load: that rate.
-        upper: lowest rate that the device failed.
-        unit: unit of a rate.
-        remedy: options that let trials with some loss pass.
-    """
+    """Return what a trial at the rate that `suspected` returned, `load`, shows of the loss at the upper bound."""
     streams, passed = deciding_counts(outcome), outcome.verdict is Verdict.PASS
     failed = outcome.verdict is Verdict.FAIL and outcome.limited_by == "device"
     if not passed and not (failed and _is_rare(streams, 1 - upper / load)):

@@ -70,11 +70,7 @@ class SearchSettings(TrialSettings):
 
 
 def top_rate(measurer: Measurer) -> float:
-    """The tester's highest rate in frames/s, all directions together.
-
-    Raises:
-        BrokenError: it is no finite number above 0.
-    """
+    """The tester's highest rate in frames/s, all directions together."""
     top = measurer.highest_rate
     if not (math.isfinite(top) and top > 0):
         raise BrokenError(f"the tester's own highest rate is {top!r} frames/s; run `natgauge selftest`")
@@ -101,26 +97,12 @@ class Span:
 
 
 def lowest_rate(connections: int, top: float) -> float:
-    """Return the lowest rate of a downward search for the rate of this many connections, in connections/s.
-
-    Args:
-        connections: N.
-        top: the tester's highest rate, frames/s.
-    """
+    """Return the lowest rate of a downward search for the rate of this many connections, in connections/s."""
     return min(connections / LONGEST_TRIAL_SECONDS, top / LEAST_SPAN)
 
 
 def establishing_span(measurer: Measurer, connections: int, expected: float | None = None) -> Span:
-    """The span in which to search for the rate at which `connections` are established.
-
-    Args:
-        measurer: performs the trials.
-        connections: N.
-        expected: expected end of the search, connections/s; None = nothing is known.
-
-    Raises:
-        BrokenError: the tester's highest rate is not known.
-    """
+    """The span in which to search for the rate at which `connections` are established."""
     top = top_rate(measurer)
     return Span(
         top=top,
@@ -134,10 +116,7 @@ def establishing_span(measurer: Measurer, connections: int, expected: float | No
 def near(hint: float, error: SearchError, draw: float) -> float:
     """Return a start near a hint, but not at it: a search that begins at the last answer finds the same again.
 
-    Args:
-        hint: expected end of the search, > 0.
-        error: error of the search.
-        draw: -1 to 1, another for each repetition.
+    The draw is -1 to 1, another for each repetition.
     """
     share = min(ERRORS_APART * error.width(hint) / hint, MOST_APART)
     return hint * (1 + draw * share)
@@ -153,12 +132,8 @@ def search_plan(
 ) -> SearchPlan:
     """The search's limits, with start and floor moved between the ends where they lie outside.
 
-    Args:
-        settings: settings of the procedure.
-        span: range of the search.
-        known: answer of an earlier repetition; None = there was none. It is no more than a hint.
-        draw: -1 to 1, another for each repetition: its place on the grid of loads.
-        short_probes: whether the bracket may be found with short trials.
+    `known` is the answer of an earlier repetition, no more than a hint; None = there was none. `draw` is -1 to 1,
+    another for each repetition: its place on the grid of loads.
     """
     lowest = min(span.floor, span.top)
     start = known * RESTART * (1 + draw * RESTART_APART) if known else own_grid(span.start, draw)

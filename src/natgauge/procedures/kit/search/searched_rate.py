@@ -41,9 +41,7 @@ class SearchedRate(Repetitions[SearchT]):
     def once(self, known: float | None) -> Measurement:
         """Search once; the figure `TRIAL_SECONDS` is the length of the trial that gave the value.
 
-        Raises:
-            ShortTrialsError: the tolerated lag alone may explain the rate.
-            NatgaugeError: as `search_once`.
+        ShortTrialsError: the tolerated lag alone may explain the rate.
         """
         repetition = self.search_once(known)
         if not repetition.value:
@@ -65,11 +63,8 @@ def most_too_high(repetition: Measurement, settings: SearchSettings) -> float:
     """The largest share by which the rate may be too high: the device surely does value / (1 + share).
 
     Frames that wait in queues before the device raise it (`queues`), and so does the lag that is tolerated in `shared`
-    placement (`late_frames`). Where both can happen, both count.
-
-    Args:
-        repetition: with the figure `TRIAL_SECONDS`; without it nothing passed, and the share is 0.
-        settings: settings of the search.
+    placement (`late_frames`). Where both can happen, both count. Without the figure `TRIAL_SECONDS` nothing passed, and
+    the share is 0.
     """
     seconds = repetition.figures.get(TRIAL_SECONDS)
     if seconds is None:
