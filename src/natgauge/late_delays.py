@@ -13,9 +13,6 @@ class LateDelays:
 
     Attributes:
         frames: number of late frames, > 0.
-        least: the shortest.
-        largest: the longest.
-        mean: arithmetic mean.
         limit: time limit for a frame, > 0; None = the trial had none.
         of_messages: a delay is that of a connection of several messages: from the sending of the first to the arrival
             of the last.

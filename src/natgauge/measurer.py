@@ -98,7 +98,6 @@ class TrialPlan:
         connections: N, frames of phase 1, one per connection; 1 to 2**31. With order with-replacement: the draws.
         phase1_rate: R, frames/s of phase 1; > 0.
         phase2: None when there is only phase 1 (maximum connection establishment rate, RFC 9693 section 4.5).
-        order: in which order phase 1 enumerates the four tuples (RFC 9693 section 4.4).
         record_delays: time every frame of phase 2 (of phase 1 when there is no phase 2).
         frame_timeout_seconds: a frame later than this counts as lost; None = no per-frame limit.
         loss_tolerance: share of the offered frames of a direction that a passing trial may lose; 0 <= share < 1.
@@ -171,8 +170,6 @@ class Arrivals:
     """Arrivals of one message of a connection, such as a DNS response.
 
     Attributes:
-        name: of the message.
-        received: correct ones.
         wrong: intact ones with other content, not part of `received`.
     """
 
@@ -315,9 +312,7 @@ class TrialOutcome:
     """The outcome of a trial.
 
     Attributes:
-        verdict: see `Verdict`.
         reason: a sentence with the figures that decided the verdict; empty only for PASS.
-        phase1: counts of phase 1 (Initiator to Responder).
         phase2: counts per active direction of phase 2; empty when there was no phase 2.
         stored: connections that the Responder learned (its state table).
         table_count: the device's own count after phase 1; None where the device does not report it.
@@ -325,7 +320,6 @@ class TrialOutcome:
         refused: frames that the device refused during the trial, and other events that it counts, by its own names; 0
             where there were none. Empty = not known.
         delays: per direction, where they were recorded.
-        restart: restart of the device in the middle of the trial; None when there was none.
         disturbed: whether stalls or stolen time occurred, whatever the verdict.
         excused: whether the trial would have failed, and is INVALID because disturbances explain the failure.
         excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.
@@ -338,12 +332,10 @@ class TrialOutcome:
             trial; None = not known.
         raised_timeout: UDP time-out of the device in s, where natgauge raised it for this trial or an earlier one;
             None = it is the one that the device had before the first trial.
-        other_traffic: frames at the tester's ports that were not this trial's.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
         cause: for FAIL: why frames were lost, came back wrong or left late; None = not a matter of frames, or not known
             whether it is one.
         failed_phase: number of the phase that failed, from 1. A FAIL of phase 1 says nothing about the rate of phase 2.
-        remarks: sentences with figures for the reader of the result.
     """
 
     verdict: Verdict

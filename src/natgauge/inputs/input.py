@@ -36,18 +36,13 @@ class Input:
     Attributes:
         name: name of the Python keyword and of the plan's key; the command line's option has "-" for "_".
         help: one sentence without a full stop.
-        type: type that reads and writes a value.
-        unit: unit of the value; empty where it has none.
         default: the value where none is chosen; None = natgauge chooses.
         default_text: the default in words, where the value does not say it.
         check: refuses values of the right type; it is asked about every value but a None that is the default.
-        label: its name in tables and comparisons.
         group: the group of a result's parameters that stores it.
         moves_figures: whether another value may make another figure, whatever the metric.
         parameter: its name among the parameters of a result, where that is another one.
-        section: its heading in the help; empty = that of its class.
         also: other spellings of its option.
-        required: whether there is no default at all.
     """
 
     name: str

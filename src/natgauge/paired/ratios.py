@@ -103,12 +103,7 @@ class _Collected:
 
 
 class PairedRatios:
-    """Collects blocks, and compares the work of each place with that of the first one, the baseline.
-
-    Attributes:
-        places: the baseline first.
-        quantities: kinds of frames.
-    """
+    """Collects blocks, and compares the work of each place with that of the first one, the baseline."""
 
     def __init__(self, places: Sequence[RoundPlace], quantities: Sequence[Quantity]) -> None:
         """Store the arguments; there are no blocks yet."""

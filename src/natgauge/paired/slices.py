@@ -50,8 +50,6 @@ class CostBlock:
     """Work per frame on the core in one block, in ns, including the tester's own work.
 
     Attributes:
-        quantity: kind of the frames.
-        device: work through the device.
         forwarding: work through plain forwarding, for each address family of the frames; empty = not measured.
         tester: work over a cable, which is the tester's own work, for each of these families; empty = not measured.
     """
@@ -76,11 +74,9 @@ class CostRound:
     Attributes:
         blocks: in the order of time; none where a frame was lost or wrong.
         fault: fault of the frames; empty = none.
-        slices: number of all slices.
         interrupted: slices in which the core was taken away for more than 1 ms.
         hot_spots: functions that take most of the device's work; empty if the round was not sampled, or the samples
             were too few.
-        other_traffic: frames at the tester's ports that were not the round's.
     """
 
     blocks: tuple[CostBlock, ...]

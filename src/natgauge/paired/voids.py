@@ -17,11 +17,8 @@ MOST_VOID: Final = 3
 class VoidRounds:
     """Notes void rounds, and counts those in a row.
 
-    Attributes:
-        command: beginning of the message that ends the measurement.
-        what: "round" or "search".
-        remedy: end of that message.
-        notes: a note for each void round.
+    A message that ends the measurement begins with the command and ends with the remedy; `what` is void: "round" or
+    "search".
     """
 
     command: str

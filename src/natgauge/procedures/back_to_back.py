@@ -72,14 +72,7 @@ RFC_REPETITIONS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings, SearchSettings):
-    """Settings of the back-to-back frames.
-
-    Attributes:
-        error: the most by which the lengths of the longest passing and the shortest failing burst differ, as a share
-            or in frames.
-        burst_seconds: the longest burst that is tried, 0.001 to 30.
-        burst_rate: frames/s of each direction in a burst; None = half of the tester's highest.
-    """
+    """Settings of the back-to-back frames. The error is of the length of bursts, as a share or in frames."""
 
     burst_seconds: float = field(
         default=2.0,

@@ -61,13 +61,8 @@ def _check_quantities(_name: str, text: str) -> None:
 class CostSettings(TrialSettings):
     """Settings of the cost.
 
-    Attributes:
-        quantities: kinds of frames to measure: new, up, down, both. The value is the cost of the last kind in this
-            order. None = all of them, but new only where the connections fill a block of them.
-        rounds: number of rounds of one repetition; 3 to 1000, because a confidence interval needs three.
-        slice_frames: frames of one slice, 64 to 65536.
-        hot_spots: whether a further, untimed round of each quantity samples in which functions of the kernel the
-            device's work is done; this needs perf.
+    The value is the cost of the last quantity, in the order new, up, down, both; new is left out where the connections
+    fill no block of them. A confidence interval needs three rounds.
     """
 
     quantities: str | None = field(
@@ -271,14 +266,8 @@ def ratios_of(quantities: Sequence[Quantity], rounds: Sequence[CostRound]) -> Pa
 class QuantityCost:
     """The cost of one quantity; medians over blocks.
 
-    Attributes:
-        quantity: which frames.
-        share: the device's work / that of plain forwarding, with its interval.
-        device_ns: the device's work for a frame.
-        forwarding_ns: the work of plain forwarding for a frame.
-        tester_ns: the tester's own work for a frame, which is taken off both.
-        hidden: whether the device has no work above the tester's own in a round, so that the upper end of the interval
-            is a bound on its cost, and the lower end is 0.
+    `hidden`: the device has no work above the tester's own in a round, so that the upper end of the interval is a bound
+    on its cost, and the lower end is 0.
     """
 
     quantity: Quantity

@@ -40,14 +40,7 @@ FROM_SHARE, TO_SHARE = 0.9, 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class ExpirySettings(Phase1Settings):
-    """Settings of the expiry rate.
-
-    Attributes:
-        repeat: number of repetitions of the whole measurement.
-        state: state of TCP connections; those of other transports are always "established".
-        watch_seconds: the count is read for so long at most; longer than the device's time-outs; 1 to 86400.
-        interval_seconds: between two readings; 0.01 to 60.
-    """
+    """Settings of the expiry rate. Other transports than TCP are always "established"."""
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
     state: TcpState = field(

@@ -51,10 +51,7 @@ LOSS_FREE_IN_A_ROW = 2
 class FrameLossSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     """Settings of the frame loss rate.
 
-    Attributes:
-        step: distance of two loads as a share of the highest, 0.01 to 0.1.
-        full_rate: the rate that counts as 100 %, in frames/s of each direction; None = the tester's highest, and in
-            `shared` placement twice the throughput.
+    Without a full rate 100 % is the tester's highest rate, and in `shared` placement twice the throughput.
     """
 
     step: float = field(

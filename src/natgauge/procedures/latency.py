@@ -36,13 +36,7 @@ RFC_TAGS = 500
 
 @dataclass(frozen=True, kw_only=True)
 class LatencySettings(DelaySettings):
-    """Settings of the latency.
-
-    Attributes:
-        loads: as elsewhere; RFC 8219 requires 100 % only.
-        way: "every-frame" or "rfc8219".
-        tags: frames timed in each direction with "rfc8219", 500 to 1,000,000.
-    """
+    """Settings of the latency. RFC 8219 requires the load of 100 % only."""
 
     loads: str = field(default="100%,90%,50%,10%", metadata=ABOUT_LOADS)
     way: Way = field(

@@ -43,9 +43,7 @@ TAIL_SHARE = 0.05
 class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     """Settings of the reset time; `trial_seconds` is the length of the whole phase 2.
 
-    Attributes:
-        before_seconds: frames are sent for so long before the reset, below `trial_seconds`; RFC 6201 requires 15.
-        load: rate as a share of the throughput, 0.01 to 1.
+    RFC 6201 requires 15 s of frames before the reset.
     """
 
     trial_seconds: float = field(default=12.0, metadata=ABOUT_TRIAL_SECONDS)

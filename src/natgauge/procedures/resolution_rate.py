@@ -39,16 +39,7 @@ SERVER_PHASE1_RATE = 10_000.0
 
 @dataclass(frozen=True, kw_only=True)
 class ResolutionRateSettings(Phase1Settings, SearchSettings):
-    """Settings of the resolution rate.
-
-    Attributes:
-        loss_tolerance: share of queries of a passing trial that need not be answered right and in time.
-        frame_timeout_seconds: an answer that arrives later than this after its query was sent does not count.
-        trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 8219 section 9.2 requires 60.
-        query: type of record that is asked for.
-        far_side: responder: "tester", or the name of a real server behind the device.
-        stateless: no phase 1; for routing and stateless translation.
-    """
+    """Settings of the resolution rate. RFC 8219 section 9.2 requires trials of 60 s."""
 
     loss_tolerance: float = field(default=LOSS_TOLERANCE, metadata=ABOUT_LOSS_TOLERANCE)
     frame_timeout_seconds: float | None = field(default=ANSWER_SECONDS, metadata=ABOUT_FRAME_TIMEOUT)

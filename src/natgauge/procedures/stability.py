@@ -48,12 +48,7 @@ MOST_INVALID: Final = 1 / 3
 
 @dataclass(frozen=True, kw_only=True)
 class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
-    """Settings of the stability; `trial_seconds` is the length of a period.
-
-    Attributes:
-        hours: hours of traffic, without the pauses between periods; 0.0001 to 168.
-        load: rate as a share of the throughput, 0.01 to 1.
-    """
+    """Settings of the stability; `trial_seconds` is the length of a period."""
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
     trial_seconds: float = field(default=1.0, metadata=ABOUT_TRIAL_SECONDS)

@@ -39,12 +39,7 @@ TAIL_SHARE = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
-    """Settings of the system recovery; `trial_seconds` is the overload's length, RFC 2544 requires 60.
-
-    Attributes:
-        overload: rate of the overload as a share of the throughput, 1.01 to 10.
-        after_seconds: seconds for which the device is observed afterwards, 0.1 to 3600.
-    """
+    """Settings of the system recovery; `trial_seconds` is the overload's length, RFC 2544 requires 60."""
 
     overload: float = field(
         default=OVERLOAD,

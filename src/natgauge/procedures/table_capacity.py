@@ -79,11 +79,7 @@ class TableCapacitySettings(validation.ValidationSettings):
     """Settings of the table capacity; `connections` is the most that is ever tried, the number of four tuples.
 
     Attributes:
-        repeat: number of repetitions of the whole measurement.
-        state: state of TCP connections, "established" or "half-open"; those of other transports are "established".
         safe_connections: C0, surely below the capacity; None = 1/64 of the connections, at least 1.
-        method: "quick" decides a C with one trial, "full" searches its rate as the standard does.
-        beta: a rate below this share of the last safe one is an unacceptable drop, in the exponential search.
         gamma: this share in the final binary search; both 0.01 to 0.99.
         capacity_error: E, the most by which the highest safe and the lowest unsafe C may differ, at least 1.
         rate_error: e, error of the searched rates as a share, 0.001 to 0.5.

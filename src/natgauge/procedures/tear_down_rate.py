@@ -54,10 +54,7 @@ LEAST_SAMPLE = 2
 class TearDownRateSettings(Phase1Settings, SearchSettings):
     """Settings of the tear-down rate. Those of a search belong to "fin" and "rst".
 
-    Attributes:
-        repeat: number of repetitions of the whole measurement; each has a sample of its own.
-        tear_down_by: a command that empties the table, or segments that close TCP connections.
-        sample: how often a full table, and an empty one, is emptied in each; 2 to 1000.
+    Each repetition has a sample of its own.
     """
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)

@@ -38,7 +38,6 @@ class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
     """Settings of the throughput.
 
     Attributes:
-        search: "binary" (plain halving) or "mlrsearch" (several goals, many short trials).
         goals: goals of mlrsearch: "rfc2544" (one: no loss in a trial of full length) or "ndr-pdr" (no drop rate and
             partial drop rate, 0.5 %, each decided by 21 trials' seconds of which half may be bad).
     """

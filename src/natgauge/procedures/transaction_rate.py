@@ -38,12 +38,7 @@ from natgauge.words import MOST_REQUEST_OCTETS, Close
 
 @dataclass(frozen=True, kw_only=True)
 class TransactionRateSettings(SearchSettings):
-    """Settings of the transaction rate: the settings of a search, and what a transaction is.
-
-    Attributes:
-        request_octets: octets of the request, and of the response; 0 to 1360.
-        close: segment with which the Initiator closes.
-    """
+    """Settings of the transaction rate: the settings of a search, and what a transaction is."""
 
     request_octets: int = field(
         default=0,

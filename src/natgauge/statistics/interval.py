@@ -38,13 +38,7 @@ class ConfidenceInterval:
 
 @dataclass(frozen=True, slots=True)
 class MedianEstimate:
-    """A median with its confidence interval.
-
-    Attributes:
-        value: the median.
-        interval: its confidence interval.
-        number: values that it is the median of.
-    """
+    """The median of a number of values, and its confidence interval."""
 
     value: float
     interval: ConfidenceInterval

@@ -24,11 +24,7 @@ class Summary:
         median: middle value, of an even number the mean of the middle two (RFC 2330 section 11.3).
         p1: 1st percentile, nearest rank.
         p99: 99th percentile, nearest rank.
-        minimum: smallest value.
-        maximum: largest value.
-        mean: arithmetic mean.
         standard_deviation: standard deviation of the sample (n - 1); None for a single value.
-        repetitions: the values in the order they were measured.
         interval: distribution-free confidence interval of the median; None for a single value.
     """
 

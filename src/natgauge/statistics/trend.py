@@ -76,9 +76,7 @@ def mann_kendall(values: Sequence[float]) -> Trend | None:
 class LevelChange:
     """A change of the mean from one value to the next.
 
-    Attributes:
-        place: number of values before it.
-        change: difference of the means after and before it.
+    The place is the number of values before it, the change the difference of the means after and before it.
     """
 
     place: int

@@ -23,17 +23,11 @@ class Event:
     """A trial starts (`outcome` is None) or has ended.
 
     Attributes:
-        metric: metric of the trial; a measurement may need another metric first.
         repetition: 1 to `repetitions`.
-        repetitions: number of repetitions of the whole measurement.
-        trial: number of the trial, counted from 1 through all repetitions.
-        plan: plan of the trial.
         load: load of the search, frames/s (per direction where there are two).
         bounds: bounds of the search before this trial counts, also in the event of its end.
-        outcome: None at the start of the trial.
         seconds_left: estimate for the rest of the measurement; None while no estimate is possible.
         most_seconds: time limit of the measurement, including the measurements that it needs; None = no limit.
-        most_seconds_left: rest of this time limit.
         period: number of the period that has ended, from 1, in a trial of several; 0 = the event is of a whole trial.
     """
 

@@ -36,7 +36,6 @@ class Procedure(Generic[SettingsT]):
 
     Attributes:
         declared: what is known of the metric without measuring.
-        settings: the type of its settings.
         start: makes the metric's own part of a measurement, from what hands trials on and the settings; usually a
             class. Raises NatgaugeError when nothing can be measured.
         profiles: values that differ from the common defaults of a profile.

@@ -25,12 +25,7 @@ SettingsT = TypeVar("SettingsT", bound=TrialSettings)
 
 
 class Repetitions(ABC, Generic[SettingsT]):
-    """A metric's own part of a measurement. The constructor measures what the first repetition requires.
-
-    Attributes:
-        runner: passes trials to the measurer.
-        settings: settings of the measurement as run.
-    """
+    """A metric's own part of a measurement. The constructor measures what the first repetition requires."""
 
     def __init__(self, runner: TrialRunner, settings: SettingsT) -> None:
         self.runner = runner

@@ -29,15 +29,9 @@ class TrialRunner:
     """Passes trials to the measurer and events to the observer.
 
     Attributes:
-        measurer: performs the trials.
-        metric: name of the metric in the events.
-        repetitions: planned number of repetitions.
-        observe: called before and after each trial.
         attempts: trials of this repetition; before the first repetition, trials that prepare it.
         clock: monotonic clock in seconds; used only to estimate the remaining time.
-        budget: time limit of all trials together.
         begins: called before each repetition with its number, from 1.
-        first: results that were measured first and that the rates of this measurement depend on.
         interrupted: whether the user has ended a trial of several periods: no other trial may begin.
     """
 

@@ -89,18 +89,8 @@ class TrialSettings:
     """Settings that every procedure has (RFC 9693 sections 4.1 to 4.4, 6).
 
     Attributes:
-        connections: N, 1 to 2**31.
-        placement: place of the device's work, as the lab says.
-        own_processes: whether the device works in processes of its own.
-        order: order in which phase 1 enumerates the four tuples.
-        repeat: repetitions of the whole measurement, 1 to 1000; "auto" = until the interval that holds the median is
-            narrow.
-        profile: the name of the set of defaults that the other settings come from (see `profiles`).
-        loss_tolerance: share of frames a passing trial may lose; 0 <= share <= 0.5.
         zero_checksum: what a frame over IPv6 with a UDP checksum of 0 counts as: "damaged", because RFC 8200 section
             8.1 forbids it, or received ("accept"), as with testers that do not look at the checksum.
-        frame_timeout_seconds: a frame later than this is lost; None = no limit of its own.
-        invalid_repeats: number of repeats of an INVALID trial before its load is given up; 0 to 1000.
         settle_seconds: the device is left alone for so long before each trial, its table empty; 0 to 600. RFC 2544
             section 23 requires 5.
         most_seconds: the measurement ends after so long with what it has, > 0; None = no end, which may be written 0.

@@ -26,8 +26,7 @@ TIME: Final[LimitedBy] = "time"
 class TimeUpError(Exception):
     """The time is used up, or too little is left for the next trial; the text says which, with figures.
 
-    Attributes:
-        bounds: bounds of the search at the trial that was not begun.
+    The bounds are those of the search at that trial.
     """
 
     bounds: Bounds = Bounds()
@@ -35,12 +34,7 @@ class TimeUpError(Exception):
 
 @dataclass(slots=True)
 class TimeBudget:
-    """The time of one measurement; it runs from when this is made.
-
-    Attributes:
-        seconds: in all; None = no end.
-        clock: seconds, monotonic.
-    """
+    """The time of one measurement in seconds, None = no end; it runs from when this is made."""
 
     seconds: float | None = None
     clock: Callable[[], float] = time.monotonic

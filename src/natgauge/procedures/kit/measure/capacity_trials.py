@@ -69,9 +69,6 @@ class CapacityTrials:
     """Trials that open connections and send one query over each.
 
     Attributes:
-        attempts: every trial so far.
-        notes: facts that a reader must know.
-        bounds: bounds of the capacity so far, for the observer.
         full_at: connections that the table kept when it was last full; None = it was never full.
     """
 

@@ -67,11 +67,7 @@ ABOUT_LOADS: Final = described(
 
 @dataclass(frozen=True, kw_only=True)
 class DelaySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
-    """Settings of a measurement of delays.
-
-    Attributes:
-        loads: shares of the throughput at which delays are recorded, such as "100%,50%,10%"; each 0.1 to 100 %.
-    """
+    """Settings of a measurement of delays."""
 
     loads: str = field(default="100%", metadata=ABOUT_LOADS)
 
@@ -93,7 +89,6 @@ class Moved(NamedTuple):
     """A figure of one direction that frames in stalls changed.
 
     Attributes:
-        name: name of the figure in results.
         value: the figure for all frames, in us.
         without: the figure without the slowest frames, as many as were due in stalls; None = not known.
     """
@@ -116,9 +111,7 @@ class Timing:
     """Definition of a delay metric.
 
     Attributes:
-        metric: name of the metric.
         headline: name, without direction, of the figure that is the value.
-        read: returns the figures of one direction's delays.
         percentiles: names of the figures that are also reported without frames in stalls, and that decide whether a
             trial is repeated.
         others: names of further figures that are also reported without frames in stalls, but do not repeat a trial.

@@ -23,12 +23,7 @@ DRAWN: Final[Order] = "with-replacement"
 
 @dataclass(frozen=True, kw_only=True)
 class DrawSettings(TrialSettings):
-    """Settings of a metric whose phase 1 may draw four tuples.
-
-    Attributes:
-        draws: number of draws, 1 to 2**31; None = the number of connections.
-        four_tuples: S, the number of four tuples to draw from; None = the number of connections.
-    """
+    """Settings of a metric whose phase 1 may draw four tuples."""
 
     draws: int | None = field(
         default=None,

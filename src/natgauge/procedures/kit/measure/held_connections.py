@@ -34,10 +34,7 @@ Phase1T = TypeVar("Phase1T", bound=Phase1Settings)
 class HeldConnections(Repetitions[Phase1T]):
     """A measurement over established connections; the constructor finds a safe phase 1.
 
-    Attributes:
-        preparation: preparation of phase 1.
-        first_notes: notes of metrics that were measured first.
-        repetition_notes: notes of the current repetition.
+    `first_notes` are those of metrics that were measured first.
     """
 
     def __init__(self, runner: TrialRunner, settings: Phase1T, preparation: Preparation | None = None) -> None:
@@ -161,12 +158,7 @@ def unprepared(rough: MeasurementResult, figures: Mapping[str, float]) -> Answer
 
 
 class HeldRate(SearchedRate[SearchT]):
-    """The highest rate of phase 2, in frames/s of each active direction.
-
-    Attributes:
-        preparation: preparation of phase 1.
-        judged: the trials of the repetition that runs.
-    """
+    """The highest rate of phase 2, in frames/s of each active direction."""
 
     def __init__(self, runner: TrialRunner, settings: SearchT, preparation: Preparation) -> None:
         super().__init__(runner, settings)

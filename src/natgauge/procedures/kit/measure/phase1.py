@@ -44,11 +44,7 @@ NO_PHASE_1 = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Phase1Settings(TrialSettings):
-    """Settings of a measurement that first establishes all connections.
-
-    Attributes:
-        connection_rate: the device's maximum connection establishment rate in connections/s; None = measured first.
-    """
+    """Settings of a measurement that first establishes all connections."""
 
     connection_rate: float | None = field(
         default=None,
@@ -83,8 +79,7 @@ class Phase1Settings(TrialSettings):
 class UnpreparableError(GoneError):
     """Phase 1 cannot establish the connections, so nothing is known of phase 2.
 
-    Attributes:
-        outcome: the outcome of the last trial, which says why.
+    The outcome of the last trial says why.
     """
 
     def __init__(self, metric: str, preparation: Preparation, outcome: TrialOutcome) -> None:
@@ -103,8 +98,6 @@ class Preparation:
 
     Attributes:
         rate: rate of phase 1, in connections/s.
-        connection_rate: connection rate that it was derived from.
-        failures: failed ones in a row.
         hopeless: a slower phase 1 would fail, too.
         rough: the connection rate as measured first; None when it was given, or there is no phase 1.
         unavoidable: share of the frames of phase 1 that is lost at every rate.

@@ -33,16 +33,9 @@ ABOUT_TRIAL_SECONDS: Final = described(
 class Phase2Settings(TrialSettings):
     """Settings of a measurement over established connections.
 
-    Attributes:
-        trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 2544 section 24 requires 60.
-        directions: senders of phase 2: both, up (Initiator only) or down (Responder only).
-        down_share: share of the frames that the Responder sends where both send, 0.01 to 0.99. A rate of phase 2 is the
-            mean of both directions, so their sum does not depend on this share.
-        reading_order: how the Responder reads its state table: pseudorandom, or increasing, which is round robin
-            (RFC 9693 section 4.10).
-        stateless: no phase 1; for routing and stateless translation.
-        foreground_share: share of the frames of phase 2 that are under test, 0.001 to 1; the others are native IPv6.
-            RFC 8219 section 5.3 requires 1, 0.9, 0.5 and 0.1.
+    RFC 2544 section 24 requires trials of 60 s, RFC 8219 section 5.3 foreground shares of 1, 0.9, 0.5 and 0.1. A rate
+    of phase 2 is the mean of both directions, so their sum does not depend on the down share. The increasing reading
+    order is round robin (RFC 9693 section 4.10).
     """
 
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)

@@ -32,9 +32,7 @@ ABOUT_LOAD: Final = described("load, as a share of the throughput", "share", par
 class ThroughputShareSettings(TrialSettings):
     """Settings of a measurement whose rates are shares of the throughput.
 
-    Attributes:
-        throughput_rate: the device's throughput in frames/s of each direction, for the same frames and connections;
-            None = measured first.
+    The throughput is that of each direction, for the same frames and connections.
     """
 
     throughput_rate: float | None = field(

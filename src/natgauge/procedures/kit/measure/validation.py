@@ -52,12 +52,7 @@ class Validation:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationSettings(TrialSettings):
-    """Settings of a measurement that asks every connection after it was established.
-
-    Attributes:
-        alpha: r as a share of R, 0.01 to 1.
-        download_rate: throughput of the device from the Responder alone, in frames/s; None = unknown, r = alpha * R.
-    """
+    """Settings of a measurement that asks every connection after it was established."""
 
     alpha: float = field(
         default=0.8,

@@ -60,14 +60,10 @@ class Measurement:
         value: in the metric's unit; 0 when no trial passed.
         upper: upper bound of the value: the lowest load that a search found too high, or the share of lost frames with
             the excused ones; None when even the tester's highest rate passed, or the value is exact.
-        limited_by: "device", "table", "port pool", "tester", "host" or "time".
-        trials: number of trials by verdict.
-        attempts: every trial in order, INVALID trials included.
         figures: further figures of this repetition by name, units in the names.
         sample: the single values of those figures of which this repetition has several, such as the time of each
             deletion (RFC 9693 section 4.8), by name.
         is_sampled: whether the value itself rests on a sample, so that one repetition already shows spread.
-        notes: facts that a reader must know.
         series: rows of a table or graph, one per load or step; units in the names.
         cause: why the device fails above the value; None = not a matter of lost or late frames, or not the device.
     """
@@ -99,15 +95,8 @@ class Measurement:
 class MeasurementResult:
     """All repetitions of one measurement.
 
-    Attributes:
-        metric: the procedure's name.
-        unit: unit of the values.
-        parameters: the settings as run.
-        measurements: the repetitions.
-        summary: summary of their values.
-        notes: notes of the whole measurement, each once.
-        first: results that were measured first, and that the rates of this measurement rest on. They keep their own
-            doubts.
+    `parameters` are the settings as run; `first` are results that were measured first, and that the rates of this
+    measurement rest on. They keep their own doubts.
     """
 
     metric: str

@@ -66,16 +66,10 @@ class SearchPlan:
     """Parameters of a search; rates in frames/s.
 
     Attributes:
-        top: the tester's highest rate; never exceeded.
         start: the first load, `floor` <= `start` <= `top`.
         floor: the lowest load worth a trial, > 0.
-        error: the most by which the final bounds may differ.
         stride: factor of the first step away from `start`, > 1; all later steps double or halve.
-        short_probes: whether the bracket may be found with short trials.
-        invalid_repeats: repeats of an INVALID trial.
         loss_verifications: repeats of a FAIL, a PASS among them counts.
-        confirm: whether to try the final bounds again.
-        most_trials: maximum number of trials; then the search ends with the bounds it has.
         unit: unit of a load, for the notes; the search only needs a number that is harder to pass as it grows.
         expected: expected end of the search, > 0; None = nothing is known.
         whole: loads are whole numbers: the length of a burst in frames is searched instead of a rate.

@@ -65,11 +65,7 @@ MOST_GUESSES = 6
 
 
 class Bracket:
-    """Steps and guesses of one search.
-
-    Attributes:
-        start: the first load, frames/s.
-    """
+    """Steps and guesses of one search."""
 
     def __init__(self, start: float, error: SearchError) -> None:
         """Begin at `start`, in frames/s; `error` is the search's."""

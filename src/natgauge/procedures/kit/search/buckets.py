@@ -34,13 +34,7 @@ FASTER: Final = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A suspected bucket.
-
-    Attributes:
-        rate: highest rate without loss, R.
-        connections: N.
-        share: share of the connections that the bucket holds, b.
-    """
+    """A suspected bucket: the highest rate without loss, R; N; and the share of the connections that it holds, b."""
 
     rate: float
     connections: int

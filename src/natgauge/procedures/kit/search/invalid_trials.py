@@ -46,13 +46,7 @@ def at_one_load(invalid_repeats: int) -> Patience:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A trial and its repeats.
-
-    Attributes:
-        outcome: outcome of the last trial.
-        trials: number of trials, the last one included.
-        decided: whether the last one says something about the device.
-    """
+    """A trial and its repeats."""
 
     outcome: TrialOutcome
     trials: int

@@ -44,11 +44,8 @@ class Length:
     """Setting that decides how long the trials of a search last.
 
     Attributes:
-        symbol: symbol of the length in the standards.
         setting: name for the user of the setting that the length is proportional to.
         amount: value of the setting, > 0.
-        unit: unit of the setting.
-        advice: change that makes trials longer.
     """
 
     symbol: str

@@ -67,13 +67,9 @@ class MlrPlan:
     """Parameters of a search; rates in frames/s of each direction.
 
     Attributes:
-        preset: name of the goals.
-        top: the tester's highest rate.
         start: first load of the doubling series, `floor` <= start <= top.
         floor: lowest load worth a trial, > 0.
         width: width of the final bounds, as a share of the upper bound, 0 < width < 1.
-        trial_seconds: length of a full trial.
-        invalid_repeats: repeats of an INVALID trial.
         confirm: whether to repeat a bad trial of a goal that allows no exceptions.
     """
 

@@ -114,16 +114,12 @@ class PermanentLoss:
     Attributes:
         kind: kind of bad frames, a name of `Counts`.
         share: share of the frames, 0 < share <= 1.
-        lowest: lowest rate with this share.
-        highest: highest rate with this share.
         passed: whether trials passed that had too few frames to show it.
         phase1: whether phase 1 has the bad frames.
         kept: the fewest frames of a trial that were not bad.
         frames: frames of the trial with the fewest frames that were not bad.
-        reason: reason, as far as trials with fewer connections have shown it.
         checked: connections of the last trial with fewer connections.
         bad_of_checked: share of bad frames in that trial.
-        causes: causes of the failed trials, as far as they are known.
         late_delays: delays of the late frames of the failed trials; None = not known.
     """
 

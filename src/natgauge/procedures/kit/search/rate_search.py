@@ -38,11 +38,8 @@ LEAST_SPAN = 1024.0
 class SearchSettings(TrialSettings):
     """Settings of a procedure that searches for a rate.
 
-    Attributes:
-        error: largest difference between the bounds of the result.
-        loss_verifications: number of repeats of a FAIL before it counts (RFC 9004 section 5 allows this); one PASS
-            replaces it. 0 = no repeats; at most 100.
-        confirm: whether to try both final bounds a second time, and a third time where the two differ.
+    A PASS among the repeats of a FAIL replaces it (RFC 9004 section 5 allows repeats). The final bounds are confirmed a
+    second time, and a third time where the two differ.
     """
 
     error: SearchError = field(
@@ -82,11 +79,7 @@ class Span:
     """Range of a search, in frames/s of one direction; in some procedures a frame opens a connection or is a query.
 
     Attributes:
-        top: the tester's highest rate.
-        floor: the lowest rate worth a trial.
-        start: the first rate when nothing is known.
         expected: expected end of the search, > 0; None = nothing is known.
-        unit: unit of a rate, for the notes.
     """
 
     top: float
