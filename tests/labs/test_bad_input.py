@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from natgauge.cleaning import cleanup
 from natgauge.host import programs
-from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.common import namespaces
 
 pytestmark = pytest.mark.calm
 

@@ -18,13 +18,14 @@ import natgauge
 from natgauge import labs
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
+from natgauge.cleaning import cleanup
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs import kinds
-from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.common import namespaces
 from natgauge.labs.contract import Device
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Phase2Plan, TrialPlan

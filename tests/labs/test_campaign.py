@@ -17,8 +17,9 @@ from tests.labs.program import command_line, small_plan
 
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.status import status
+from natgauge.cleaning import cleanup
 from natgauge.host.cpus import core_groups
-from natgauge.labs.common import cleanup, locks, namespaces
+from natgauge.labs.common import locks, namespaces
 from natgauge.records.store import JOURNAL
 from natgauge.stored.find_results import read_summary
 

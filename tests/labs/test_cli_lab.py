@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from natgauge.cleaning import cleanup
 from natgauge.cli import run
-from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.common import namespaces
 
 pytestmark = pytest.mark.calm
 

@@ -29,11 +29,12 @@ import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.campaigns.campaign import RunOrder, run
+from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError
 from natgauge.gateways import far_side
 from natgauge.gateways.gateway import Gateway
 from natgauge.host.cpus import usable_cpus
-from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.locks import directory_of
 from natgauge.measurer import Phase2Plan, TrialPlan

@@ -13,7 +13,7 @@ import pytest
 
 from natgauge.bench.bench import Bench, keep_lab
 from natgauge.bench.question import ask
-from natgauge.labs.common import cleanup
+from natgauge.cleaning import cleanup
 from natgauge.measurer import Direction, Phase2Plan, TrialPlan
 from natgauge.records.store import Memory, plain
 from natgauge.words import Verdict

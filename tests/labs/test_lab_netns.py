@@ -25,11 +25,12 @@ from tests.labs.known_costs.devices import program
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
+from natgauge.cleaning import cleanup
 from natgauge.core_work import imbalance
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import online_cpus, usable_cpus
-from natgauge.labs.common import cleanup, links, locks, marks, namespaces
+from natgauge.labs.common import links, locks, marks, namespaces
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.cable import CableLab
 from natgauge.labs.common.decisions import Gone, carry_out

@@ -28,9 +28,10 @@ import natgauge
 from natgauge.bench import command_retries
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
+from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs import kinds, ssh
-from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.common import namespaces
 from natgauge.labs.common.links import MTU
 from natgauge.labs.contract import Lab, LabNeeds
 from natgauge.labs.ssh import remote

@@ -13,12 +13,12 @@ from tests.absent import absent
 from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine, unchanged
 from tests.unit.far_system import FarDevice, far_device
 
+from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, UsageError
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import load
 from natgauge.labs import kinds, ssh
-from natgauge.labs.common import cleanup
 from natgauge.labs.common.links import MTU
 from natgauge.labs.contract import Lab, LabNeeds
 from natgauge.labs.ssh import remote

@@ -14,13 +14,13 @@ from tests.labs.datagrams import Datagram
 from tests.labs.far import SSHD, TIMEOUT, FarPair, far_pair
 from tests.labs.wire import Tap
 
+from natgauge.cleaning import cleanup
 from natgauge.errors import UsageError
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import load
 from natgauge.labs import kinds, ssh
-from natgauge.labs.common import cleanup
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.contract import Lab, LabNeeds
 

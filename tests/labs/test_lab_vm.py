@@ -19,11 +19,12 @@ from tests.labs.trying import passing
 import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
+from natgauge.cleaning import cleanup
 from natgauge.core_work import imbalance
 from natgauge.errors import BrokenError
 from natgauge.gateways.recipe import load
 from natgauge.labs import kinds, vm
-from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.common import namespaces
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM

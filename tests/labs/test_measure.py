@@ -20,8 +20,9 @@ from tests.labs.rough import slow_tester
 import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
+from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
-from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.common import namespaces
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.records.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
 from natgauge.stored.find_results import read_summary

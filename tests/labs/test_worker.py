@@ -18,8 +18,9 @@ from tests.unit import strangers
 
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.status import status
+from natgauge.cleaning import cleanup
 from natgauge.host.cpus import usable_cpus
-from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.common import namespaces
 from natgauge.records.store import JOURNAL
 
 pytestmark = pytest.mark.slow("a worker is killed and restarts in the middle of a campaign")

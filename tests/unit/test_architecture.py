@@ -59,12 +59,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "bounded_output", "core_work", "errors", "files", "foreign", "host", "inputs", "system_errors", "table_memory",
         "words",
     },
+    "cleaning": {"errors", "host", "labs"},
     "gateways": {
         "errors", "foreign", "host", "inputs", "labs", "suggestions", "system_errors", "table_memory", "toml_text",
         "words",
     },
     "tester": {
-        "counts", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurer", "paired",
+        "cleaning", "counts", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurer", "paired",
         "statistics", "trials", "words",
     },
     "bench": {
@@ -78,7 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "audits": {"bench", "errors", "gateways", "host", "inputs", "labs", "notes", "records", "suggestions", "words"},
     "campaigns": {
-        "bench", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements", "measurer",
+        "bench", "cleaning", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements", "measurer",
         "metrics", "notes", "paired", "procedures", "records", "suggestions", "system_errors", "toml_text", "version",
         "words",
     },

@@ -19,7 +19,7 @@ from natgauge.campaigns.plan import PlanError, parse, read
 from natgauge.campaigns.spread.resources import MACHINE_WIDE, needs
 from natgauge.cli import run
 from natgauge.errors import UsageError
-from natgauge.host import machine
+from natgauge.host import memory
 from natgauge.host.cpus import as_if, usable_cpus
 from natgauge.procedures import procedures
 
@@ -373,11 +373,11 @@ def test_a_plan_of_more_memory_than_there_is_says_so(
         'gateways = ["nftables-nat44"]\n[traffic]\nconnections = 1000000\n[[measure]]\nmetric = "throughput"\n'
     )
     for mebibytes, told in ((100, True), (100_000, False)):
-        monkeypatch.setattr(machine, "memory_octets", lambda _, octets=mebibytes * 2**20: octets)
+        monkeypatch.setattr(memory, "memory_octets", lambda _, octets=mebibytes * 2**20: octets)
         assert run(["plan", "check", str(path)]) == 0
         assert ("only 100.0 MiB are available here" in capsys.readouterr().out) == told
     # Nobody knows how much another machine has.
-    monkeypatch.setattr(machine, "memory_octets", lambda _: 1)
+    monkeypatch.setattr(memory, "memory_octets", lambda _: 1)
     assert run(["plan", "check", "--cores", "4", str(path)]) == 0
     assert "available here" not in capsys.readouterr().out
 

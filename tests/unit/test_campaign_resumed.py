@@ -21,8 +21,9 @@ from natgauge.campaigns.campaign import run as run_campaign
 from natgauge.campaigns.journal import EVIDENCE, Journal, entries
 from natgauge.campaigns.replay import ReplayingMeasurer
 from natgauge.campaigns.status import status
+from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, UsageError
-from natgauge.labs.common import cleanup, locks, namespaces
+from natgauge.labs.common import locks, namespaces
 from natgauge.labs.common.register import Register
 from natgauge.records.store import JOURNAL_SCHEMA
 

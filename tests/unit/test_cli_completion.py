@@ -12,9 +12,9 @@ from click.shell_completion import BashComplete
 from tests.absent import absent
 
 from natgauge import procedures
+from natgauge.cleaning import cleanup
 from natgauge.cli import app, run
 from natgauge.errors import HostError
-from natgauge.labs.common import cleanup
 from natgauge.published import load
 
 SHELLS = ("bash", "zsh", "fish")

@@ -23,6 +23,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "bench": (39_500, "joins labs, gateways, the tester and procedures"),
     "campaigns": (47_500, "runs everything that measures"),
     "causes": (850, "facts about hops and counters; stands on nothing"),
+    "cleaning": (13_400, "the labs of this machine from outside; their registers"),
     "cli": (71_000, "the edge: reaches everything"),
     "comparisons": (44_500, "measures several gateways, on the bench"),
     "gateways": (7_000, "recipes and their drivers; the contract of labs, and no kind of lab but the guest's image"),

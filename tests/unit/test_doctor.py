@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
 from natgauge.host import capabilities, kernel, programs
-from natgauge.labs.common import cleanup, locks, namespaces
+from natgauge.labs.common import locks, namespaces
 from natgauge.labs.common.register import HiddenLabsError
 from natgauge.labs.netns import lab
 from natgauge.tester import doctor

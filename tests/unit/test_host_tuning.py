@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.unit.made_machine import Made
 
+from natgauge.cleaning import cleanup
 from natgauge.cli import run
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities
@@ -20,7 +21,6 @@ from natgauge.host.tuning import changes, tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.knobs import KNOBS
 from natgauge.host.tuning.ports import settings_of
-from natgauge.labs.common import cleanup
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from natgauge.cleaning import cleanup
 from natgauge.cli import lab, run
 from natgauge.host import capabilities
-from natgauge.labs.common import cleanup, locks, marks, namespaces, protected
+from natgauge.labs.common import locks, marks, namespaces, protected
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.decisions import carry_out, would
 from natgauge.labs.common.locks import Lock

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from pyroute2 import netns
 
+from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError
 from natgauge.host.this_machine import ThisMachine
-from natgauge.labs.common import cleanup, device, locks, marks, namespaces
+from natgauge.labs.common import device, locks, marks, namespaces
 from natgauge.labs.common.threads import NoThreadError, in_thread
 
 

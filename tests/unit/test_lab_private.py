@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from natgauge.cleaning import cleanup
 from natgauge.cli import run
 from natgauge.errors import HostError
 from natgauge.host.private_folder import unwritable
 from natgauge.host.tuning.changes import Changed, read, state
-from natgauge.labs.common import cleanup, locks, namespaces, protected
+from natgauge.labs.common import locks, namespaces, protected
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.register import HiddenLabsError, Register, kept_settings
 
@@ -31,7 +32,8 @@ import os, sys
 from pathlib import Path
 import natgauge.cli.lab
 from natgauge.cli import SUBCOMMANDS, _MODULES, run
-from natgauge.labs.common import cleanup, locks
+from natgauge.cleaning import cleanup
+from natgauge.labs.common import locks
 # Before it is another user: that one may not be able to read the package. The help lists all commands.
 for name in SUBCOMMANDS:
     __import__(f"natgauge.cli.{_MODULES.get(name, name)}")

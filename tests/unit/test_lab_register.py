@@ -17,8 +17,9 @@ from typing import get_args
 
 import pytest
 
+from natgauge.cleaning import cleanup, remains
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.labs.common import cleanup, locks, marks, namespaces, remains
+from natgauge.labs.common import locks, marks, namespaces
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.decisions import Decision, Gone, carry_out
 from natgauge.labs.common.register import Register

@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from natgauge import files
+from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError
 from natgauge.host import announcements
 from natgauge.host.announcements import Announced, Announcement, turn
-from natgauge.labs.common import cleanup, locks, namespaces
+from natgauge.labs.common import locks, namespaces
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.register import Register
 

@@ -25,6 +25,7 @@ from natgauge.audits.requirements import in_order, requirements, unknown
 from natgauge.audits.runner import classes, examine, forwards, other_traffic_doubt
 from natgauge.bench.bench import Bench, check_host
 from natgauge.bench.observer import Observer, Silent
+from natgauge.bench.place_parameters import place_parameters
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Recipe, as_played, digest
@@ -130,7 +131,7 @@ def audit(
                 "lab_kind": cell.lab.lab,
                 "lab": bench.lab.name,
                 "placement": bench.lab.placement,
-                **bench.lab.parameters(),
+                **place_parameters(bench.lab),
             },
             doubts=doubts,
             results=str(store.folder),

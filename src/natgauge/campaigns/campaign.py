@@ -25,11 +25,11 @@ from natgauge.campaigns.estimate import checked_estimate, repetitions
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.run import CellRunner, LocalRunner, Session
 from natgauge.campaigns.state import CampaignState
+from natgauge.cleaning import cleanup
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.gateways.recipe import digest
 from natgauge.host import machine
 from natgauge.inputs.question import LabOptions
-from natgauge.labs.common import cleanup
 from natgauge.measurements.conditions import moving_facts
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.parameters import describe

@@ -17,6 +17,7 @@ from natgauge.host.cpus import usable_cpus
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.cores import CoreList, DeviceCoreList
 from natgauge.inputs.input import Input
+from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.inputs.types import Text
 from natgauge.labs import kinds
 from natgauge.procedures import get, procedures
@@ -120,7 +121,7 @@ def with_cores(choices: Mapping[str, Any]) -> dict[str, Any]:
         UsageError: this machine has fewer cores, the lab is unknown, or two options give the number.
     """
     values = dict(choices)
-    option = kinds.get(str(choices.get("lab", kinds.DEFAULT))).cores_option
+    option = kinds.get(str(choices.get("lab", DEFAULT_LAB))).cores_option
     if option and type(choices.get("cores")) is int:
         if option in choices:
             raise UsageError(f"cores: {option} gives the number of cores, too; leave one out")

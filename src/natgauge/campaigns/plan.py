@@ -15,6 +15,7 @@ from natgauge import foreign, toml_text
 from natgauge.campaigns import keys
 from natgauge.errors import LONGEST_VALUE, UsageError, shortened
 from natgauge.inputs.input import Input
+from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.labs import kinds
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.profiles import Profile
@@ -302,7 +303,7 @@ def _unmeasured(plan: Plan) -> Iterator[str]:
 
 def _unchanged_cores(plan: Plan) -> Iterator[str]:
     """Yield several numbers of cores in a lab without its command that changes the number."""
-    kind = kinds.kinds().get(str(plan.lab.get("lab", kinds.DEFAULT)))
+    kind = kinds.kinds().get(str(plan.lab.get("lab", DEFAULT_LAB)))
     if kind is None or not kind.cores_command or kind.cores_command in plan.lab:
         return
     for name in ("cores", kind.cores_option):

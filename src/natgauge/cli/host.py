@@ -102,8 +102,8 @@ def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
 
 def _refuse_labs_in_use() -> None:
     """Refuse to change settings while a lab is in use, because its results would mix two configurations."""
+    from natgauge.cleaning import cleanup
     from natgauge.errors import HostError
-    from natgauge.labs.common import cleanup
 
     for lab in cleanup.status():
         if lab.state == "in use":

@@ -59,7 +59,7 @@ def guest() -> None:
 @click.argument("name", default="default", type=LAB)
 def down(name: str) -> None:
     """Remove one lab and undo its changes."""
-    from natgauge.labs.common import cleanup
+    from natgauge.cleaning import cleanup
 
     with _told() as tell:
         if not cleanup.take_down(name, tell):
@@ -78,7 +78,7 @@ def clean(*, dry_run: bool, strays: bool) -> None:
     --strays removes them, too. The network namespace of the machine, and processes that natgauge was started from, are
     never touched.
     """
-    from natgauge.labs.common import cleanup
+    from natgauge.cleaning import cleanup
     from natgauge.labs.common.decisions import Left, carry_out, would
 
     decisions = cleanup.decide(strays=strays)
@@ -97,7 +97,7 @@ def clean(*, dry_run: bool, strays: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(as_json: bool) -> None:
     """List the labs of this machine."""
-    from natgauge.labs.common import cleanup
+    from natgauge.cleaning import cleanup
     from natgauge.labs.common.register import HiddenLabsError
 
     hidden = ""

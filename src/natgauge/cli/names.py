@@ -23,7 +23,7 @@ def _metrics() -> Iterable[str]:
 
 
 def _labs() -> Iterable[str]:
-    from natgauge.labs.common import cleanup
+    from natgauge.cleaning import cleanup
 
     return [lab.name for lab in cleanup.status()]
 

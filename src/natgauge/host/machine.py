@@ -14,6 +14,7 @@ from typing import Final
 
 from natgauge.host.control_groups import ControlGroups
 from natgauge.host.cpus import online_cpus
+from natgauge.host.memory import available_octets, memory_octets
 from natgauge.version import VERSION
 
 _CPUINFO: Final = {"model name": "model", "cache size": "cache", "microcode": "microcode", "flags": "flags"}
@@ -113,16 +114,3 @@ def _mitigations() -> dict[str, str]:
     folder = Path("/sys/devices/system/cpu/vulnerabilities")
     mitigations = {path.name: _read(str(path)) for path in sorted(folder.glob("*"))} if folder.is_dir() else {}
     return {name: text for name, text in mitigations.items() if text and text != "Not affected"}
-
-
-def memory_octets(name: str, text: str | None = None) -> int | None:
-    """Return a value of /proc/meminfo, or of `text` like it, in octets, e.g. "MemAvailable"; None where missing."""
-    meminfo = _read("/proc/meminfo") if text is None else text
-    match = re.search(rf"^{name}:\s+(\d+) kB$", meminfo or "", re.MULTILINE)
-    return int(match[1]) * 1024 if match else None
-
-
-def available_octets() -> int | None:
-    """Return the octets that this process may still take, by the machine and by its memory limits; None = not known."""
-    bounds = (memory_octets("MemAvailable"), ControlGroups().memory_left())
-    return min((octets for octets in bounds if octets is not None), default=None)

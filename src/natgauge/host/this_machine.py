@@ -10,7 +10,7 @@ from pathlib import Path
 
 from natgauge import table_memory
 from natgauge.errors import HostError
-from natgauge.host.machine import memory_octets
+from natgauge.host.memory import memory_octets
 from natgauge.host.settings import LocalSetting, Remembers
 from natgauge.table_memory import ObjectCaches
 

@@ -11,15 +11,11 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from natgauge import labs
 from natgauge.errors import UsageError
-from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.labs.contract import Kind
-
-#: Kind of lab if the user chooses none.
-DEFAULT: Final = DEFAULT_LAB
 
 
 def kinds() -> Mapping[str, Kind[Any]]:

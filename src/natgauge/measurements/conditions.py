@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from natgauge.bench.bench import Bench
+from natgauge.bench.place_parameters import place_parameters
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.ethernet import theoretical_maximum
 from natgauge.gateways.device_settings import DeviceSettings
@@ -143,7 +144,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
                 "lab": lab.name,
                 "placement": lab.placement,
                 "emulated": lab.emulated,
-                **lab.parameters(),
+                **place_parameters(lab),
                 **chain_of(lab),
                 "sender_cores": len(lab.sender_cpus),
                 "sender_cpus": lab.sender_cpus,

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 from natgauge.bench.bench import Bench, Ready, check_host
 from natgauge.bench.far_side import rate_alone
 from natgauge.bench.observer import Observer
+from natgauge.bench.place_parameters import place_parameters
 from natgauge.bench.question import ask, command
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.renewal import NextBench, Renewed
@@ -147,7 +148,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             lab=lab.name,
             chosen={
                 "command": command(question),
-                **lab.parameters(),
+                **place_parameters(lab),
                 **chain_of(lab),
                 **_server(ready),
                 **({} if lab.devices else bench.cell.device.named()),

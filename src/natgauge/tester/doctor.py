@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.gateways.recipe import Recipe, available, load
 from natgauge.gateways.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
@@ -22,10 +23,9 @@ from natgauge.gateways.support import places
 from natgauge.host import programs
 from natgauge.host.control_groups import ControlGroups
 from natgauge.host.cpus import usable_cpus
-from natgauge.host.machine import memory_octets
+from natgauge.host.memory import memory_octets
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.cores import format_cores
-from natgauge.labs.common import cleanup
 from natgauge.labs.common.register import HiddenLabsError
 from natgauge.labs.common.shell import run_shell
 from natgauge.labs.wire import xdp

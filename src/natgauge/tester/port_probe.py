@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
+from natgauge.cleaning.cleanup import status
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import usable_cpus
@@ -16,7 +17,6 @@ from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.inputs.cores import format_cores, parse_cores
 from natgauge.labs.common import namespaces
-from natgauge.labs.common.cleanup import status
 from natgauge.labs.contract import Port
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.lab import port_lock

@@ -22,9 +22,10 @@ from tests.labs.storms import groups
 from tests.labs.storms.remains import labs_left, processes_left, programs_left, programs_of
 from tests.labs.storms.storm import Tally, nothing_missing
 
+from natgauge.cleaning import cleanup
 from natgauge.cli import run as run_in_this_process
 from natgauge.errors import NatgaugeError
-from natgauge.labs.common import cleanup, locks
+from natgauge.labs.common import locks
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM
 from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, ROUND_SCHEMA, TRIAL_SCHEMA, read_lines

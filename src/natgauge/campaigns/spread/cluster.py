@@ -25,9 +25,9 @@ from natgauge.campaigns.spread.coordinator import Coordinator
 from natgauge.campaigns.spread.resources import Offer, reserved, shares
 from natgauge.campaigns.spread.worker import NatgaugeWorker
 from natgauge.campaigns.spread.workers import Workers, connected
+from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
 from natgauge.host import machine
-from natgauge.labs.common import cleanup
 from natgauge.system_errors import in_a_line
 
 _START_SECONDS: Final = 60

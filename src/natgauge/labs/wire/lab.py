@@ -13,7 +13,6 @@ from pyroute2 import IPRoute
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
-from natgauge.host.tuning.ports import settings_of
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide, prefix_parameter
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.links import drop_counters
@@ -37,7 +36,6 @@ class WireLab:
     Attributes:
         remarks: remarks on the ports that a reader of the result should see; none before the `with` block.
         media: media of the Initiator's and the Responder's port; not known before the `with` block.
-        tuning: queues, flow hash, coalescing and interrupts of both ports; not known before the `with` block.
     """
 
     placement: Placement = "external"
@@ -98,7 +96,6 @@ class WireLab:
         self.responder = responder
         self.remarks: tuple[str, ...] = ()
         self.media: tuple[Media, Media] = (Media(), Media())
-        self.tuning: tuple[Mapping[str, str | None], Mapping[str, str | None]] = ({}, {})
         self.sender_cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
         self.external: ExternalDevice | None = external or ExternalDevice()
         self.device_cores = DeviceCores(device_cores)
@@ -144,7 +141,6 @@ class WireLab:
             "media": [port.medium for port in self.media],
             "link_speeds": [port.megabits for port in self.media],
             "flow_control": [port.flow_control for port in self.media],
-            **{f"port_{name}": [port[name] for port in self.tuning] for name in self.tuning[0]},
             **prefix_parameter(self._nat64_prefix),
             **({"mapped_addresses": str(self._mapped)} if self._mapped is not None else {}),
             **({"allow_addresses": True} if self._allow_addresses else {}),
@@ -220,7 +216,6 @@ class WireLab:
                         f"interface {port.interface}: has no carrier; see to the cable and the device's port"
                     )
             self.media = (_media(self.initiator), _media(self.responder))
-            self.tuning = (_tuning(self.initiator), _tuning(self.responder))
         except BaseException:
             self.down()
             raise
@@ -296,10 +291,6 @@ def _link(side: LinkSide, port: Port) -> Link:
 
 def _media(port: Port) -> Media:
     return inside(port.netns, lambda: media_of(port.interface))
-
-
-def _tuning(port: Port) -> Mapping[str, str | None]:
-    return inside(port.netns, lambda: settings_of(port.interface))
 
 
 def _mtu(port: Port) -> int:

@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+from natgauge.cleaning import remains
 from natgauge.errors import NatgaugeError
 from natgauge.host import process_files
-from natgauge.labs.common import locks, marks, namespaces, protected, remains, undoing
+from natgauge.labs.common import locks, marks, namespaces, protected, undoing
 from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell, carry_out
 from natgauge.labs.common.locks import InUseError, Lock
 from natgauge.labs.common.processes import has_ended
