@@ -79,9 +79,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "audits": {"bench", "errors", "gateways", "host", "inputs", "labs", "notes", "records", "suggestions", "words"},
     "campaigns": {
-        "bench", "cleaning", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements", "measurer",
-        "metrics", "notes", "paired", "procedures", "records", "suggestions", "system_errors", "toml_text", "version",
-        "words",
+        "bench", "cleaning", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements",
+        "measurer", "metrics", "notes", "paired", "procedures", "records", "suggestions", "system_errors", "toml_text",
+        "version", "words",
     },
     "comparisons": {
         "analysis", "bench", "errors", "gateways", "host", "inputs", "labs", "measurements", "notes",

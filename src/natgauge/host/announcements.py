@@ -113,9 +113,6 @@ class Announcement:
             group: see `group_of`.
             first: value to restore.
             value: value that was set.
-
-        Raises:
-            HostError: no socket can be opened.
         """
         if max(len(first), len(value)) > _LONGEST_VALUE:
             first = value = ""
@@ -152,13 +149,7 @@ def group_of(folder: Path) -> str:
 
 
 def others(path: Path, kinds: Sequence[Kind], *, own: Sequence[Announcement] = ()) -> list[Announced]:
-    """Return the announcements on a setting.
-
-    Args:
-        path: file of the setting.
-        kinds: messages to return.
-        own: announcements to leave out.
-    """
+    """Return the announcements on a setting."""
     setting, mine = _digest(str(path)), {each.announced.token for each in own}
     return [each for each in _all() if each.setting == setting and each.kind in kinds and each.token not in mine]
 

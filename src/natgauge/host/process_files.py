@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What /proc says of a process. Any user can give a process a name that is no UTF-8, so nothing here expects text."""
+"""What /proc says of a process. Any user can give a process a name that is no UTF-8, so nothing here expects text.
+
+A process is given by its folder in /proc.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,6 @@ _INTERFACE: Final = re.compile(r"^iff:\t(\S+)$", re.MULTILINE)
 def name_of(process: Path) -> str:
     """Return the name of a process, with "\N{REPLACEMENT CHARACTER}" for octets that are no UTF-8.
 
-    Args:
-        process: its folder in /proc.
-
     Raises:
         OSError: it has ended, or may not be looked into.
     """
@@ -28,9 +28,6 @@ def name_of(process: Path) -> str:
 def fields_after_name(process: Path) -> list[str]:
     """Return the fields of `stat` from the state on (proc_pid_stat(5) counts it as the third).
 
-    Args:
-        process: its folder in /proc.
-
     Raises:
         OSError: it has ended.
     """
@@ -39,11 +36,7 @@ def fields_after_name(process: Path) -> list[str]:
 
 
 def open_files(process: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield each open file of a process, in its folder `fd`, with its target; what cannot be read is left out.
-
-    Args:
-        process: its folder in /proc.
-    """
+    """Yield each open file of a process, in its folder `fd`, with its target; what cannot be read is left out."""
     with suppress(OSError):
         for file in (process / "fd").iterdir():
             with suppress(OSError):
@@ -52,10 +45,6 @@ def open_files(process: Path) -> Iterator[tuple[Path, Path]]:
 
 def tun_of(file: Path, target: Path) -> str | None:
     """Return the TUN or TAP interface of an open file; None = it has none.
-
-    Args:
-        file: as `open_files` yields it.
-        target: its target.
 
     Raises:
         OSError: it was closed meanwhile.

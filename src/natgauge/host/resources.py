@@ -20,11 +20,7 @@ LEAST_THREADS: Final = 6
 
 
 def refuse_lacking() -> None:
-    """Refuse a process without /sys, or with too few open files or threads; raise its own limit of files if it may.
-
-    Raises:
-        HostError: something is missing; the message says how to get it.
-    """
+    """Refuse a process without /sys, or with too few open files or threads; raise its own limit of files if it may."""
     if not _SYS.exists():
         raise HostError("/sys: is not mounted, as in a chroot; mount it: mount -t sysfs sysfs /sys")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -41,11 +41,7 @@ class Sampling:
     """
 
     def __init__(self, cpu: int) -> None:
-        """Choose the core; sampling starts with the `with` block.
-
-        Raises:
-            HostError: perf is not installed.
-        """
+        """Choose the core; sampling starts with the `with` block."""
         perf = shutil.which(PROGRAM)
         if perf is None:
             raise HostError(f"{PROGRAM}: is not installed; run: apt-get install linux-perf")
@@ -55,11 +51,7 @@ class Sampling:
         self._made = ExitStack()
 
     def __enter__(self) -> Self:
-        """Start perf.
-
-        Raises:
-            HostError: perf cannot sample on this machine.
-        """
+        """Start perf."""
         with ExitStack() as made:
             folder = Path(made.enter_context(tempfile.TemporaryDirectory(prefix="natgauge-perf-")))
             self._samples, output = folder / "samples", folder / "said"
@@ -83,11 +75,7 @@ class Sampling:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Stop perf, and read the samples.
-
-        Raises:
-            HostError: perf cannot read its own samples.
-        """
+        """Stop perf, and read the samples."""
         with self._made:
             self._end()
             if exception[0] is None:

@@ -76,14 +76,7 @@ class MachineSetting(ABC):
     """
 
     def __init__(self, name: str, paths: Sequence[str | Path], module: str | None, where: str = "") -> None:
-        """Name the setting; nothing is touched.
-
-        Args:
-            name: e.g. "table_size".
-            paths: at least one file.
-            module: kernel module whose loading makes the files appear.
-            where: ends the name in messages, e.g. " of ssh host gateway".
-        """
+        """Name the setting; nothing is touched."""
         self.paths = tuple(Path(path) for path in paths)
         self.module = module
         self._expected: dict[str, int] = {}
@@ -95,11 +88,7 @@ class MachineSetting(ABC):
 
     @abstractmethod
     def values(self) -> dict[str, int]:
-        """The present values by name of their files.
-
-        Raises:
-            HostError: the machine does not have it, or it is no number.
-        """
+        """The present values by name of their files."""
 
     def read(self) -> int:
         """The present value, the smallest one of several files.
@@ -136,11 +125,7 @@ class MachineSetting(ABC):
             raise HostError(f"{self.name}: set to {value}, but the kernel made it {accepted}; use a smaller value")
 
     def found_changed(self) -> str:
-        """Return which file of the setting has another value than when it was set or relied on; empty = none has.
-
-        Raises:
-            HostError: the setting cannot be read.
-        """
+        """Return which file of the setting has another value than when it was set or relied on; empty = none has."""
         now = self.values()
         for path in self.paths:
             was, found = self._expected.get(path.name), now[path.name]
@@ -178,25 +163,14 @@ class MachineSetting(ABC):
 
     @abstractmethod
     def _put(self, path: Path, value: int) -> None:
-        """Write a file.
-
-        Raises:
-            HostError: the machine refuses it.
-        """
+        """Write a file."""
 
 
 class LocalSetting(MachineSetting):
     """A global setting of this machine."""
 
     def __init__(self, name: str, paths: Sequence[str | Path], *, memory: Remembers, module: str | None = None) -> None:
-        """Name the setting; nothing is touched.
-
-        Args:
-            name: e.g. "table_size".
-            paths: at least one file.
-            memory: stores and restores the previous value.
-            module: kernel module whose loading makes the files appear.
-        """
+        """Name the setting; nothing is touched."""
         super().__init__(name, paths, module)
         self._memory = memory
         self._reliance: dict[Path, Announcement] = {}
@@ -208,11 +182,7 @@ class LocalSetting(MachineSetting):
         return self._exists()
 
     def values(self) -> dict[str, int]:
-        """The present values by name of their files.
-
-        Raises:
-            HostError: this kernel does not have it, or it is no number.
-        """
+        """The present values by name of their files."""
         if not self.available():
             hint = f'try "modprobe {self.module}"' if self.module else "use another kernel"
             raise HostError(f"{self.name}: this kernel has no {self.paths[0]}; {hint}")
@@ -275,11 +245,7 @@ class LocalSetting(MachineSetting):
             ) from error
 
     def _announce(self, kind: Kind, opposed: tuple[Kind, ...], who: str) -> None:
-        """Announce the reliance, unless an announcement is in its way.
-
-        Raises:
-            HostError: there is one.
-        """
+        """Announce the reliance, unless an announcement is in its way."""
         kept = _kept.get() or {}
         with turn():
             for path in self.paths:

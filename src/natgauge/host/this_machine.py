@@ -31,11 +31,7 @@ class ThisMachine:
         self._memory = memory
 
     def free_octets(self) -> int:
-        """Return MemAvailable in octets.
-
-        Raises:
-            HostError: this kernel does not report it.
-        """
+        """Return MemAvailable in octets."""
         octets = memory_octets("MemAvailable")
         if octets is None:
             raise HostError("/proc/meminfo: has no MemAvailable; natgauge needs Linux 6.6 or later")

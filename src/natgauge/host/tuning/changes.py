@@ -43,11 +43,7 @@ class State:
     """The settings to restore, and their file; only one process at a time uses the file."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file.
-
-        Raises:
-            HostError: it is damaged or of another version.
-        """
+        """Read the file."""
         self._path = path
         self.items = list(read(path))
 
@@ -79,11 +75,7 @@ class State:
 
 
 def read(path: Path) -> tuple[Changed, ...]:
-    """Read the stored changes; empty where there is no file.
-
-    Raises:
-        HostError: it is damaged or of another version.
-    """
+    """Read the stored changes; empty where there is no file."""
     try:
         document: Mapping[str, object] = json.loads(path.read_text())
         version, items = document["version"], document["items"]

@@ -97,11 +97,7 @@ class TunedMachine:
             return None
 
     def write(self, path: str, value: str) -> None:
-        """Set a file.
-
-        Raises:
-            HostError: the kernel refuses.
-        """
+        """Set a file."""
         try:
             self.path(path).write_text(value)
         except OSError as error:

@@ -169,11 +169,7 @@ def _now(knob: TuningKnob, machine: TunedMachine, key: str) -> str | None:
 
 
 def remembered(path: Path = STATE) -> tuple[Changed, ...]:
-    """Settings that `restore` would put back.
-
-    Raises:
-        HostError: the file is damaged or of another version.
-    """
+    """Settings that `restore` would put back."""
     return read(path)
 
 

@@ -36,11 +36,7 @@ class LinkSide:
         return self.device.network.num_addresses - 3
 
     def host(self, index: int) -> Address:
-        """Host `index` (0 .. hosts - 1) of the tester.
-
-        Raises:
-            UsageError: `count` is larger than the number of addresses.
-        """
+        """Host `index` (0 .. hosts - 1) of the tester."""
         if not 0 <= index < self.hosts:
             raise UsageError(
                 f"host {index} of {self.device.network}: the lab has hosts 0 to {self.hosts - 1}; use fewer addresses"
@@ -48,11 +44,7 @@ class LinkSide:
         return self.device.ip + 1 + index
 
     def range(self, count: int) -> tuple[Address, Address]:
-        """First and last of the first `count` hosts, `count` >= 1.
-
-        Raises:
-            UsageError: fewer than one, or more than `hosts`.
-        """
+        """First and last of the first `count` hosts, `count` >= 1."""
         return self.host(0), self.host(count - 1)
 
 
@@ -122,11 +114,7 @@ def _own_networks() -> Iterator[IPv6Network]:
 
 
 def inner_link(index: int, family: Family) -> tuple[Interface, Interface]:
-    """Addresses of link `index` (0 .. INNER_LINKS - 1) of a chain: of the device nearer the Initiator, of the next one.
-
-    Raises:
-        UsageError: the chain is too long for the plan.
-    """
+    """Addresses of link `index` (0 .. INNER_LINKS - 1): of the device nearer the Initiator, and of the next one."""
     if not 0 <= index < INNER_LINKS:
         raise UsageError(f"link {index} between devices: the plan has links 0 to {INNER_LINKS - 1}; use fewer devices")
     if family == "ipv4":

@@ -40,7 +40,6 @@ class MadeLab(ABC):
 
     Attributes:
         name: the lab's; its namespaces are ng-<name>-...
-        settings: the arguments it was made with.
     """
 
     kind: ClassVar[str]
@@ -190,9 +189,6 @@ class MadeLab(ABC):
     def down(self) -> list[str]:
         """Undo all that was made, last first; nothing happens when nothing is up.
 
-        Returns:
-            What was done, one sentence each.
-
         Raises:
             BrokenError: something could not be undone.
         """
@@ -206,21 +202,13 @@ class MadeLab(ABC):
             register.release()
 
     def keep(self) -> None:
-        """Let the lab stay up when this process ends; `natgauge lab down` takes it down.
-
-        Raises:
-            UsageError: it is kept already.
-        """
+        """Let the lab stay up when this process ends; `natgauge lab down` takes it down."""
         self.register.refuse_kept()
         self.register.keep()
 
     @property
     def register(self) -> Register:
-        """The list of what the lab made.
-
-        Raises:
-            RuntimeError: the lab is not up.
-        """
+        """The list of what the lab made."""
         if self._register is None:
             message = f"lab {self.name} is not up"
             raise RuntimeError(message)
@@ -254,9 +242,6 @@ class MadeLab(ABC):
         """Frames dropped so far, by place: "initiator port received", "gateway inside sent" ...
 
         A frame that finds a full ring between two veths may be counted at both ends.
-
-        Raises:
-            BrokenError: a namespace is gone.
         """
         figures = {}
         places = {INITIATOR_PORT: "initiator port", RESPONDER_PORT: "responder port"}

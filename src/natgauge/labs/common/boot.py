@@ -24,7 +24,6 @@ class BootCommand:
     """A shell command on the tester's host, and its times.
 
     Attributes:
-        name: name of the option with the command, for messages.
         command: the command; it finds the number of cores in `CORES_VARIABLE`.
         seconds: longest time from the start of the command until the device is back, > 0.
         settle_seconds: pause before the device is used, >= 0.
@@ -36,11 +35,7 @@ class BootCommand:
     settle_seconds: float
 
     def checked(self) -> BootCommand:
-        """Return this command after a check.
-
-        Raises:
-            UsageError: the command is empty.
-        """
+        """Return this command after a check."""
         if not self.command.strip():
             raise UsageError(f"{self.name}: is empty; name a shell command, or leave it out")
         return self
@@ -54,10 +49,6 @@ class BootCommand:
 
         Returns:
             Seconds from the start of the command until the device was back, without the time to settle.
-
-        Raises:
-            BrokenError: the command prints too much.
-            HostError: the command fails, or the device is not back in time.
         """
         begun = time.monotonic()
         self._run_command(cores)

@@ -25,9 +25,6 @@ class CableLab(MadeLab):
         Args:
             name: 1 to 32 of a-z, 0-9 and "-".
             server_cpus: cores of a real server at the Responder's port; none = there will be no such server.
-
-        Raises:
-            UsageError: the name is not 1 to 32 of a-z, 0-9 and "-".
         """
         super().__init__(check_name(name), {})
         first, second = self._cables()[0].ends

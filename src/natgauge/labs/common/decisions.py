@@ -26,12 +26,7 @@ Tell = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """A thing that goes, or a setting that is restored.
-
-    Attributes:
-        verb: what is done with it.
-        what: its noun and name.
-    """
+    """A thing that goes, or a setting that is restored."""
 
     verb: Verb
     what: str
@@ -49,11 +44,7 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class FarDeed:
-    """A change on another machine, which only that machine can be asked about.
-
-    Attributes:
-        done: the sentence once it is undone.
-    """
+    """A change on another machine, which only that machine can be asked about."""
 
     done: str
 

@@ -31,8 +31,6 @@ class NamespaceDevice:
     """A device whose home is a network namespace of this machine (see `natgauge.labs.contract.Device`).
 
     Attributes:
-        netns: the namespace's name.
-        machine: machine that it runs on: this one.
         nice: priority of its snippets and of their processes, -20 (highest) to 19.
     """
 
@@ -53,11 +51,6 @@ class NamespaceDevice:
         Programs it leaves running exist in the namespace until the lab is removed; they need not close their output.
         It sees PATH, LC_ALL=C, `self.environment` and `environment`, and nothing else of ours.
 
-        Args:
-            snippet: the shell text.
-            environment: more variables; they win over `self.environment`.
-            timeout: seconds, > 0.
-
         Raises:
             BrokenError: it did not end within `timeout` seconds (it is killed then), it printed too much, or the
                 namespace is gone.
@@ -76,11 +69,7 @@ class NamespaceDevice:
         return result
 
     def frame_processes(self) -> tuple[str, ...]:
-        """Return the names of the processes that handle frames of the namespace, and keep them on the device's cores.
-
-        Raises:
-            BrokenError: the namespace is gone.
-        """
+        """Return the names of the processes that handle the namespace's frames, and keep them on its cores."""
         found = frame_processes(self.netns)
         cpus = [int(cpu) for cpu in self.environment.get("NG_CPUS", "").split(",") if cpu]
         for pid in found if cpus else ():
@@ -127,9 +116,6 @@ def _see_own_sysfs() -> None:
     """Give the calling thread a /sys that shows the interfaces of its namespace (/sys/class/net is fixed at mounting).
 
     Where eBPF programs and maps are pinned is in it as outside: what a snippet pins is there for the next one.
-
-    Raises:
-        BrokenError: the kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)
 

@@ -29,11 +29,7 @@ _SOCKET: Final = re.compile(r"socket:\[(\d+)\]")
 
 
 def frame_processes(netns: str) -> dict[int, str]:
-    """Return the names of the processes that handle frames of a namespace by their numbers; empty = the kernel does.
-
-    Raises:
-        BrokenError: the namespace is gone.
-    """
+    """Return the names of the processes that handle frames of a namespace by their numbers; empty = the kernel does."""
     sockets, queues, interfaces = inside(netns, _handles)
     if not sockets and not queues and not interfaces:
         return {}

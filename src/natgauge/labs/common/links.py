@@ -32,9 +32,6 @@ class End:
     """One end of a cable.
 
     Attributes:
-        netns: namespace that contains it.
-        interface: name of its interface in that namespace.
-        mac: its MAC address, "02:...".
         addresses: IP addresses with prefix lengths; a tester port has none.
     """
 
@@ -84,11 +81,7 @@ def prepare_namespace(*, forwards: bool) -> None:
 
 
 def make(cable: VethCable) -> None:
-    """Lay a cable between two namespaces and bring both ends up.
-
-    Raises:
-        HostError: the kernel refuses something.
-    """
+    """Lay a cable between two namespaces and bring both ends up."""
     left, right = cable.ends
     # The sender's core number chooses the queue, so there is one for each core up to the highest.
     queues = max(online_cpus()) + 1
@@ -169,11 +162,7 @@ def _bring_up(end: End) -> None:
 
 
 def _wait_running(end: End) -> None:
-    """Wait until the kernel calls an end operational: IPv6 does not speak before.
-
-    Raises:
-        BrokenError: it does not within 5 seconds.
-    """
+    """Wait until the kernel calls an end operational: IPv6 does not speak before."""
     deadline = time.monotonic() + 5.0
     with IPRoute() as routes:
         index = _index(routes, end)
@@ -184,11 +173,7 @@ def _wait_running(end: End) -> None:
 
 
 def _set_offload(interface: str, name: str, *, wanted: bool) -> None:
-    """Switch an off-load, named as in ethtool(8), and read it back.
-
-    Raises:
-        HostError: it cannot be switched.
-    """
+    """Switch an off-load, named as in ethtool(8), and read it back."""
     refusal = f"interface {interface}: {name} cannot be switched {'on' if wanted else 'off'}"
     try:
         with closing(IoctlEthtool(interface)) as tool:
@@ -218,11 +203,7 @@ class Dropped:
 
 
 def drop_counters(netns: str | None) -> Mapping[str, Dropped]:
-    """Drop counters of all interfaces of a namespace (None = ours) but the loopback.
-
-    Raises:
-        BrokenError: the namespace is gone, or the kernel's table is not as known.
-    """
+    """Drop counters of all interfaces of a namespace (None = ours) but the loopback."""
     # thread-self: /proc/net is /proc/self/net, the main thread's namespace.
     text = inside(netns, lambda: Path("/proc/thread-self/net/dev").read_text())
     try:

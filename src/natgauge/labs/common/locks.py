@@ -37,11 +37,7 @@ _ORPHAN_PATIENCE_SECONDS = 3.0
 
 
 def check_name(name: str) -> str:
-    """Refuse a lab's name that could not be part of a file's and a namespace's.
-
-    Raises:
-        UsageError: not 1 to 32 of a-z, 0-9 and "-" with a letter or digit at both ends.
-    """
+    """Refuse a lab's name that could not be part of a file's and a namespace's."""
     if not is_name(name):
         raise UsageError(f'lab name "{name}": use 1 to 32 of a-z, 0-9 and "-", with a letter or digit at both ends')
     return name
@@ -58,11 +54,7 @@ def folder(name: Subfolder) -> Path:
 
 
 def made_folder(name: Subfolder) -> Path:
-    """Make a subfolder of /run/natgauge, or check an existing one.
-
-    Raises:
-        HostError: it cannot be made, or belongs to another user.
-    """
+    """Make a subfolder of /run/natgauge, or check an existing one."""
     private(RUN)
     return private(folder(name))
 
@@ -117,9 +109,6 @@ class Lock:
 
         Args:
             patience: longest wait for a live holder, s.
-
-        Raises:
-            HostError: the directory cannot be written.
         """
         begun = time.monotonic()
         while not self.try_take():
@@ -133,9 +122,6 @@ class Lock:
 
         Args:
             patience: longest wait for a live holder, s.
-
-        Raises:
-            HostError: the file cannot be read.
         """
         begun = time.monotonic()
         while self._is_locked():
@@ -166,11 +152,7 @@ class Lock:
         return False
 
     def try_take(self) -> bool:
-        """Take the lock if no other process holds it.
-
-        Raises:
-            HostError: the directory cannot be written.
-        """
+        """Take the lock if no other process holds it."""
         made_folder(self._folder)
         try:
             handle = self._opened()

@@ -44,21 +44,12 @@ class GlobalSettings:
         return f"only files below {' or '.join(self.roots)} can be remembered or restored"
 
     def check(self, path: str) -> None:
-        """Refuse a path that is no global setting.
-
-        Raises:
-            UsageError: it is not below the roots.
-        """
+        """Refuse a path that is no global setting."""
         if why := self.refusal(path):
             raise UsageError(f"global setting {path}: {why}")
 
     def first_of(self, path: str, registers: Iterable[tuple[str, str]]) -> str | None:
-        """Return the first value of a setting that another lab changed; None = no other lab has.
-
-        Args:
-            path: file of the setting.
-            registers: settings and first values in the registers of the other labs.
-        """
+        """Return the first value of a setting that another lab changed; None = no other lab has."""
         known = dict(registers).get(path)
         return known or next((each.first for each in self._rivals(path) if each.first), None)
 
@@ -69,9 +60,6 @@ class GlobalSettings:
             path: file of the setting.
             first: value that is restored.
             value: value that was set; empty = it is being set.
-
-        Raises:
-            HostError: no socket can be opened.
         """
         new = Announcement(Path(path), "restores", group=group_of(locks.RUN), first=first, value=value)
         self.withdraw(path)
@@ -87,11 +75,6 @@ class GlobalSettings:
         """Decide what becomes of a setting at the end of the lab.
 
         Its first value is restored, unless another lab will, or another program has changed it.
-
-        Args:
-            path: file of the setting.
-            first: its first value.
-            registers: settings and first values in the registers of the other labs.
         """
         if why := self.refusal(path):
             return Decision((Left(f"global setting {path}", why, fails=True),))
@@ -120,11 +103,7 @@ class GlobalSettings:
         return Decision((), lambda _tell: self._forget(path))
 
     def _write(self, path: str, wanted: str, deed: Deed, tell: Tell) -> None:
-        """Write the value that is restored.
-
-        Raises:
-            BrokenError: it is refused.
-        """
+        """Write the value that is restored."""
         try:
             Path(path).write_text(wanted)
         except OSError as error:
@@ -163,11 +142,7 @@ def value_set(path: str) -> str | None:
 
 
 def store_value(path: str, value: str) -> None:
-    """Store the value that natgauge sets, for all labs of this container; empty = it is being set.
-
-    Raises:
-        HostError: it cannot be written.
-    """
+    """Store the value that natgauge sets, for all labs of this container; empty = it is being set."""
     locks.made_folder("settings")
     try:
         files.replace(_file_of(path), value, mode=FILE_MODE)

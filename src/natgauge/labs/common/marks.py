@@ -41,15 +41,7 @@ def cookie() -> str:
 
 
 def write(name: str, of: str) -> None:
-    """Mark a namespace that is about to get its name.
-
-    Args:
-        name: name of the namespace.
-        of: its cookie.
-
-    Raises:
-        HostError: the mark cannot be written.
-    """
+    """Mark a namespace that is about to get its name."""
     path = locks.made_folder("namespaces") / name
     try:
         files.replace(path, of, mode=FILE_MODE)

@@ -25,11 +25,7 @@ _OWN: Final = Path("/proc/thread-self/ns/net")
 
 
 def unshare() -> None:
-    """Move the calling thread into a new namespace.
-
-    Raises:
-        HostError: the kernel refuses.
-    """
+    """Move the calling thread into a new namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET):
         code = ctypes.get_errno()

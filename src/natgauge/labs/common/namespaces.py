@@ -96,11 +96,7 @@ def inside(name: str | None, function: Callable[[], _T]) -> _T:
 
 
 def refuse_existing(name: str) -> None:
-    """Refuse a name whose namespace exists already.
-
-    Raises:
-        HostError: a namespace of this name exists.
-    """
+    """Refuse a name whose namespace exists already."""
     if not exists(name):
         return
     if is_marked(name):
@@ -142,11 +138,7 @@ def _create(name: str) -> None:
 
 
 def is_marked(name: str) -> bool:
-    """Whether natgauge made the namespace that has this name now.
-
-    Raises:
-        HostError: that cannot be found out.
-    """
+    """Whether natgauge made the namespace that has this name now."""
     try:
         mark = marks.read(name) or _made.get(name)
         if mark is None:
@@ -190,9 +182,6 @@ def write_sysctls(values: Mapping[str, int]) -> None:
     """Write sysctls, by their names below /proc/sys, in the namespace of the calling thread.
 
     Sysctls that this kernel lacks are left out: it also lacks the features that they control.
-
-    Raises:
-        HostError: a value is refused.
     """
     for key, value in values.items():
         path = Path("/proc/sys", key)
@@ -273,12 +262,7 @@ def _unlinked(path: Path) -> bool:
 
 
 def refusal(name: str, *, unmarked: bool = False) -> str:
-    """Return why an existing namespace is not deleted, as a part of a sentence; empty = it may be.
-
-    Args:
-        name: its name.
-        unmarked: whether namespaces that other programs made may be deleted, too.
-    """
+    """Return why an existing namespace is not deleted, as a part of a sentence; empty = it may be."""
     try:
         namespace = path_of(name).stat()
     except OSError:
@@ -297,11 +281,7 @@ def _all_in(name: str) -> tuple[int, ...]:
 
 
 def _take_apart(names: Sequence[str], timeout: float) -> list[str]:
-    """Delete namespaces without processes and wait for the kernel, if threads and files can be had for the waiting.
-
-    Returns:
-        Names of those that this process deleted.
-    """
+    """Delete namespaces without processes and wait for the kernel, if threads and files can be had for the waiting."""
     try:
         return in_thread(lambda: delete_watched({name: path_of(name) for name in names}, timeout), "natgauge-delete")
     except NoThreadError:

@@ -22,9 +22,6 @@ def read_counters(netns: str) -> Counter[str]:
     """Return the counters of a namespace, those of `softnet` of the whole machine; missing files are left out.
 
     Those of queueing disciplines and TUN interfaces are named as `read_queues` does.
-
-    Raises:
-        BrokenError: the namespace is gone.
     """
 
     def read() -> dict[str, list[str]]:

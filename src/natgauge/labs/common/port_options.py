@@ -20,11 +20,7 @@ _DAY_SECONDS: Final = 86_400
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SenderOptions:
-    """Options of the tester.
-
-    Attributes:
-        sender_cores: cores of the tester's senders; None = the first usable one.
-    """
+    """Options of the tester."""
 
     sender_cores: tuple[int, ...] | None = field(
         default=None,
@@ -36,18 +32,7 @@ class SenderOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PortOptions(SenderOptions):
-    """Options of a tester that uses two existing ports, and of the machine between them.
-
-    Attributes:
-        initiator_port: interface on the Initiator's side.
-        initiator_netns: namespace that holds the port; None = the caller's own.
-        responder_port: interface on the Responder's side.
-        responder_netns: namespace that holds the port; None = the caller's own.
-        allow_addresses: the ports may carry IP addresses.
-        device_cores: number of cores of the device, 1 to 4096; None = as the lab finds it.
-        boot_seconds: longest time for the device to come back after a command that restarts it, 1 to 86400.
-        boot_settle_seconds: pause after the device has come back, 0 to 86400.
-    """
+    """Options of a tester that uses two existing ports, and of the machine between them."""
 
     initiator_port: str | None = field(
         default=None,
@@ -97,15 +82,7 @@ class PortOptions(SenderOptions):
     )
 
     def boot(self, name: str, command: str | None) -> BootCommand | None:
-        """Return a command that restarts the device, with these times; None without a command.
-
-        Args:
-            name: name of the option with the command, for messages.
-            command: the command.
-
-        Raises:
-            UsageError: the command is empty.
-        """
+        """Return a command that restarts the device, with these times; None without a command."""
         if command is None:
             return None
         return BootCommand(name, command, self.boot_seconds, self.boot_settle_seconds).checked()

@@ -25,10 +25,6 @@ def all_processes() -> Iterable[int]:
 def end_processes(pids: Sequence[int], patience: float = 1.0) -> tuple[int, ...]:
     """End processes: ask, and after `patience` seconds make them.
 
-    Args:
-        pids: their numbers.
-        patience: seconds from SIGTERM to SIGKILL.
-
     Returns:
         Processes that had not ended before the call.
 

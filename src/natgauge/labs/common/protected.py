@@ -44,12 +44,7 @@ def is_machines_own(namespace: os.stat_result) -> bool:
 
 
 def why_protected(pid: int, using: Collection[int]) -> str:
-    """Return why a process is not ended, as a part of a sentence; empty = it may be.
-
-    Args:
-        pid: the process.
-        using: processes that hold a lock of natgauge.
-    """
+    """Return why a process is not ended, as a part of a sentence; empty = it may be."""
     if pid in ancestry():
         return f"natgauge was started from process {pid} ({name_of(pid)}), which is in it; leave it first"
     if pid in using:

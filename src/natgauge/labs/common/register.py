@@ -39,12 +39,10 @@ class Register:
     """One lab's list of its changes, always equal to its file.
 
     Attributes:
-        name: name of the lab.
         kind: "netns", "cable", "ssh" or "vm".
         settings: inputs of the lab, so that a later process can use a kept lab.
         kept: whether the lab remains when the process that made it ends.
         user: name of the user who made it.
-        globals: the global settings that it restores.
         left: what was found changed by others and therefore left as it is, one sentence each.
     """
 
@@ -82,12 +80,7 @@ class Register:
 
     @classmethod
     def reopen(cls, name: str) -> Self:
-        """Take an existing lab: to use it when it is kept, or to undo it.
-
-        Raises:
-            HostError: another process uses it.
-            UsageError: there is none.
-        """
+        """Take an existing lab: to use it when it is kept, or to undo it."""
         register = cls.reopen_any(name)
         if register is None:
             raise UsageError(f'lab {name}: there is none; "natgauge lab status" lists those there are')
@@ -114,11 +107,7 @@ class Register:
 
     @classmethod
     def look(cls, name: str) -> Self | None:
-        """Return the register of a lab as it is now, without taking the lab; None = there is none.
-
-        Raises:
-            HostError: it is damaged, or of another version.
-        """
+        """Return the register of a lab as it is now, without taking the lab; None = there is none."""
         return cls._load(name, Lock(name))
 
     @classmethod
@@ -152,11 +141,7 @@ class Register:
             raise
 
     def refuse_kept(self) -> None:
-        """Refuse to replace a lab that is kept.
-
-        Raises:
-            UsageError: it is kept.
-        """
+        """Refuse to replace a lab that is kept."""
         if self.kept:
             raise UsageError(
                 f'lab {self.name}: is up and kept; use it, take it down with "natgauge lab down {self.name}", '
@@ -164,11 +149,7 @@ class Register:
             )
 
     def require_kept(self, kind: str) -> None:
-        """Refuse to use a lab that is not kept, or of another kind.
-
-        Raises:
-            UsageError: it is not kept, or not of this kind.
-        """
+        """Refuse to use a lab that is not kept, or of another kind."""
         if not self.kept or self.kind != kind:
             raise UsageError(
                 f'lab {self.name}: is no kept {kind} lab; "natgauge lab down {self.name}" removes what is left of it'
@@ -233,12 +214,7 @@ class Register:
         self.record("global", path=path, value=first)
 
     def set_global(self, path: str | Path, value: str | int) -> None:
-        """Remember a global setting's present value, then change it.
-
-        Raises:
-            HostError: the file is not there, or the kernel refuses the value.
-            UsageError: the path is not below /proc/sys or /sys.
-        """
+        """Remember a global setting's present value, then change it."""
         try:
             self.remember_global(path, Path(path).read_text())
             Path(path).write_text(str(value))
@@ -247,11 +223,7 @@ class Register:
             raise HostError(f"global setting {path}: cannot be set to {value} ({error.strerror})") from error
 
     def decide(self, gone: Gone) -> list[Decision]:
-        """Decide what becomes of all that is written down, last first.
-
-        Args:
-            gone: what earlier decisions take away; what these decisions take away is added.
-        """
+        """Decide what becomes of all that is written down, last first."""
         items, decisions = list(self._items), []
         while items:
             step = _last_step(items, 0)
@@ -271,12 +243,6 @@ class Register:
     def undo(self, tell: Tell | None = None) -> list[str]:
         """Undo all that is written down, last first, and delete the register. The lock stays taken.
 
-        Args:
-            tell: receives each line at once, also where something else then fails.
-
-        Returns:
-            What was done, one sentence each.
-
         Raises:
             BrokenError: something could not be undone; it stays written down, all else is undone.
         """
@@ -286,13 +252,6 @@ class Register:
 
     def undo_since(self, length: int, tell: Tell | None = None) -> list[str]:
         """Undo all recorded changes after the first `length` ones, last change first.
-
-        Args:
-            length: number of changes that stay.
-            tell: receives each line at once, also where something else then fails.
-
-        Returns:
-            The changes undone, one sentence each.
 
         Raises:
             BrokenError: a change could not be undone. Its record remains; all other changes are undone.
@@ -392,11 +351,7 @@ def _last_step(items: Sequence[Item], length: int) -> list[Item]:
 
 
 def make_directory(path: Path) -> None:
-    """Make a private directory of a lab.
-
-    Raises:
-        HostError: it cannot be made.
-    """
+    """Make a private directory of a lab."""
     try:
         path.mkdir(FOLDER_MODE, exist_ok=True)
     except OSError as error:
@@ -485,11 +440,7 @@ def read(name: str) -> Mapping[str, Any] | None:
 
 
 def kept_settings(name: str, kind: str) -> Mapping[str, Any] | None:
-    """Return the inputs of a kept lab of this kind and name; None = there is none, or this user may not see it.
-
-    Raises:
-        HostError: the register is damaged or of another version.
-    """
+    """Return the inputs of a kept lab of this kind and name; None = there is none, or this user may not see it."""
     try:
         content = read(name)
     except HiddenLabsError:

@@ -24,12 +24,7 @@ Items = Sequence[Mapping[str, Any]]
 
 
 def of_namespaces(items: Items, gone: Gone) -> list[Decision]:
-    """Decide on namespaces of a register: those that natgauge made go.
-
-    Args:
-        items: their items.
-        gone: what earlier decisions take away; what these decisions take away is added.
-    """
+    """Decide on namespaces of a register: those that natgauge made go."""
     names = [name for name in dict.fromkeys(item["name"] for item in reversed(items)) if name not in gone.namespaces]
     existing = [name for name in names if namespaces.exists(name)]
     if existing and (why := _lacking()):
@@ -60,13 +55,7 @@ def _forget(name: str, _tell: Tell) -> None:
 
 
 def going(names: Sequence[str], gone: Gone, *, unmarked: bool = False) -> list[Decision]:
-    """Decide that existing namespaces go, all at once, unless they must not be deleted.
-
-    Args:
-        names: their names.
-        gone: what earlier decisions take away; these namespaces are added.
-        unmarked: whether namespaces that other programs made go, too.
-    """
+    """Decide that existing namespaces go, all at once, unless they must not be deleted."""
     lacking = _lacking() if names else ""
     refusals = {name: why for name in names if (why := lacking or namespaces.refusal(name, unmarked=unmarked))}
     left = [Decision((Left(f"namespace {name}", why, fails=True),)) for name, why in refusals.items()]
@@ -86,13 +75,7 @@ def going(names: Sequence[str], gone: Gone, *, unmarked: bool = False) -> list[D
 
 
 def of_directories(items: Items, folder: Path, gone: Gone) -> list[Decision]:
-    """Decide on directories of a register: those in the lab's own folder go.
-
-    Args:
-        items: their items.
-        folder: the lab's own folder.
-        gone: what earlier decisions take away; what these decisions take away is added.
-    """
+    """Decide on directories of a register: those in the lab's own folder go."""
     decisions = []
     for path in dict.fromkeys(item["path"] for item in reversed(items)):
         named = Path(os.path.normpath(path))
@@ -116,11 +99,7 @@ def _not_deleted(path: Path, folder: Path) -> str:
 
 
 def delete_folder(path: Path, tell: Tell) -> None:
-    """Delete a folder with all that is in it, or the link in its place, whatever that leads to.
-
-    Raises:
-        BrokenError: it cannot be deleted.
-    """
+    """Delete a folder with all that is in it, or the link in its place, whatever that leads to."""
     try:
         if path.is_symlink():
             path.unlink()
@@ -134,28 +113,14 @@ def delete_folder(path: Path, tell: Tell) -> None:
 
 
 def of_globals(items: Items, settings: GlobalSettings, others: Mapping[str, str]) -> list[Decision]:
-    """Decide on settings of a register.
-
-    Args:
-        items: their items.
-        settings: the settings that the lab restores.
-        others: settings and first values in the registers of the other labs.
-    """
+    """Decide on settings of a register."""
     # The first value of a setting is the one that was written down first.
     firsts = {item["path"]: item["value"] for item in reversed(items)}
     return [settings.decide(path, first, others.items()) for path, first in firsts.items()]
 
 
 def of_remote(items: Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> Decision:
-    """Decide on changes on other machines.
-
-    Args:
-        items: their items.
-        kind: kind of the lab.
-        directory: the lab's own folder.
-        settings: inputs of the lab.
-        path: the register.
-    """
+    """Decide on changes on other machines."""
 
     def undo(tell: Tell) -> None:
         for line in _undone(items, kind, directory, settings, path):
@@ -165,11 +130,7 @@ def of_remote(items: Items, kind: str, directory: Path, settings: Mapping[str, A
 
 
 def _undone(items: Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> list[str]:
-    """Undo changes on other machines; return a sentence for each.
-
-    Raises:
-        BrokenError: that failed, the settings are damaged, or labs of this kind have no such changes.
-    """
+    """Undo changes on other machines; return a sentence for each."""
     undo = kinds.get(kind).undo
     if undo is None:
         raise BrokenError(f"labs of kind {kind} undo nothing on other machines; use the natgauge that made it")

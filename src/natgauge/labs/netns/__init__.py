@@ -95,13 +95,7 @@ class NetnsOptions:
 
 
 def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
-    """A lab to be made, or the kept one of this name, with which the options must agree.
-
-    Raises:
-        UsageError: a name, placement, core or ring is wrong, the placement has XDP programs where a device has its own,
-            or the kept lab is another one than asked for.
-        HostError: a kept lab's register is damaged.
-    """
+    """A lab to be made, or the kept one of this name, with which the options must agree."""
     # What may be chosen is known without what makes namespaces.
     from natgauge.labs.netns.lab import DEFAULT_RING, NetnsLab  # noqa: PLC0415
 
@@ -154,11 +148,7 @@ def _placement(options: NetnsOptions, need: LabNeeds) -> Literal["shared", "isol
 
 
 def _cores_by_device(options: NetnsOptions, need: LabNeeds) -> Mapping[str, tuple[int, ...]] | None:
-    """Return the cores of each device by its name; None where all devices share the cores.
-
-    Raises:
-        UsageError: the placement or the machine has no such cores, or two options choose them.
-    """
+    """Return the cores of each device by its name; None where all devices share the cores."""
     chosen, each = options.cores, options.cores_each
     if each is None and not isinstance(chosen, Mapping):
         return None
@@ -186,11 +176,7 @@ def _cores_by_device(options: NetnsOptions, need: LabNeeds) -> Mapping[str, tupl
 
 
 def choose_cores(options: NetnsOptions, need: LabNeeds) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Sender and device cores as asked for; in `shared` placement one choice is both, in `isolated` they differ.
-
-    Raises:
-        UsageError: a list is malformed, or a core cannot be used.
-    """
+    """Sender and device cores as asked for; in `shared` placement one choice is both, in `isolated` they differ."""
     by_device = _cores_by_device(options, need)
     senders, devices = options.sender_cores, cores_in(options.cores if by_device is None else by_device) or None
     if _placement(options, need) == "shared":

@@ -131,10 +131,6 @@ class NetnsLab(MadeLab):
             idle_core: without named cores, the sender gets the least busy core when the lab is made: other work on its
                 core stalls the sender, and stalled trials are void.
             nat64_prefix: see `LabNeeds`; None = that of `natgauge.labs.common.addresses`.
-
-        Raises:
-            UsageError: a name, family, placement, core, ring or number of hosts is wrong, or a chain of devices would
-                have to route background traffic.
         """
         check_name(name)
         for family in (initiator_family, responder_family):
@@ -360,9 +356,6 @@ class NetnsLab(MadeLab):
         """Frames dropped so far, by place: ports, interfaces of devices and, when isolated, the rings before them.
 
         A frame that finds a full ring between two veths may be counted at both ends.
-
-        Raises:
-            BrokenError: a namespace is gone, or the card's counters cannot be read.
         """
         return self._dropped(self._read_cards())
 
@@ -370,9 +363,6 @@ class NetnsLab(MadeLab):
         """Drops as in `dropped`, the work of the cores, and counters of the devices' network stacks.
 
         The work is the frames that the cards passed to each core so far, dropped ones included.
-
-        Raises:
-            BrokenError: a namespace is gone, or the card's counters cannot be read.
         """
         cards = self._read_cards()
         several = any(len(self._cores_of(device.name)) > 1 for device in self._homes)
@@ -386,11 +376,7 @@ class NetnsLab(MadeLab):
         return {f"{device.name} {card} card ring": self._read_card(device, card) for device, card in cards}
 
     def _read_card(self, device: NamespaceDevice, card: str) -> _CardCounts:
-        """Return the counts of a card.
-
-        Raises:
-            BrokenError: they cannot be read.
-        """
+        """Return the counts of a card."""
         answer = _front("read", device, card)
         try:
             read = json.loads(answer)
@@ -423,11 +409,7 @@ def _check_devices(devices: Sequence[str]) -> tuple[str, ...]:
 def _check_cores_of(
     cores_of: Mapping[str, Sequence[int]], names: Sequence[str], placement: str
 ) -> Mapping[str, tuple[int, ...]]:
-    """Return the cores of each device, in the order of the chain.
-
-    Raises:
-        UsageError: a name is no device, a device has no cores, a core cannot be used, or the placement is shared.
-    """
+    """Return the cores of each device, in the order of the chain."""
     devices = f"the chain has {', '.join(names)}" if len(names) > 1 else f"the only device is {names[0]}"
     if unknown := sorted(cores_of.keys() - set(names)):
         raise UsageError(f"device cores: {unknown[0]} is no device; {devices}")
@@ -506,12 +488,7 @@ class _CardCounts:
 
 
 def _front(verb: str, device: NamespaceDevice, interface: str, *arguments: str) -> str:
-    """Call the program that acts as the network card.
-
-    Raises:
-        BrokenError: it did not answer in time.
-        HostError: it is not installed, or refuses; the text is the program's own line.
-    """
+    """Call the program that acts as the network card."""
     command = [str(programs.find(FRONT)), verb, "--netns", device.netns, "--interface", interface, *arguments]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_FRONT_SECONDS, check=False)

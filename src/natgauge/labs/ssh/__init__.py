@@ -23,18 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SshOptions(PortOptions):
-    """Options of the lab: the machine, and its two interfaces. They are cabled to the two ports of `PortOptions`.
-
-    Attributes:
-        ssh_host: destination for `ssh`, or one for each device of a chain by its name; the login must be root.
-        ssh_config: the user's own ssh_config; None = the default of `ssh`.
-        ssh_netns: local namespace from which the machine is reached; None = the caller's own.
-        device_inside: the machine's interface towards the Initiator. This and the next options may have one value for
-            each device of a chain, too; of neighbouring devices on one machine, only the outer interfaces count.
-        device_outside: the machine's interface towards the Responder.
-        boot_command: shell command on the tester's host that boots all machines with $NG_CORES processors each.
-        tune_device: queues, flow hash and governor of the machines are set for measuring, and restored afterwards.
-    """
+    """Options of the lab: the machine, and its two interfaces. They are cabled to the two ports of `PortOptions`."""
 
     ssh_host: str | None = field(
         default=None,
@@ -86,11 +75,7 @@ class SshOptions(PortOptions):
 
 
 def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
-    """Two ports and a machine; they are looked at when the lab is entered.
-
-    Raises:
-        UsageError: something is not named, or is wrong.
-    """
+    """Two ports and a machine; they are looked at when the lab is entered."""
     # What may be chosen is known without what looks at ports and machines.
     from natgauge.labs.ssh.lab import RemoteLab  # noqa: PLC0415
 
@@ -122,11 +107,7 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
 
 
 def _machines(options: SshOptions, devices: Sequence[str]) -> list[ChosenMachine]:
-    """Return the machines from the Initiator to the Responder; neighbouring devices on one host share the machine.
-
-    Raises:
-        UsageError: a device is unknown or has no host, a value is missing, or a host has devices that are apart.
-    """
+    """Return the machines from the Initiator to the Responder; neighbouring devices on one host share the machine."""
     from natgauge.labs.ssh.openssh import SshHost  # noqa: PLC0415
     from natgauge.labs.ssh.segment import ChosenMachine  # noqa: PLC0415
 
@@ -151,11 +132,7 @@ def _machines(options: SshOptions, devices: Sequence[str]) -> list[ChosenMachine
 
 
 def _by_device(name: str, text: str | None, devices: Sequence[str]) -> dict[str, str | None]:
-    """Return the value of each device: its own, "ce=A,pe=B", or the same for all.
-
-    Raises:
-        UsageError: a device is unknown, or has no value.
-    """
+    """Return the value of each device: its own, "ce=A,pe=B", or the same for all."""
     named = None if text is None else by_device(name, text)
     if named is None:
         return dict.fromkeys(devices, text)

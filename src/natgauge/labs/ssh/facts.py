@@ -37,9 +37,6 @@ class RemoteInterface:
     """One interface of the machine.
 
     Attributes:
-        name: its name.
-        up: whether the interface is up.
-        mtu: MTU in octets.
         master: bridge or bond that it belongs to; None = none.
         parent: interface below it (for example of a VLAN); None = none.
         addresses: addresses of other than link scope, with prefix lengths.
@@ -58,16 +55,11 @@ class RemoteFacts:
     """Facts that a machine reported.
 
     Attributes:
-        user: number of the login's user.
         system: its operating system, e.g. "Linux".
-        kernel: release of its kernel.
         cpu: model of its first processor; empty where the system does not report it.
         cpus: processors that are online; empty where the system does not report them.
-        missing: required programs that are not installed.
         namespaces: whether its `ip` supports network namespaces.
-        interfaces: interfaces by name.
         management: interfaces that carry the connection to the machine or its default routes.
-        drivers: driver by requested interface; absent where it is not known.
         offloads: requested interfaces whose transmit checksum off-load is on.
         caches: octets of the processors' data caches by level, such as "L2"; empty where they are not known.
         without_ipv6: interfaces on which IPv6 is turned off.
@@ -150,20 +142,7 @@ def read(text: str) -> RemoteFacts:
 def refuse_unfit(
     facts: RemoteFacts, where: str, interfaces: Sequence[str], mtu: int, devices: Sequence[str] = ()
 ) -> None:
-    """Refuse a machine that cannot be used, and interfaces that must not be used.
-
-    Args:
-        facts: facts of the machine.
-        where: name of the machine in messages.
-        interfaces: the device's interfaces, towards the Initiator and the Responder.
-        mtu: MTU of the tester's ports, in octets.
-        devices: names of the devices to create.
-
-    Raises:
-        HostError: its system is not supported, the login is not root, or something is missing.
-        UsageError: an interface does not exist, carries the connection to the machine, or is in use; or the machine
-            has room for one device only.
-    """
+    """Refuse a machine that cannot be used, and interfaces that must not be used."""
     if facts.system not in SYSTEMS:
         raise HostError(
             f"{where}: runs {facts.system or 'an unknown system'}, and devices can be on {', '.join(SYSTEMS)} only; "

@@ -65,19 +65,9 @@ class RemoteLab:
     ) -> None:
         """Plan the lab; nothing is looked at before the `with` block but the ports' MTU.
 
-        Args:
-            name: 1 to 32 of a-z, 0-9 and "-".
-            need: requirements on the lab.
-            machines: at least one, from the Initiator to the Responder; together they have all devices.
-            ports: the tester's: interface, and the namespace that holds it.
-            sender_cpus: cores of the tester's senders; default: the first usable one.
-            allow_addresses: whether the tester's ports may carry IP addresses, see `WireLab`.
-            device_cores: number of processors that each machine must have online; None = any number.
-            boot: boots the machines with `device_cores` processors if one has another number online.
-            tune_device: whether queues, flow hash and governor of the machines are set for measuring.
-
-        Raises:
-            UsageError: a name, core, port or host is wrong.
+        Choices are as in `SshOptions`. The `machines` are in order from the Initiator to the Responder, and have all
+        devices together; each must have `device_cores` processors online (None = any number), and `boot` boots them if
+        one has not. `ports` are the tester's: interface, and the namespace that holds it.
         """
         self.name = check_name(name)
         for machine in machines:
@@ -165,11 +155,7 @@ class RemoteLab:
         return replace(self._blueprint.ground, mtu=self._ports.ground.mtu)
 
     def keep(self) -> None:
-        """Refuse to keep the lab up.
-
-        Raises:
-            UsageError: always.
-        """
+        """Refuse to keep the lab up."""
         raise UsageError(f"lab {self.name}: another machine is taken only while it is measured; it cannot be kept up")
 
     def parameters(self) -> Mapping[str, Any]:
@@ -241,9 +227,6 @@ class RemoteLab:
 
         They are taken before, so that no other natgauge uses them. A reboot ends that, and `Segment.lay` takes them
         again.
-
-        Raises:
-            HostError: a machine cannot be reached or is in use, the command fails, or a machine is not back.
         """
         wanted, boot = self._wanted_cores, self._boot
         if boot is None or all(len(segment.look().cpus) == wanted for segment in self._segments):
@@ -264,9 +247,6 @@ class RemoteLab:
     def down(self) -> list[str]:
         """Give back machines and ports; nothing happens when nothing is up.
 
-        Returns:
-            What was done, one sentence each.
-
         Raises:
             BrokenError: something could not be undone.
             HostError: a machine cannot be reached any more.
@@ -283,11 +263,7 @@ class RemoteLab:
                 register.release()
 
     def dropped(self) -> Mapping[str, int]:
-        """Frames dropped so far at the tester's ports and, while the machines answer, at the devices' interfaces.
-
-        Raises:
-            HostError: a port is gone.
-        """
+        """Frames dropped so far at the tester's ports and, while the machines answer, at the devices' interfaces."""
         return self._read().dropped
 
     def counters(self) -> LabCounters:

@@ -89,14 +89,7 @@ class Layout:
 
 
 def layout(lab: str, names: Sequence[str], cables: Sequence[VethCable], interfaces: tuple[str, str]) -> Layout:
-    """The chain of a lab of namespaces, laid on another machine.
-
-    Args:
-        lab: its name.
-        names: names of the devices.
-        cables: cables of the lab of namespaces, with their addresses.
-        interfaces: interfaces of the machine, towards the Initiator and the Responder.
-    """
+    """The chain of a lab of namespaces, laid on another machine."""
     homes = [f"{PREFIX}{lab}-{name}" for name in names]
     ends = [
         [replace(cables[at].ends[1], netns=home), replace(cables[at + 1].ends[0], netns=home)]

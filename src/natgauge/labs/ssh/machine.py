@@ -38,11 +38,7 @@ class RemoteMachine:
         self._remember = remember
 
     def free_octets(self) -> int:
-        """Return MemAvailable of the machine; on systems other than Linux, free and inactive memory.
-
-        Raises:
-            HostError: the machine does not report it.
-        """
+        """Return MemAvailable of the machine; on systems other than Linux, free and inactive memory."""
         if self.system != "Linux":
             octets = _of_pages(self._remote.run("vmstat -s", 30.0).stdout)
             if octets is None:
@@ -54,12 +50,7 @@ class RemoteMachine:
         return octets
 
     def object_caches(self) -> ObjectCaches:
-        """Return the object caches of a Linux kernel; empty where they are not readable.
-
-        Raises:
-            BrokenError: the machine does not answer in time.
-            HostError: the machine cannot be reached.
-        """
+        """Return the object caches of a Linux kernel; empty where they are not readable."""
         return table_memory.read(self._remote.run("cat /proc/slabinfo 2> /dev/null || :", 30.0).stdout)
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> RemoteSetting:
@@ -94,11 +85,7 @@ class RemoteSetting(MachineSetting):
         return self._remote.run(f"{{ {condition}; }} || {{ {load} && {condition}; }}", 30.0).status == 0
 
     def values(self) -> dict[str, int]:
-        """The present values by name of their files.
-
-        Raises:
-            HostError: it does not have it, or it is no number.
-        """
+        """The present values by name of their files."""
         result = self._cat()
         if result.status and self.available():
             result = self._cat()
@@ -165,9 +152,6 @@ class RemoteDevice:
         """Run a POSIX shell snippet (`sh -eu`) in the device's place over there, in its private directory.
 
         `timeout` is in seconds of that machine. Programs that the snippet leaves running end with the lab.
-
-        Raises:
-            BrokenError: it did not end within `timeout` seconds (then it is killed), or the connection was lost.
         """
         variables = {**self.environment, **(environment or {})}
         try:

@@ -77,11 +77,7 @@ class SshHost:
     netns: str | None = None
 
     def checked(self) -> SshHost:
-        """Return this host after a check.
-
-        Raises:
-            UsageError: the text is not a destination, or the file cannot be read.
-        """
+        """Return this host after a check."""
         if not re.fullmatch(r"[A-Za-z0-9_\[][^\s]*", self.destination):
             raise UsageError(
                 f"ssh host: {self.destination!r} is none; write [user@]host, ssh://[user@]host:port or a name of "
@@ -97,12 +93,7 @@ class SshHost:
 
 
 def control_of(directory: Path, at: int) -> Path:
-    """Return the path of the socket of the connection to machine `at`, from 0, of a lab.
-
-    Args:
-        directory: the lab's folder.
-        at: index of the machine.
-    """
+    """Return the path of the socket of the connection to machine `at`, from 0, of a lab."""
     return directory / (CONTROL if at == 0 else f"{CONTROL}{at}")
 
 
@@ -137,12 +128,7 @@ class Connection:
         self._process: subprocess.Popen[bytes] | None = None
 
     def open(self) -> None:
-        """Connect, unless there is a connection.
-
-        Raises:
-            BrokenError: a connection that a killed run left does not end.
-            HostError: the machine cannot be reached, or refuses the login, or `ssh` is missing here.
-        """
+        """Connect, unless there is a connection."""
         if self._process is not None and self._process.poll() is None:
             return
         self.close()
@@ -187,11 +173,7 @@ class Connection:
 
 
 def end_orphans(control: Path) -> None:
-    """End what a killed process left of a connection, so that no script of it arrives late.
-
-    Raises:
-        BrokenError: one does not end.
-    """
+    """End what a killed process left of a connection, so that no script of it arrives late."""
     pids = []
     for pid in all_processes():
         with suppress(OSError):

@@ -64,12 +64,7 @@ class Remote:
         self._numbers = count(1)
 
     def ask(self, script: str, seconds: float = 30.0) -> str:
-        """Return the output of a script that only reads; the machine need not be locked.
-
-        Raises:
-            BrokenError: the script fails, or does not end in time.
-            HostError: the machine cannot be reached.
-        """
+        """Return the output of a script that only reads; the machine need not be locked."""
         result = self._connection.run(_grouped(f"PATH={PATH}; LC_ALL=C; export PATH LC_ALL\n{script}"), seconds)
         if result.status:
             raise BrokenError(f"ssh host {self.host}: cannot be looked at ({result.said or result.status})")
@@ -167,9 +162,6 @@ def give_back(host: SshHost, token: str, undo: Sequence[str]) -> bool:
         host: the machine; it is reached by a connection of its own.
         token: the lab's.
         undo: shell snippets, each of which succeeds also when there is nothing to undo.
-
-    Returns:
-        Whether it was this lab's.
 
     Raises:
         BrokenError: one failed; all others were tried, and the machine stays taken.

@@ -31,8 +31,6 @@ class ChosenMachine:
     """A machine as the user names it.
 
     Attributes:
-        host: the machine.
-        interfaces: its interfaces towards the Initiator and the Responder.
         devices: number of devices on it, which are neighbours in the chain; None = all.
     """
 
@@ -77,11 +75,6 @@ class Segment:
     """A machine, locked by the lab, and its devices.
 
     Attributes:
-        remote: the machine.
-        layout: its devices and interfaces.
-        homes: its devices, from the Initiator to the Responder.
-        machine: memory and global settings of the machine.
-        remember: records how to undo a change of it.
         facts: facts of the machine; None = not known yet.
         settings: settings that decide which core works on a frame, by the name of the parameter.
         remarks: settings that the machine refused.
@@ -109,17 +102,7 @@ class Segment:
         cables: Sequence[VethCable],
         remember: Remember,
     ) -> Segment:
-        """Plan the devices of a machine; nothing is sent.
-
-        Args:
-            lab: name of the lab.
-            token: of the lab, see `Remote`.
-            control: path of the connection's socket, see `Remote`.
-            chosen: the machine.
-            devices: devices of a lab of namespaces, whose names and environment they get.
-            cables: cables of that lab, before, between and behind these devices.
-            remember: records how to undo a change of the machine.
-        """
+        """Plan the devices of a machine; nothing is sent."""
         remote = Remote(chosen.host, token, control)
         machine = RemoteMachine(remote, remember)
         laid = layout(lab, [device.name for device in devices], cables, chosen.interfaces)
@@ -158,21 +141,12 @@ class Segment:
         return 0 if self.facts is None else len(self.facts.cpus)
 
     def take(self) -> None:
-        """Take the machine before it is changed.
-
-        Raises:
-            HostError: it cannot be reached or is in use.
-        """
+        """Take the machine before it is changed."""
         self.remember(":", f"let go of {self.host}")
         self.remote.take()
 
     def look(self) -> RemoteFacts:
-        """Read the facts of the machine.
-
-        Raises:
-            BrokenError: it cannot be looked at.
-            HostError: it cannot be reached.
-        """
+        """Read the facts of the machine."""
         self._work = work_of(self.remote.ask("uname -s").strip())
         return self._work.read(self.remote.ask(self._work.script(self.layout.interfaces)))
 
@@ -193,11 +167,6 @@ class Segment:
             mtu: MTU of the tester's ports, in octets.
             cores: number of processors that must be online; None = any number.
             tunes: whether queues, flow hash and governor are set for measuring.
-
-        Raises:
-            BrokenError: it does not answer.
-            HostError: it cannot be used, or is in use.
-            UsageError: an interface, the number of processors or the system is not as asked for.
         """
         laid = self.layout
         found = self.look()
@@ -228,12 +197,7 @@ class Segment:
         self._make(found)
 
     def _read_settings(self, found: RemoteFacts, *, tunes: bool) -> None:
-        """Read the settings of the machine that decide which core works on a frame; set them before, if asked for.
-
-        Raises:
-            HostError: the machine cannot be reached or is in use.
-            UsageError: its settings cannot be set.
-        """
+        """Read the settings of the machine that decide which core works on a frame; set them before, if asked for."""
         if found.system != "Linux":
             if tunes:
                 raise UsageError(
@@ -264,11 +228,7 @@ class Segment:
             raise HostError(f"ssh host {self.host}: the devices cannot be made there ({result.said})")
 
     def raise_neighbour_limits(self, families: Sequence[Family], hosts: int) -> None:
-        """Raise the limits of a Linux machine's neighbour tables to the tester's number of addresses.
-
-        Raises:
-            HostError: a limit cannot be set.
-        """
+        """Raise the limits of a Linux machine's neighbour tables to the tester's number of addresses."""
         if self.machine.system != "Linux":
             return
         for path, least in neighbour_limits(families, hosts):
@@ -300,12 +260,7 @@ class Segment:
         return LabCounters(figures, network=network)
 
     def core_work(self) -> WorkByCore:
-        """Work so far of each processor of a Linux machine with several; empty for others.
-
-        Raises:
-            BrokenError: the machine's counts cannot be read.
-            HostError: the machine cannot be reached.
-        """
+        """Work so far of each processor of a Linux machine with several; empty for others."""
         if self.facts is None or self.facts.system != "Linux" or self.cores < 2:
             return {}
         answer = self.remote.run(work.SCRIPT, 20.0)

@@ -58,11 +58,7 @@ def script(interfaces: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(TunedMachine):
-    """The settings of a machine at one time.
-
-    Attributes:
-        sections: lines of the script's output by their heading.
-    """
+    """The settings of a machine at one time."""
 
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
 

@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VmOptions(SenderOptions):
-    """Options of the guest.
-
-    Attributes:
-        guest_cores: number of processors, 1 to 64.
-        guest_memory: memory in MiB, 384 to 1048576.
-        guest_accelerator: "kvm" or emulation of its processors; None = KVM where it works, else emulation.
-        guest_files: folder with programs and modules of the user's own build, which the guest gets; None = none.
-    """
+    """Options of the guest."""
 
     guest_cores: int = field(
         default=1, metadata=described("Virtual CPUs of the guest", label="device cores", parameter="device_cores")
@@ -53,11 +46,7 @@ class VmOptions(SenderOptions):
 
 
 def plan(name: str, options: VmOptions, need: LabNeeds) -> GuestLab:
-    """A guest; it is booted when the lab is entered.
-
-    Raises:
-        UsageError: a figure or core is wrong, or the guest cannot have these files.
-    """
+    """A guest; it is booted when the lab is entered."""
     # What may be chosen is known without what boots guests.
     from natgauge.labs.vm.lab import GuestLab  # noqa: PLC0415
     from natgauge.labs.vm.qemu import Shape  # noqa: PLC0415

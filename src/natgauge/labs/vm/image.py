@@ -42,13 +42,7 @@ _PACK_SECONDS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A guest that can be booted.
-
-    Attributes:
-        kernel: its kernel.
-        initrd: its file system, which it has in memory.
-        release: release of the kernel.
-    """
+    """A guest that can be booted."""
 
     kernel: Path
     initrd: Path
@@ -85,9 +79,6 @@ def find() -> Image:
 
 def build(notify: Callable[[str], None]) -> Image:
     """Build the guest, unless it exists.
-
-    Args:
-        notify: receives a line for each step.
 
     Raises:
         HostError: a program or space is missing here, a package is not available, or another process builds a guest.

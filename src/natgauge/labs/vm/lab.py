@@ -40,19 +40,7 @@ class GuestLab(RemoteLab):
         sender_cpus: Sequence[int] | None = None,
         files: str | None = None,
     ) -> None:
-        """Plan the lab; nothing is made before the `with` block.
-
-        Args:
-            name: 1 to 32 of a-z, 0-9 and "-".
-            need: requirements on the lab.
-            shape: processors and memory of the guest.
-            accelerator: "kvm" or emulation; None = KVM where it works, else emulation.
-            sender_cpus: cores of the tester's senders; default: the first usable one.
-            files: folder whose content the guest gets in addition; None = nothing.
-
-        Raises:
-            UsageError: a name, core or figure is wrong, or the guest cannot have these files.
-        """
+        """Plan the lab; nothing is made before the `with` block."""
         self._tester = f"{namespaces.PREFIX}{name}-tester"
         folder = directory_of(name)
         super().__init__(
@@ -79,12 +67,7 @@ class GuestLab(RemoteLab):
         return {**super().parameters(), **guest, **files}
 
     def _prepare(self, register: Register) -> None:
-        """Boot the guest.
-
-        Raises:
-            BrokenError: it does not come up.
-            HostError: none was built, QEMU or memory is missing.
-        """
+        """Boot the guest."""
         capabilities.require("starting a guest", *capabilities.MEASURING)
         base_image = image.find()
         self._shape.refuse_short_memory()
@@ -101,9 +84,6 @@ class GuestLab(RemoteLab):
         """Let the guest distribute flows over its processors by a hash of addresses and ports.
 
         That is receive packet steering (Documentation/networking/scaling.rst). A network card would do it itself.
-
-        Raises:
-            BrokenError: the guest's kernel refuses.
         """
         if self._shape.cores > 1:
             queues = " ".join(f"/sys/class/net/{name}/queues/rx-*/rps_cpus" for name in _INTERFACES)
@@ -111,14 +91,7 @@ class GuestLab(RemoteLab):
             segment.remote.ask(f"for queue in {queues}; do echo {mask_of(self._shape.cores)} > $queue || exit 1; done")
 
     def down(self) -> list[str]:
-        """End the guest, and give back what it needed; nothing happens when nothing is up.
-
-        Returns:
-            What was done, one sentence each.
-
-        Raises:
-            BrokenError: something could not be undone.
-        """
+        """End the guest, and give back what it needed; nothing happens when nothing is up."""
         guest, self._guest = self._guest, None
         if guest is not None:
             guest.end()

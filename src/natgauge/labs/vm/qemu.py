@@ -62,11 +62,7 @@ class Shape:
     memory: int = 1024
 
     def checked(self) -> Shape:
-        """Return this shape after a check.
-
-        Raises:
-            UsageError: a value is out of range.
-        """
+        """Return this shape after a check."""
         if not 1 <= self.cores <= 64:
             raise UsageError(f"guest cores: {self.cores} is outside of 1 to 64")
         if not 384 <= self.memory <= 1024 * 1024:
@@ -74,11 +70,7 @@ class Shape:
         return self
 
     def refuse_short_memory(self) -> None:
-        """See that this host has room for it.
-
-        Raises:
-            HostError: it has not.
-        """
+        """See that this host has room for it."""
         free = available_octets()
         needed = self.memory * 1024**2 + _OWN + _RESERVED
         if free is not None and needed > free:
@@ -90,17 +82,7 @@ class Shape:
 
 @dataclass(slots=True)
 class Guest:
-    """One guest; the constructor does not start it.
-
-    Attributes:
-        image: image of the guest.
-        shape: processors and memory.
-        netns: the tester's namespace, in which it runs.
-        folder: folder of its keys and its output.
-        taps: the tester's ports, connected to the guest's eth0 and eth1.
-        files: the user's files, which the guest gets in addition to the image.
-        process: process of QEMU, once started.
-    """
+    """One guest; the constructor does not start it."""
 
     image: Image
     shape: Shape
@@ -116,11 +98,7 @@ class Guest:
         return self.folder / "ssh_config"
 
     def prepare(self) -> None:
-        """Make keys of this boot alone, and taps.
-
-        Raises:
-            HostError: a program is missing, or the kernel refuses.
-        """
+        """Make keys of this boot alone, and taps."""
         keys = self.folder / "natgauge"
         keys.mkdir(mode=0o700, exist_ok=True)
         for name in ("host", "user"):
@@ -155,9 +133,6 @@ class Guest:
 
         Args:
             accelerator: "kvm" or emulation; None = KVM where a guest starts with it, else emulation.
-
-        Returns:
-            The accelerator of its processors.
 
         Raises:
             BrokenError: the guest does not start; with its last output.

@@ -26,21 +26,7 @@ LONGEST_TIMEOUT: Final = 86_400
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WireOptions(PortOptions):
-    """Options of the lab: the device's MAC or IP address on the link of each port, and facts about the device.
-
-    Attributes:
-        initiator_gateway: MAC or IP address of the device on the Initiator's link.
-        responder_gateway: MAC or IP address of the device on the Responder's link.
-        pool: outside addresses of the device, "A" or "A-B"; None = not checked.
-        mapped_addresses: addresses to which a stateless translator maps the source addresses, "A" or "A-B", in the same
-            order; None = not known.
-        device_timeout: seconds after which the device has certainly forgotten a UDP connection, 1 to 86400.
-        fresh_trials: see `ExternalDevice`.
-        empty_command: see `ExternalDevice`.
-        count_command: see `ExternalDevice`.
-        reboot_command: shell command on the tester's host that restarts the device, with $NG_CORES cores if
-            `device_cores` is given. It ends when the device is ready again.
-    """
+    """Options of the lab: the device's MAC or IP address on the link of each port, and facts about the device."""
 
     initiator_gateway: str | None = field(
         default=None,
@@ -107,11 +93,7 @@ class WireOptions(PortOptions):
 
 
 def plan(name: str, options: WireOptions, need: LabNeeds) -> WireLab:
-    """Two ports; they are looked at when the lab is entered.
-
-    Raises:
-        UsageError: a port, gateway or core is missing or wrong.
-    """
+    """Two ports; they are looked at when the lab is entered."""
     # What may be chosen is known without what looks at ports.
     from natgauge.labs.wire.lab import WireLab  # noqa: PLC0415
 

@@ -65,24 +65,9 @@ class WireLab:
     ) -> None:
         """Choose the ports; they are looked at by the `with` block.
 
-        Args:
-            initiator: the port on the Initiator's side, with the device's MAC or IP address there.
-            responder: the port on the Responder's side, likewise.
-            name: name of the lab in results.
-            families: on the Initiator's and on the Responder's side.
-            sender_cpus: cores of the tester's senders; default: the first usable one.
-            allow_addresses: whether ports may carry IP addresses. Their packets would mix with the test's frames,
-                and while a trial runs the host does not get the packets sent to them.
-            pool: outside addresses of the device; None = not known.
-            external: the user's statements about the device's table.
-            device_cores: number of the device's cores, as the user states it; None = not stated.
-            boot: restarts the device with that number of cores each time the lab is entered.
-            nat64_prefix: see `Ground`.
-            mapped: addresses to which a stateless translator maps the source addresses, in the same order; None = not
-                known.
-
-        Raises:
-            UsageError: both ports are the same one, a port's gateway is missing, or a core cannot be used.
+        Choices are as in `WireOptions`, `LabNeeds` and `Ground`; None = not stated, or not known. Packets to addresses
+        of a port would mix with the test's frames, and while a trial runs the host does not get them. `boot` restarts
+        the device with `device_cores` cores each time the lab is entered.
         """
         if (initiator.interface, initiator.netns) == (responder.interface, responder.netns):
             raise UsageError(f"interface {initiator.interface}: is named for both ports; name two different ones")
@@ -124,11 +109,7 @@ class WireLab:
         )
 
     def keep(self) -> None:
-        """Refuse to keep the lab up.
-
-        Raises:
-            UsageError: always.
-        """
+        """Refuse to keep the lab up."""
         raise UsageError(f"lab {self.name}: its ports were not made by natgauge, so there is nothing to keep up")
 
     def parameters(self) -> Mapping[str, Any]:
@@ -175,12 +156,7 @@ class WireLab:
         return ""
 
     def take(self) -> None:
-        """Lock both ports and check that they can be used once their links are up.
-
-        Raises:
-            HostError: a port cannot be used (down, without XDP, in use by another process), or a capability is missing.
-            UsageError: a port does not exist, has the default route or an IP address.
-        """
+        """Lock both ports and check that they can be used once their links are up."""
         capabilities.require("using ports", *capabilities.PORTS)
         # Not added to those of the lab's last use.
         remarks: list[str] = []
@@ -200,9 +176,6 @@ class WireLab:
 
         Args:
             seconds: longest wait; twisted pair links take three seconds to negotiate their speed.
-
-        Raises:
-            HostError: a link is not up.
         """
         deadline = time.monotonic() + seconds
         try:
@@ -226,11 +199,7 @@ class WireLab:
         self._locks.append(lock)
 
     def _examine(self, port: Port) -> tuple[str, ...]:
-        """Refuse a port that cannot or should not be used; called in its namespace.
-
-        Returns:
-            Remarks.
-        """
+        """Refuse a port that cannot or should not be used; called in its namespace."""
         state = read_port(port.interface)
         allowed = self._allow_addresses
         # The device may restart; the user of the lab waits for the carrier.
@@ -248,11 +217,7 @@ class WireLab:
         return LabCounters(self.dropped())
 
     def dropped(self) -> Mapping[str, int]:
-        """Frames the two ports dropped since they exist: "initiator port received", "initiator port sent" ...
-
-        Raises:
-            BrokenError: a port is gone.
-        """
+        """Frames the two ports dropped since they exist: "initiator port received", "initiator port sent" ..."""
         figures = {}
         for side, port in (("initiator", self.initiator), ("responder", self.responder)):
             counters = drop_counters(port.netns)

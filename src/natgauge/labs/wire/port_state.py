@@ -57,21 +57,13 @@ class PortState:
     """A port of the calling thread's namespace as the kernel reports it.
 
     Attributes:
-        name: name of the interface.
-        mac: its link-layer address.
-        is_up: whether it is administratively up.
-        has_carrier: whether its link is up.
         mtu: largest IP packet, in octets.
         has_default_route: whether the machine's default route leaves through it, also by way of a bond, a bridge or a
             VLAN above it.
-        addresses: its IP addresses.
         bond: the bond or bridge that it belongs to; None = none.
-        programs: XDP programs that are attached to it.
         features: XDP features of its driver; None = the kernel does not report them.
-        media: driver, speed and medium.
         transmit_queues: number of its transmit queues; None = not known. A tap has 0 while no program holds it.
         most_queues: largest number of transmit queues that its driver can give it; None = not known.
-        is_loopback: whether it is the loopback interface.
         peer: name of a veth's other end; None = it is no veth, or the other end is in another namespace.
     """
 

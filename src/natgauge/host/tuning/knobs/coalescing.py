@@ -27,11 +27,7 @@ class Coalescing(OfPorts):
         return f"each delay may include {wait} us of it: ethtool -C {key} rx-usecs" if wait else ""
 
     def wait(self, machine: TunedMachine, key: str) -> int | None:
-        """Return the wait of the port in us; None = its driver does not report it.
-
-        Raises:
-            HostError: there is no ethtool.
-        """
+        """Return the wait of the port in us; None = its driver does not report it."""
         usecs = re.search(r"^rx-usecs:\s+(\d+)$", machine.get_ethtool("-c", key) or "", re.MULTILINE)
         return None if usecs is None else int(usecs[1])
 
