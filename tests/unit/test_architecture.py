@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "words": set(),
     "paired": {"errors", "notes", "other_traffic", "statistics", "words"},
     "inputs": {"errors", "words"},
-    "host": {"errors", "files", "inputs", "system_errors", "table_memory", "version"},
+    "host": {"errors", "files", "foreign", "inputs", "system_errors", "table_memory", "version"},
     "metrics": set(),
     "measurer": {"causes", "core_work", "errors", "late_delays", "other_traffic", "paired", "words"},
     "trial_evidence": {"causes", "measurer", "words"},

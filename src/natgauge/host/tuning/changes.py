@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of settings before their change, in a file that survives a kill; written before each change."""
+"""Values of settings before their change, in an undo journal, which one process at a time uses."""
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from natgauge import files
 from natgauge.errors import HostError
-from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, RUN, misplaced, private, unwritable
+from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, RUN, private, unwritable
+from natgauge.host.undo_journal import Content, Strict, UndoJournal
 
 #: In a memory file system: a reboot empties it, and restores most of these settings, too. It has its own folder,
 #: because labs have any names in theirs.
 STATE: Final = RUN / "host" / "found.json"
-_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +25,6 @@ class Changed:
     """One setting that was changed.
 
     Attributes:
-        knob: name of the knob.
-        key: key of the knob's setting.
         found: value before the change.
         set: value after the change.
     """
@@ -39,13 +35,38 @@ class Changed:
     set: str
 
 
+class _Item(Strict):
+    knob: str
+    key: str
+    found: str
+    set: str
+
+
+class _Content(Content):
+    items: list[_Item]
+
+
+class HiddenStateError(HostError):
+    """The file belongs to another user, and only that user may see it."""
+
+
 class State:
-    """The settings to restore, and their file; only one process at a time uses the file."""
+    """The settings to restore, as their file has them; only one process at a time changes it."""
 
     def __init__(self, path: Path) -> None:
         """Read the file."""
-        self._path = path
-        self.items = list(read(path))
+        self._journal = UndoJournal(path, _Content, "put the settings back by hand, then delete it")
+        try:
+            self._journal.read()
+        except PermissionError as error:
+            raise HiddenStateError(
+                f"{path}: is private; run as root to see what natgauge host tune has changed"
+            ) from error
+
+    @property
+    def items(self) -> tuple[Changed, ...]:
+        """Every change, in the order in which they were made."""
+        return tuple(Changed(**item) for item in self._journal.items)
 
     def of(self, knob: str, key: str) -> Changed | None:
         """Return the stored change of a setting."""
@@ -53,47 +74,21 @@ class State:
 
     def take(self, changed: Changed) -> None:
         """Store a change, in place of an earlier change of the same setting."""
-        self.items = [*(item for item in self.items if (item.knob, item.key) != (changed.knob, changed.key)), changed]
-        self._write()
+        same = (item for item in self._journal.items if (item["knob"], item["key"]) == (changed.knob, changed.key))
+        self._journal.record(asdict(changed), instead_of=next(same, None))
 
     def drop(self, changed: Changed) -> None:
         """Remove a change; after the last, remove the file."""
-        self.items = [item for item in self.items if item != changed]
-        # Without room the longer file stays: what is restored already is found as it was.
-        with suppress(HostError):
-            self._write()
-
-    def _write(self) -> None:
-        if not self.items:
-            files.remove(self._path)
-            return
-        document = {"version": _VERSION, "items": [asdict(item) for item in self.items]}
-        try:
-            files.replace(self._path, json.dumps(document, indent=1), mode=FILE_MODE)
-        except OSError as error:
-            raise unwritable(self._path, error) from error
+        if left := [item for item in self._journal.items if item != asdict(changed)]:
+            self._journal.shorten(left)
+        else:
+            self._journal.items = []
+            self._journal.remove()
 
 
 def read(path: Path) -> tuple[Changed, ...]:
     """Read the stored changes; empty where there is no file."""
-    try:
-        document: Mapping[str, object] = json.loads(path.read_text())
-        version, items = document["version"], document["items"]
-        if version == _VERSION and isinstance(items, list):
-            return tuple(Changed(**{name: str(value) for name, value in item.items()}) for item in items)
-    except FileNotFoundError:
-        return ()
-    except NotADirectoryError as error:
-        raise misplaced(path) from error
-    except PermissionError as error:
-        raise HiddenStateError(f"{path}: is private; run as root to see what natgauge host tune has changed") from error
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise HostError(f"{path}: is damaged ({error}); put the settings back by hand, then delete it") from error
-    raise HostError(f"{path}: version {version}, but this natgauge reads {_VERSION}; use the one that wrote it")
-
-
-class HiddenStateError(HostError):
-    """The file belongs to another user, and only that user may see it."""
+    return State(path).items
 
 
 @contextmanager

@@ -3,12 +3,11 @@
 
 A register is one file, /run/natgauge/labs/<lab>.json, and a lock next to it that the process using the lab holds. The
 kernel releases the lock however that process ends, so a register without a holder is either kept on purpose or left
-behind. Undoing needs no room on the disk: until all is undone, the register may name more than is left.
+behind. What the file promises is in `natgauge.host.undo_journal`.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import pwd
@@ -17,22 +16,20 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, Self, get_args
 
-from natgauge import files
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host import announcements
-from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, refusal, unwritable
+from natgauge.host.private_folder import FOLDER_MODE, refusal, unwritable
 from natgauge.host.private_folder import HiddenLabsError as HiddenLabsError  # noqa: PLC0414 - of labs, for their users
+from natgauge.host.undo_journal import Item
 from natgauge.labs.common import locks, machine_globals, undoing
 from natgauge.labs.common.decisions import Decision, Gone, Left, Tell
 from natgauge.labs.common.locks import Lock, check_name, directory_of
 from natgauge.labs.common.machine_globals import GlobalSettings
-from natgauge.labs.common.register_file import VERSION, content_of
+from natgauge.labs.common.register_file import journal_of
 
 #: Where global settings are; a register never makes `clean` write anywhere else.
 GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
 _LOG: Final = logging.getLogger("natgauge")
-
-Item = dict[str, Any]
 
 
 class Register:
@@ -54,7 +51,7 @@ class Register:
         self.user = user_name()
         self.globals = GlobalSettings(GLOBAL_ROOTS)
         self.left: list[str] = []
-        self._items: list[Item] = []
+        self._journal = journal_of(_path_of(name), self._head)
         self._lock = lock
 
     @classmethod
@@ -118,7 +115,7 @@ class Register:
         register = cls(name, content["kind"], content["settings"], lock=lock)
         register.kept = content["kept"]
         register.user = content.get("user", register.user)
-        register._items = content["items"]
+        register._journal.items = list(content["items"])
         return register
 
     @property
@@ -132,13 +129,7 @@ class Register:
         "remote" (undo=, says=) is undone by a shell snippet on another machine, which `settings` name: its host as
         `natgauge.labs.ssh.openssh.Host` has it, and the lab's token.
         """
-        self._items.append({"what": what, **values})
-        try:
-            self._write()
-        except HostError:
-            # What is not written down is not made.
-            self._items.pop()
-            raise
+        self._journal.record({"what": what, **values})
 
     def refuse_kept(self) -> None:
         """Refuse to replace a lab that is kept."""
@@ -158,12 +149,12 @@ class Register:
     @property
     def length(self) -> int:
         """Number of recorded changes."""
-        return len(self._items)
+        return len(self._journal.items)
 
     def keep(self) -> None:
         """Let the lab stay up when this process ends."""
         self.kept = True
-        self._write()
+        self._journal.write()
 
     def remember_global(self, path: str | Path, value: str) -> None:
         """Write down the present `value` of a global setting that is about to be changed; it is restored at the end.
@@ -179,7 +170,7 @@ class Register:
         with announcements.turn():
             # Until the value is known that the kernel accepts, any value is natgauge's.
             machine_globals.store_value(path, "")
-            if not any(item.get("path") == path for item in self._items):
+            if not any(item.get("path") == path for item in self._journal.items):
                 self._record_global(path, _present(path, value))
 
     def confirm_global(self, path: str | Path, value: str) -> None:
@@ -187,14 +178,14 @@ class Register:
         path = str(path)
         with announcements.turn():
             machine_globals.store_value(path, value.strip())
-            first = next((item["value"] for item in self._items if item.get("path") == path), None)
+            first = next((item["value"] for item in self._journal.items if item.get("path") == path), None)
             if first is not None:
                 self.globals.announce(path, first, value.strip())
 
     def share_global(self, path: str | Path, value: str) -> None:
         """Restore a setting, too, that another lab has changed to the present `value`, on which this lab relies."""
         path = str(path)
-        if any(item.get("path") == path for item in self._items):
+        if any(item.get("path") == path for item in self._journal.items):
             return
         with announcements.turn():
             first = self.globals.first_of(path, _other_globals(self.name))
@@ -224,7 +215,7 @@ class Register:
 
     def decide(self, gone: Gone) -> list[Decision]:
         """Decide what becomes of all that is written down, last first."""
-        items, decisions = list(self._items), []
+        items, decisions = list(self._journal.items), []
         while items:
             step = _last_step(items, 0)
             try:
@@ -247,7 +238,7 @@ class Register:
             BrokenError: something could not be undone; it stays written down, all else is undone.
         """
         done = self.undo_since(0, tell)
-        files.remove(self._path)
+        self._journal.remove()
         return done
 
     def undo_since(self, length: int, tell: Tell | None = None) -> list[str]:
@@ -265,17 +256,15 @@ class Register:
             if tell is not None:
                 tell(line)
 
-        while len(self._items) > length:
-            step = _last_step(self._items, length)
+        left = self._journal.items
+        while len(left) > length:
+            step = _last_step(left, length)
             if why := self._undo_step(step, both):
                 failed = step + failed
                 reasons.append(why)
-            del self._items[-len(step) :]
-        self._items += failed
+            del left[-len(step) :]
         if length or failed:
-            # Without room the longer register stays: what is undone a second time is found undone.
-            with suppress(HostError):
-                self._write()
+            self._journal.shorten([*left, *failed])
         if failed:
             raise BrokenError(f"lab {self.name}: {reasons[0]}; then run: natgauge lab clean")
         return done
@@ -290,7 +279,7 @@ class Register:
             case "global":
                 return undoing.of_globals(step, self.globals, dict(_other_globals(self.name, gone.settings)))
             case _:
-                return [undoing.of_remote(step, self.kind, self.directory, self.settings, self._path)]
+                return [undoing.of_remote(step, self.kind, self.directory, self.settings, self._journal.path)]
 
     def _undo_step(self, step: list[Item], tell: Tell) -> str:
         """Undo items of one kind; return why one of them could not be undone, empty = all were."""
@@ -314,25 +303,16 @@ class Register:
         self.globals.withdraw()
         self._lock.release()
 
-    @property
-    def _path(self) -> Path:
-        return _path_of(self.name)
-
-    def _write(self) -> None:
-        content = {
-            "version": VERSION,
+    def _head(self) -> Mapping[str, Any]:
+        """Return what the file has besides the changes."""
+        return {
             "name": self.name,
             "kind": self.kind,
             "kept": self.kept,
             "user": self.user,
             "pid": os.getpid(),
             "settings": self.settings,
-            "items": self._items,
         }
-        try:
-            files.replace(self._path, json.dumps(content, indent=1), mode=FILE_MODE)
-        except OSError as error:
-            raise unwritable(self._path, error) from error
 
 
 def _reason(error: NatgaugeError | OSError, step: Sequence[Item]) -> str:
@@ -431,12 +411,15 @@ def read(name: str) -> Mapping[str, Any] | None:
     Raises:
         HostError: it is damaged or of another version.
     """
-    path = _path_of(name)
+    journal = journal_of(_path_of(name))
     try:
-        return content_of(path, name)
+        content = journal.read()
     except PermissionError as error:
         why = refusal(locks.RUN)
-        raise why or HiddenLabsError(f"{path}: cannot be read; run natgauge as root") from error
+        raise why or HiddenLabsError(f"{journal.path}: cannot be read; run natgauge as root") from error
+    if content is not None and content["name"] != name:
+        raise journal.damaged(f"it is of lab {content['name']!r}")
+    return content
 
 
 def kept_settings(name: str, kind: str) -> Mapping[str, Any] | None:
