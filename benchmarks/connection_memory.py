@@ -20,7 +20,7 @@ from benchmarks.command import day, heading, is_root, options, write
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.errors import BrokenError
-from natgauge.host.machine import memory_octets
+from natgauge.host.memory import memory_octets
 from natgauge.measurer import TrialPlan
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates

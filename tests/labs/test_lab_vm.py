@@ -17,6 +17,7 @@ from tests.labs.last_runs import record
 from tests.labs.trying import passing
 
 import natgauge
+from natgauge import guest_building
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.cleaning import cleanup
@@ -55,7 +56,7 @@ USED_UP = "give more --most-seconds (0 = no end)"
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
     """Minutes where none was built yet."""
-    image.build(lambda _: None)
+    guest_building.build(lambda _: None)
 
 
 def own_labs() -> list[cleanup.LabStatus]:

@@ -158,14 +158,15 @@ def test_no_command_is_named_for_a_port_that_carries_the_default_route(above: st
 ATTACH = """
 import socket, struct, sys, time
 from pyroute2 import IPRoute
-from natgauge.labs.wire import xdp
-mode, index, program = int(sys.argv[1]), socket.if_nametoindex("left"), xdp._load()
+from natgauge.labs.wire.xdp import bpf
+from natgauge.tester import xdp_trial
+mode, index, program = int(sys.argv[1]), socket.if_nametoindex("left"), xdp_trial._load()
 if mode:
     with IPRoute() as routes:
         routes.link("set", index=index, IFLA_XDP={"attrs": [("IFLA_XDP_FD", program), ("IFLA_XDP_FLAGS", mode)]})
 else:
     # BPF_LINK_CREATE for BPF_XDP: attached while this process runs.
-    done, _ = xdp._bpf(28, struct.pack("IIII", program, index, 37, 0))
+    done, _ = bpf(28, struct.pack("IIII", program, index, 37, 0))
     assert done >= 0
     print("attached", flush=True)
     time.sleep(60)

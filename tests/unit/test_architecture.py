@@ -60,6 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "words",
     },
     "cleaning": {"errors", "host", "labs"},
+    "guest_building": {"errors", "host", "labs"},
     "gateways": {
         "errors", "foreign", "host", "inputs", "labs", "suggestions", "system_errors", "table_memory", "toml_text",
         "words",

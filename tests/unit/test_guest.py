@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from natgauge import guest_building
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.labs import vm
@@ -147,9 +148,9 @@ def test_a_guest_is_not_built_where_its_packages_cannot_be_verified(
     keyring = tmp_path / "keyring"
     if missing != "keyring":
         keyring.touch()
-    monkeypatch.setattr(image, "KEYRING", keyring)
+    monkeypatch.setattr(guest_building, "KEYRING", keyring)
     with pytest.raises(HostError, match=f"^{package}: is not installed here; run: apt-get install {package}$"):
-        image.build(lambda _: None)
+        guest_building.build(lambda _: None)
 
 
 def test_a_guest_is_built_of_signed_packages_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,11 +160,11 @@ def test_a_guest_is_built_of_signed_packages_only(tmp_path: Path, monkeypatch: p
         asked.append(command)
         raise HostError("enough")
 
-    monkeypatch.setattr(image, "_run", run)
+    monkeypatch.setattr(guest_building, "_run", run)
     (tmp_path / "work").mkdir()
     with pytest.raises(HostError, match="enough"):
-        image._build(tmp_path / "work", tmp_path / "place", lambda _: None)
-    assert asked[0][:3] == ["debootstrap", "--force-check-gpg", f"--keyring={image.KEYRING}"]
+        guest_building._build(tmp_path / "work", tmp_path / "place", lambda _: None)
+    assert asked[0][:3] == ["debootstrap", "--force-check-gpg", f"--keyring={guest_building.KEYRING}"]
 
 
 def test_files_that_a_guest_cannot_have_are_refused(tmp_path: Path) -> None:
@@ -251,7 +252,7 @@ def test_a_guest_that_was_not_built_names_the_command(tmp_path: Path, monkeypatc
     place.mkdir(parents=True)
     (place / "kernel").write_text("6.1.0-50-amd64\n")
     assert image.find() == Image(place / "vmlinuz", place / "initrd", "6.1.0-50-amd64")
-    assert image.build(print) == image.find()
+    assert guest_building.build(print) == image.find()
 
 
 def test_another_way_of_packing_is_another_guest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,10 +24,10 @@ from natgauge.labs.wire import xdp
 from natgauge.labs.wire.drivers import driver_facts
 from natgauge.labs.wire.lab import port_lock
 from natgauge.labs.wire.media import Media
-from natgauge.labs.wire.port_state import PortFinding, findings, of_peer, refuse
+from natgauge.labs.wire.port_state import PortFinding, findings, refuse
 from natgauge.labs.wire.xdp import Attached
-from natgauge.tester import port_probe
-from natgauge.tester.port_probe import probe
+from natgauge.tester import port_probe, xdp_trial
+from natgauge.tester.port_probe import of_peer, probe
 from natgauge.trials import StreamCounts, TrialRequest
 from natgauge.words import ONE_PAGE
 
@@ -271,7 +271,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     """A machine with the port eth1, whose settings are not the best ones."""
     monkeypatch.setattr(port_probe, "read_port", port_state)
     monkeypatch.setattr(capabilities, "require", lambda *_: None)
-    monkeypatch.setattr(xdp, "refusal", lambda _: None)
+    monkeypatch.setattr(xdp_trial, "refusal", lambda _: None)
     monkeypatch.setattr(locks, "RUN", tmp_path / "run")
     one = Made(tmp_path)
     one.answer_here(monkeypatch)
@@ -310,7 +310,7 @@ def test_a_driver_that_refuses_programs_is_an_obstacle_with_the_kernels_reason(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reason = "virtio_net: Can't set XDP while host is implementing GRO_HW/CSUM, disable GRO_HW/CSUM first"
-    monkeypatch.setattr(xdp, "refusal", lambda _: reason)
+    monkeypatch.setattr(xdp_trial, "refusal", lambda _: reason)
     monkeypatch.setattr(port_probe, "read_port", lambda name: port_state(name, media=driver("virtio_net")))
     monkeypatch.setattr(port_probe, "_of_cable", lambda *_: pytest.fail("a frame was sent"))
     for report in probe(["eth0", "eth1"], machine=made.machine):
@@ -321,7 +321,7 @@ def test_a_driver_that_refuses_programs_is_an_obstacle_with_the_kernels_reason(
 
 
 def test_nothing_is_attached_where_nothing_is_sent(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xdp, "refusal", lambda _: pytest.fail("a program was attached"))
+    monkeypatch.setattr(xdp_trial, "refusal", lambda _: pytest.fail("a program was attached"))
     probe(["eth1"], machine=made.machine, sends_frames=False)
     monkeypatch.setattr(port_probe, "read_port", lambda name: port_state(name, is_up=False))
     probe(["eth1"], machine=made.machine)

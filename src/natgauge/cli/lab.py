@@ -49,9 +49,9 @@ def up(name: str, gateway: str | None, background: bool, **choices: Any) -> None
 @command.command("guest")
 def guest() -> None:
     """Build the guest for `--lab vm` from Debian packages; needed once, requires root, takes some minutes."""
-    from natgauge.labs.vm import image
+    from natgauge import guest_building
 
-    built = image.build(say)
+    built = guest_building.build(say)
     say(f"guest with Linux {built.release}: {built.kernel.parent}")
 
 

@@ -20,7 +20,8 @@ from natgauge.labs.common import namespaces
 from natgauge.labs.contract import Port
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.lab import port_lock
-from natgauge.labs.wire.port_state import PortFinding, PortState, findings, harmless, of_peer, read_port, shell
+from natgauge.labs.wire.port_state import PortFinding, PortState, findings, harmless, read_port, shell
+from natgauge.tester import xdp_trial
 from natgauge.tester.cable import untranslated_request
 from natgauge.trials import Phase1, StreamCounts, phase1_of, run
 from natgauge.words import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
@@ -183,7 +184,7 @@ def _of_attaching(state: PortState) -> list[PortFinding]:
     """Return the obstacle if the driver refuses an XDP program, as the kernel gives the reason."""
     try:
         with _locked(state):
-            reason = xdp.refusal(state.name)
+            reason = xdp_trial.refusal(state.name)
     except NatgaugeError as error:
         return [PortFinding("XDP", "obstacle", f"cannot be tried: {error}")]
     except OSError as error:
@@ -282,3 +283,31 @@ def _user_of(state: PortState) -> str | None:
     except HostError:
         # The locks cannot be seen. Where frames are sent, that is reported then.
         return None
+
+
+def of_peer(port: PortState, others: Sequence[str]) -> Iterator[PortFinding]:
+    """Yield whether the other end of a veth takes the frames that the tester sends.
+
+    A veth passes redirected frames on only if its other end has GRO on or an XDP program attached. The wire lab does
+    not check this: the command that restarts the device may do either.
+
+    Args:
+        port: the port.
+        others: other ports of the tester, which get its programs.
+    """
+    features = port.features
+    if port.media.driver != "veth" or features is None or xdp.Features.BASIC not in features:
+        return
+    if xdp.Features.NDO_XMIT in features or port.peer in others:
+        return
+    end = "in another namespace" if port.peer is None else port.peer
+    mend = None if port.peer is None else shell(["ethtool", "-K", port.peer, "gro", "on"])
+    what = f"its other end ({end}) takes no redirected frames: GRO is off there, and no XDP program is attached"
+    if port.peer is None:
+        what += "; turn GRO on there (ethtool -K)"
+    if others or port.peer is None:
+        yield PortFinding("XDP", "obstacle", what, mend)
+    else:
+        yield PortFinding(
+            "XDP", "warning", f"{what}; this is no obstacle if the other end is a port of the tester", mend
+        )

@@ -187,34 +187,6 @@ def refuse(port: PortState, found: Sequence[PortFinding]) -> None:
             raise error(f"interface {port.name}: {finding.what}{mend}")
 
 
-def of_peer(port: PortState, others: Sequence[str]) -> Iterator[PortFinding]:
-    """Yield whether the other end of a veth takes the frames that the tester sends.
-
-    A veth passes redirected frames on only if its other end has GRO on or an XDP program attached. The wire lab does
-    not check this: the command that restarts the device may do either.
-
-    Args:
-        port: the port.
-        others: other ports of the tester, which get its programs.
-    """
-    features = port.features
-    if port.media.driver != "veth" or features is None or xdp.Features.BASIC not in features:
-        return
-    if xdp.Features.NDO_XMIT in features or port.peer in others:
-        return
-    end = "in another namespace" if port.peer is None else port.peer
-    mend = None if port.peer is None else shell(["ethtool", "-K", port.peer, "gro", "on"])
-    what = f"its other end ({end}) takes no redirected frames: GRO is off there, and no XDP program is attached"
-    if port.peer is None:
-        what += "; turn GRO on there (ethtool -K)"
-    if others or port.peer is None:
-        yield PortFinding("XDP", "obstacle", what, mend)
-    else:
-        yield PortFinding(
-            "XDP", "warning", f"{what}; this is no obstacle if the other end is a port of the tester", mend
-        )
-
-
 def _of_link(port: PortState, *, may_wait: bool) -> Iterator[PortFinding]:
     if port.is_loopback:
         yield PortFinding(

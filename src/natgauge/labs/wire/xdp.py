@@ -6,14 +6,12 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import socket
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any, Final, Literal
 
-from pyroute2 import IPRoute
 from pyroute2.netlink import NLM_F_REQUEST, genlmsg
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.generic import GenericNetlinkSocket
@@ -21,12 +19,7 @@ from pyroute2.netlink.generic import GenericNetlinkSocket
 _DEVICE_GET = 1
 #: Number of the system call bpf(); most architectures have that of include/uapi/asm-generic/unistd.h.
 _BPF: Final = {"x86_64": 321}.get(platform.machine(), 280)
-_PROG_LOAD, _TYPE_XDP = 5, 6
 _OBJECT_INFO, _LINK_BY_ID, _NEXT_LINK, _LINK_XDP = 15, 30, 31, 6
-#: r0 = XDP_PASS; exit
-_PASS: Final = bytes.fromhex("b700000002000000 9500000000000000")
-_UPDATE_IF_NOEXIST, _DRV_MODE = 1, 4
-
 
 #: Where a program runs, in the words of `ip link set`: in the driver, in the kernel behind it, on the card.
 Mode = Literal["xdp", "xdpgeneric", "xdpoffload"]
@@ -107,14 +100,14 @@ def _links(index: int) -> Iterator[tuple[int, int]]:
     """
     number = 0
     while number := _next_link(number):
-        handle, _ = _bpf(_LINK_BY_ID, struct.pack("I", number))
+        handle, _ = bpf(_LINK_BY_ID, struct.pack("I", number))
         if handle < 0:
             # It has gone, or it may not be read.
             continue
         try:
             # struct bpf_link_info: type, id, prog_id, padding, and for XDP the interface.
             info = ctypes.create_string_buffer(128)
-            done, _ = _bpf(_OBJECT_INFO, struct.pack("IIQ", handle, len(info), ctypes.addressof(info)))
+            done, _ = bpf(_OBJECT_INFO, struct.pack("IIQ", handle, len(info), ctypes.addressof(info)))
         finally:
             os.close(handle)
         kind, program, interface = struct.unpack_from("I4xI4xI", info)
@@ -124,55 +117,14 @@ def _links(index: int) -> Iterator[tuple[int, int]]:
 
 def _next_link(number: int) -> int:
     """Return the next BPF link's number; 0 = there is none."""
-    done, attributes = _bpf(_NEXT_LINK, struct.pack("I", number))
+    done, attributes = bpf(_NEXT_LINK, struct.pack("I", number))
     return int(struct.unpack_from("4xI", attributes)[0]) if done >= 0 else 0
 
 
-def refusal(interface: str) -> str | None:
-    """Attach a program that passes all frames to an interface of the calling thread's namespace, and detach it.
+def bpf(command: int, attributes: bytes) -> tuple[int, bytes]:
+    """Make the system call with the first fields of union bpf_attr; the others are 0.
 
-    Returns:
-        The kernel's reason if the driver refuses the program; None = it does not.
-
-    Raises:
-        OSError: the kernel loads no programs, or there is no such interface.
-    """
-    index, program = socket.if_nametoindex(interface), _load()
-    try:
-        with IPRoute(ext_ack=True) as routes:
-            try:
-                _attach(routes, index, program)
-            except NetlinkError as error:
-                words = error.args[1] if len(error.args) > 1 else None
-                return str(words or os.strerror(error.code))
-            _attach(routes, index, -1)
-    finally:
-        os.close(program)
-    return None
-
-
-def _attach(routes: IPRoute, index: int, program: int) -> None:
-    """Give the interface this program in its driver; -1 = none."""
-    flags = _DRV_MODE if program == -1 else _DRV_MODE | _UPDATE_IF_NOEXIST
-    wanted = {"attrs": [("IFLA_XDP_FD", program), ("IFLA_XDP_FLAGS", flags)]}
-    routes.link("set", index=index, IFLA_XDP=wanted)
-
-
-def _load() -> int:
-    """Descriptor of a program that passes all frames."""
-    code, licence = ctypes.create_string_buffer(_PASS), ctypes.create_string_buffer(b"GPL")
-    asked = struct.pack("IIQQ", _TYPE_XDP, len(_PASS) // 8, ctypes.addressof(code), ctypes.addressof(licence))
-    program, _ = _bpf(_PROG_LOAD, asked)
-    if program < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return program
-
-
-def _bpf(command: int, attributes: bytes) -> tuple[int, bytes]:
-    """Call bpf() with the first fields of union bpf_attr; the others are 0.
-
-    Returns:
-        What the call returns (negative = it failed, see errno), and the attributes after it.
+    Return what the call returns (negative = it failed, see errno), and the attributes after it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     both = ctypes.create_string_buffer(attributes, 120)
