@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes files of the descriptions of inputs: `python -m tools.described` writes them.
+"""Makes files of the descriptions of inputs and of the entries of doubts: `python -m tools.described` writes them.
 
 The keywords are for type checkers, docs/inputs.md is for people, and the descriptions of parameters are for whoever
 reads records: a record is read without what made it.
@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from tools import described_doubts
+
 from natgauge import procedures
 from natgauge.audits.request import AuditOptions, traffic_inputs
 from natgauge.bench.question import inputs_of_part, place_inputs
@@ -20,6 +22,7 @@ from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import DeviceOptions, LabOptions, TrafficOptions
 from natgauge.inputs.types import Flag
+from natgauge.known_doubts import DECLARED
 from natgauge.labs import kinds
 from natgauge.records.parameters import INPUTS
 
@@ -162,6 +165,9 @@ FILES: Final = {
     _ROOT / "src" / "natgauge" / "inputs" / "keywords.py": keywords,
     _ROOT / "docs" / "inputs.md": page,
     _ROOT / "src" / "natgauge" / "records" / INPUTS: parameters,
+    _ROOT / "src" / "natgauge" / "doubt_words.py": described_doubts.words,
+    _ROOT / "src" / "natgauge" / DECLARED: described_doubts.properties,
+    described_doubts.PAGE: described_doubts.page,
 }
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Notes on a result as data: a word from a closed set for programs, a text for people.
 
-Code compares words. The text may be reworded at any time, and nothing reads it.
+Code compares words. The text may be reworded at any time, and nothing reads it. `natgauge.doubts` declares the doubts.
 """
 
 from __future__ import annotations
@@ -10,35 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, get_args
 
-#: What a doubt can change: the answer; the interval of the figure; nothing, but a reader must know it.
-Grade = Literal["answer", "interval", "information"]
-
-#: Reasons to trust a figure less; `natgauge.measurements.doubts` collects those of a result.
-DoubtWord = Literal[
-    "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
-    "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",
-    "late at every rate", "bucket",
-    "table not emptied", "tester unknown", "tester on device cores", "functional", "link limited", "flow control",
-    "short trials", "batches", "taking turns", "machine shared", "real server", "server limited",
-    "unreliable", "frames in stalls", "excused frames", "collapsed", "ended early", "table inferred", "rare loss",
-    "several limits", "mixed", "autocorrelated", "drift", "throughput doubted", "uneven cores", "idle cores",
-    "other traffic", "CPU quota",
-]  # fmt: skip
-
-#: Doubts that could change the answer.
-_OF_ANSWER: Final[frozenset[DoubtWord]] = frozenset(
-    {
-        "tester limited", "host limited", "server limited", "link limited", "flow control", "undecided", "functional",
-        "taking turns", "mixed", "autocorrelated", "drift", "rare loss", "loss at every rate", "collapsed",
-        "late at every rate", "bucket",
-        "ended early", "unreliable", "table not emptied", "real server", "throughput doubted", "uneven cores",
-        "idle cores",
-    }
-)  # fmt: skip
-#: Doubts that only a reader's own judgement needs.
-_OF_INFORMATION: Final[frozenset[DoubtWord]] = frozenset(
-    {"INVALID trials", "disturbed trials", "excused trials", "table inferred", "tester unknown"}
-)
+from natgauge.doubt_words import DoubtWord
+from natgauge.known_doubts import Grade, known_doubts
 
 #: Subjects of a note that is no reason for doubt.
 SubjectWord = Literal[
@@ -48,7 +21,6 @@ SubjectWord = Literal[
 NoteWord = Literal[DoubtWord, SubjectWord]
 
 GRADES: Final[tuple[Grade, ...]] = get_args(Grade)
-_DOUBTS: Final = frozenset(get_args(DoubtWord))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +47,16 @@ class Note:
     def __post_init__(self) -> None:
         """Give a doubt the grade of its word where it has none of its own."""
         if self.grade is None and self.is_doubt:
-            object.__setattr__(self, "grade", _grade_of(self.word))
+            object.__setattr__(self, "grade", known_doubts()[self.word].grade)
 
     @property
     def is_doubt(self) -> bool:
         """Whether the note is a reason to trust the figure less."""
-        return self.word in _DOUBTS
+        return self.word in known_doubts()
 
     def __str__(self) -> str:
         """The text, after its word where that is a reason for doubt."""
         return f"{self.word}: {self.text}" if self.is_doubt else self.text
-
-
-def _grade_of(word: NoteWord) -> Grade:
-    if word in _OF_ANSWER:
-        return "answer"
-    return "information" if word in _OF_INFORMATION else "interval"
 
 
 def by_grade(doubts: Iterable[Note]) -> list[Note]:

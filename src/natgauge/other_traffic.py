@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from natgauge.notes import Grade, Note
+from natgauge.known_doubts import Grade
+from natgauge.notes import Note
 
 #: Share of the offered frames from which foreign frames are a doubt: a tenth of the usual error of a search (1 %).
 DOUBTED_SHARE: Final = 0.001

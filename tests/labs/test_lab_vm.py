@@ -22,6 +22,7 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.cleaning import cleanup
 from natgauge.core_work import imbalance
+from natgauge.doubts.cores import UNEVEN
 from natgauge.errors import BrokenError
 from natgauge.gateways.recipe import load
 from natgauge.labs import kinds, vm
@@ -29,7 +30,6 @@ from natgauge.labs.common import namespaces
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM
-from natgauge.measurements.doubts import UNEVEN
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
 

@@ -8,6 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from natgauge.analysis.figure import figure_of
+from natgauge.doubts import find
+from natgauge.notes import Note
+from natgauge.procedures.kit.result.results import Measurement, make_result, verdict_counts
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.records.store import Store
@@ -92,6 +95,12 @@ def made(
         **changed,
     }
     return Result.from_document(document)
+
+
+def doubted_for(word: str, parameters: Parameters) -> list[Note]:
+    """Doubts of one word that two plain repetitions of a throughput have with these parameters."""
+    measured = make_result("throughput", "frames/s", {}, [Measurement(1e6, None, "device", verdict_counts(()))] * 2)
+    return [doubt for doubt in find(measured, parameters) if doubt.word == word]
 
 
 def keep(store: Store, result: Result) -> None:

@@ -15,12 +15,14 @@ from tests.unit.made_comparisons import gateway as compared_gateway
 from tests.unit.made_results import in_turns, made
 
 from natgauge.analysis.claims import claim, rankings
-from natgauge.notes import GRADES, DoubtWord, Note, by_grade
+from natgauge.doubt_words import DoubtWord
+from natgauge.known_doubts import words_of
+from natgauge.notes import GRADES, Note, by_grade
 from natgauge.procedures import procedures
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import answers, not_sure, one, ratio
 from natgauge.reports.comparison import interval, sentences
-from natgauge.reports.graded_doubts import REMEDIES, doubted
+from natgauge.reports.graded_doubts import doubted
 
 #: Noise of repetitions, as a share.
 NOISE = 0.02
@@ -496,7 +498,9 @@ def test_every_doubt_has_a_grade_and_each_that_could_change_the_answer_says_what
     notes = [Note(word, "t") for word in get_args(DoubtWord)]
     assert {note.grade for note in notes} == {"answer", "interval", "information"}
     own = {"taking turns", "flow control", "uneven cores", "throughput doubted"}
-    assert {note.word for note in notes if note.grade == "answer"} <= set(REMEDIES) | own, "their texts say what to do"
+    assert {note.word for note in notes if note.grade == "answer"} <= words_of(
+        lambda doubt: bool(doubt.remedy)
+    ) | own, "their texts say what to do"
     assert Note("device", "t").grade is None
     grades = [GRADES.index(note.grade or "information") for note in by_grade(reversed(notes))]
     assert grades == sorted(grades)

@@ -25,10 +25,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "files": set(),
     "late_delays": set(),
     "foreign": {"errors"},
-    "notes": set(),
+    "doubt_words": set(),
+    "known_doubts": set(),
+    "notes": {"doubt_words", "known_doubts"},
     "outputs": {"errors", "files", "foreign", "system_errors"},
     "plain_text": set(),
-    "other_traffic": {"notes"},
+    "other_traffic": {"known_doubts", "notes"},
     "statistics": set(),
     "suggestions": set(),
     "system_errors": {"errors"},
@@ -45,11 +47,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trial_evidence": {"causes", "measurer", "words"},
     "verdicts": {"causes", "measurer", "trial_evidence", "words"},
     "procedures": {
-        "causes", "core_work", "errors", "inputs", "late_delays", "measurer", "metrics", "notes",
+        "causes", "core_work", "errors", "inputs", "known_doubts", "late_delays", "measurer", "metrics", "notes",
         "other_traffic", "paired", "statistics", "words",
     },
     "records": {"causes", "errors", "files", "foreign", "metrics", "notes", "statistics", "system_errors", "words"},
-    "analysis": {"errors", "ethernet", "metrics", "notes", "records", "statistics", "words"},
+    "analysis": {"errors", "ethernet", "known_doubts", "metrics", "notes", "records", "statistics", "words"},
+    "doubts": {
+        "analysis", "known_doubts", "measurer", "metrics", "notes", "other_traffic", "procedures", "records",
+        "statistics", "words",
+    },
     "published": {
         "analysis", "errors", "foreign", "procedures", "records", "reports", "suggestions", "tables", "toml_text",
     },
@@ -75,8 +81,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "trials", "verdicts", "words",
     },
     "measurements": {
-        "analysis", "bench", "causes", "ethernet", "gateways", "host", "inputs", "labs", "metrics", "notes",
-        "other_traffic", "procedures", "records", "statistics", "tester", "words",
+        "analysis", "bench", "causes", "doubts", "ethernet", "gateways", "host", "inputs", "labs", "metrics", "notes",
+        "procedures", "records", "statistics", "tester", "words",
     },
     "audits": {"bench", "errors", "gateways", "host", "inputs", "labs", "notes", "records", "suggestions", "words"},
     "campaigns": {
@@ -85,15 +91,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "version", "words",
     },
     "comparisons": {
-        "analysis", "bench", "errors", "gateways", "host", "inputs", "labs", "measurements", "notes",
+        "analysis", "bench", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "notes",
         "other_traffic", "paired", "procedures", "records", "statistics", "trials", "words",
     },
     "reports": {
-        "analysis", "causes", "errors", "foreign", "metrics", "notes", "other_traffic", "outputs", "plain_text",
-        "records", "statistics", "system_errors", "table_memory", "tables", "words",
+        "analysis", "causes", "errors", "foreign", "known_doubts", "metrics", "notes", "other_traffic", "outputs",
+        "plain_text", "records", "statistics", "system_errors", "table_memory", "tables", "words",
     },
     "stored": {
-        "analysis", "causes", "errors", "foreign", "inputs", "labs", "measurements", "metrics", "notes",
+        "analysis", "causes", "doubts", "errors", "foreign", "inputs", "labs", "measurements", "metrics", "notes",
         "paired", "procedures", "records", "reports", "statistics", "words",
     },
 }  # fmt: skip

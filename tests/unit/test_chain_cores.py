@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from tests.unit.made_results import doubted_for
 from tests.unit.simulated import Gateway
 
 from natgauge.analysis.scalability import scale_up
@@ -22,7 +23,6 @@ from natgauge.labs import netns
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.netns import lab as netns_lab
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurements import doubts
 from natgauge.measurements.chain_notes import chain_notes
 from natgauge.measurements.making import make
 from natgauge.measurer import TrialOutcome, TrialPlan
@@ -151,7 +151,7 @@ def test_a_device_shares_a_core_with_the_tester_only_where_both_are_named() -> N
     parameters = Parameters.grouped(
         place={"placement": "isolated", "cpus_of_devices": {"ce": [0], "pe": [1]}, "sender_cpus": [0]}
     )
-    (doubt,) = doubts._turns(parameters)
+    (doubt,) = doubted_for("taking turns", parameters)
     assert (doubt.word, doubt.text.startswith("ce took turns with the tester on a core")) == ("taking turns", True)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.unit.made_results import doubted_for
 
 from natgauge.host.control_groups import ControlGroups, Throttling
-from natgauge.measurements import doubts
 from natgauge.records.parameters import Parameters
 
 SECOND = "31 23 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n"
@@ -96,7 +96,7 @@ def test_what_is_new_since_an_earlier_reading() -> None:
 
 
 def test_a_quota_is_a_doubt_of_every_result() -> None:
-    (found,) = doubts._quota(Parameters(place={"cpu_quota": 0.5}))
+    (found,) = doubted_for("CPU quota", Parameters(place={"cpu_quota": 0.5}))
     assert (found.word, found.grade) == ("CPU quota", "interval")
     assert "the time of 0.5 cores" in found.text
-    assert list(doubts._quota(Parameters())) == []
+    assert doubted_for("CPU quota", Parameters()) == []

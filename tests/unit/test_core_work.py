@@ -10,9 +10,9 @@ import pytest
 from pydantic import JsonValue
 from tests.unit.simulated import Gateway
 
+from natgauge import doubts
 from natgauge.core_work import CoreWork, idle_cores, imbalance, since, total
 from natgauge.labs.ssh import work
-from natgauge.measurements import doubts
 from natgauge.measurements.making import make
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES

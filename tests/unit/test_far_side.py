@@ -12,13 +12,13 @@ from typing import Any
 import dns.zone
 import pytest
 
+from natgauge import doubts
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.errors import UsageError
 from natgauge.gateways import far_side
 from natgauge.host.cpus import as_if
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurements import doubts
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.parameters import Parameters
 from natgauge.words import Verdict

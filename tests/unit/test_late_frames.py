@@ -7,8 +7,8 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.doubts import find
 from natgauge.inputs.types import SearchError
-from natgauge.measurements.doubts import find
 from natgauge.measurer import LAG_SHARE, Ability
 from natgauge.procedures import connection_rate, latency, throughput
 from natgauge.procedures.kit.result.results import MeasurementResult

@@ -14,8 +14,8 @@ from tests.unit.simulated import Gateway
 
 from natgauge.bench import forwarding
 from natgauge.bench.rounds import fault_of
+from natgauge.doubts import find
 from natgauge.errors import BrokenError
-from natgauge.measurements.doubts import find
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.other_traffic import OtherTraffic, other_traffic_note

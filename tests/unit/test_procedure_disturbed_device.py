@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
+from natgauge.doubts import find
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.types import SearchError
-from natgauge.measurements.doubts import find
 from natgauge.measurer import Ability, Direction, Restart, TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures import back_to_back, reset, system_recovery

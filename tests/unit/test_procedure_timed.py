@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
+from natgauge.doubts import find
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurements.doubts import find
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan, Variation
 from natgauge.procedures import ipdv, latency, pdv

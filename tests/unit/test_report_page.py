@@ -21,10 +21,10 @@ from tests.unit.simulated import Gateway
 
 from natgauge.bench.repeating import command_again
 from natgauge.cli import run
+from natgauge.doubt_words import DoubtWord
 from natgauge.errors import BrokenError, HostError
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability, Delays, Direction, TrialPlan
-from natgauge.notes import DoubtWord
 from natgauge.procedures import latency
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
 from natgauge.records.campaign import CAMPAIGN_SCHEMA

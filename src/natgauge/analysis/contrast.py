@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from natgauge.analysis.shares import widened
+from natgauge.known_doubts import known
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Better
 from natgauge.records.measurement import Repetition, Result
@@ -23,9 +24,6 @@ from natgauge.statistics.two_samples import moses_interval, shift_coverage
 
 #: What ends a search before the device does: its value is a bound.
 _NO_DEVICE: Final = frozenset({"tester", "host", "server", "time"})
-
-#: Doubts that say that the device may do any amount more.
-_HIDES: Final = frozenset({"rare loss", "late at every rate", "link limited"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ def _widened(repetition: Repetition, result: Result) -> Span:
     """Return the range of a repetition with what queues, lag and the tester's own work may have done to it."""
     span = _span(repetition, result)
     lower, upper = widened(span.lower, span.upper, result.doubts)
-    hidden = better(result.metric) == "higher" and any(doubt.word in _HIDES for doubt in result.doubts)
+    hidden = better(result.metric) == "higher" and any(known(doubt.word).hides for doubt in result.doubts)
     return Span(lower, math.inf if hidden else upper)
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 
+from natgauge.known_doubts import known
 from natgauge.notes import Note, NoteWord
 from natgauge.statistics.interval import ConfidenceInterval
 
-#: Doubts whose value is the share by which a rate may be too high: the device surely does value / (1 + share).
-TOO_HIGH: Final[frozenset[NoteWord]] = frozenset({"queues", "short trials", "bucket"})
-#: Doubts whose value is the share of the device's time that is not its own: without that it does value / (1 - share).
-TOO_LOW: Final[frozenset[NoteWord]] = frozenset({"tester on device cores"})
 #: No more than this share is taken for too low: nothing is known of a device that has next to no time.
 _MOST: Final = 0.9
 
@@ -21,14 +18,14 @@ _MOST: Final = 0.9
 def widened(lower: float, upper: float, doubts: Iterable[Note]) -> tuple[float, float]:
     """Return the range of a rate with the shares of its doubts; both ends and the shares at least 0."""
     every = tuple(doubts)
-    return lower / (1 + _share(every, TOO_HIGH)), upper / (1 - min(_share(every, TOO_LOW), _MOST))
+    return lower / (1 + _share(every, "too high")), upper / (1 - min(_share(every, "too low"), _MOST))
 
 
-def _share(doubts: Iterable[Note], words: frozenset[NoteWord]) -> float:
+def _share(doubts: Iterable[Note], direction: Literal["too high", "too low"]) -> float:
     """The sum of the shares of different doubts; of one that several repetitions have, the largest."""
     largest: dict[NoteWord, float] = {}
     for doubt in doubts:
-        if doubt.word in words:
+        if known(doubt.word).share == direction:
             largest[doubt.word] = max(largest.get(doubt.word, 0.0), doubt.value or 0.0)
     return sum(largest.values())
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from natgauge.comparisons.request import ComparisonGoal
+from natgauge.doubts import doubts, find
 from natgauge.errors import UsageError
-from natgauge.measurements import doubts
-from natgauge.notes import Note, NoteWord
+from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.procedures.kit.search import permanent_loss
@@ -25,21 +25,8 @@ from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate, rel
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.words import Quantity
 
-#: Doubts about searches that something other than the device ended, and what that was.
-_NOT_THE_DEVICE: Final[Mapping[NoteWord, str]] = {
-    "tester limited": "the tester",
-    "host limited": "the host",
-    "server limited": "the server",
-    "link limited": "the link",
-    # If single frames are lost at rates that do not overload the device, chance decides the bound.
-    "rare loss": "rare loss",
-}
 #: A doubt that is the reason why no rate passed.
 _NO_RATE: Final = permanent_loss.WORDS
-#: Doubts about a median and its interval; a comparison takes ratios within rounds, where a drift cancels out.
-_OF_MEDIANS: Final[frozenset[NoteWord]] = frozenset({"autocorrelated", "drift"})
-#: A doubt about a single search, which applies only while there is a single round.
-_OF_SEVERAL: Final[NoteWord] = "single repetition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +92,7 @@ class Searched:
             self.add_void()
             return next((words[word] for word in _NO_RATE if word in words), "no rate passed")
         ended = "the time" if search.upper is None else ""
-        limit = next((_NOT_THE_DEVICE[word] for word in words if word in _NOT_THE_DEVICE), ended)
+        limit = next((by for word in words if (by := doubts()[word].ended_by)), ended)
         upper = math.inf if limit or search.upper is None else search.upper
         lower = search.value / (1 + most_too_high(search, settings))
         self.rounds.append(RateBounds(lower, search.value, upper, limit))
@@ -161,14 +148,15 @@ class Searched:
             return ()
         notes = _doubts(self.procedure, self.parameters, self.measurements)
         number = len(self.measurements)
-        return tuple(_once_each([note for note in notes if note.word != _OF_SEVERAL or number == 1], number))
+        return tuple(_once_each([note for note in notes if not doubts()[note.word].of_single or number == 1], number))
 
 
 def _doubts(
     procedure: Procedure[SearchSettings], parameters: Parameters, measurements: Sequence[Measurement]
 ) -> tuple[Note, ...]:
     measured = make_result(procedure.metric, procedure.unit, {}, measurements)
-    return tuple(doubt for doubt in doubts.find(measured, parameters) if doubt.word not in _OF_MEDIANS)
+    # A comparison takes ratios within rounds, where a drift cancels out.
+    return tuple(doubt for doubt in find(measured, parameters) if not doubts()[doubt.word].of_median)
 
 
 def _once_each(notes: Sequence[Note], searches: int) -> Iterator[Note]:

@@ -11,7 +11,7 @@ from natgauge.analysis.own_work import own_work
 from natgauge.analysis.shares import widened_interval
 from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import Cause, most_frequent
-from natgauge.measurements import doubts
+from natgauge.doubts import find
 from natgauge.measurements.chain_notes import chain_notes
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
 from natgauge.notes import Note, NoteWord
@@ -41,7 +41,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
     figures = {name: figure_of(summary) for name, summary in measured.figures.items()}
     if (share := _share_of_link(measured, parameters)) is not None:
         figures[SHARE_OF_LINK] = share
-    found = doubts.find(measured, parameters)
+    found = find(measured, parameters)
     return Result(
         metric=measured.metric,
         unit=measured.unit,

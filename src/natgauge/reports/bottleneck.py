@@ -29,6 +29,8 @@ def bottleneck(result: Result) -> str:
     """
     cause = result.cause.words if result.cause is not None else ""
     doubt = doubtful.bottleneck(result)
-    if doubt == doubtful.LOSS and cause and result.cause is not None and result.cause.kind != "not known":
-        return f"{doubt}: {cause}"
-    return doubt or cause or _BOTTLENECKS[result.limited_by]
+    if doubt is None:
+        return cause or _BOTTLENECKS[result.limited_by]
+    if doubt.has_cause and cause and result.cause is not None and result.cause.kind != "not known":
+        return f"{doubt.limit}: {cause}"
+    return doubt.limit

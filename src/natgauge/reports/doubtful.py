@@ -4,35 +4,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
 from natgauge.analysis.contrast import better, bounds, bracket
-from natgauge.analysis.shares import TOO_HIGH, widened
+from natgauge.analysis.shares import widened
+from natgauge.known_doubts import KnownDoubt, known_doubts, words_of
 from natgauge.notes import NoteWord
 from natgauge.records.measurement import Result
 
 #: Doubts of a rate that leave one of its ends certain.
-_AT_LEAST: Final[frozenset[NoteWord]] = frozenset(
-    {
-        "tester limited", "host limited", "server limited", "link limited", "rare loss", "taking turns", "uneven cores",
-        "tester on device cores", "tester unknown", "real server", "table not emptied",
-    }
-)  # fmt: skip
-_AT_MOST: Final[frozenset[NoteWord]] = frozenset({"queues", "short trials", "bucket", "flow control"})
+_AT_LEAST: Final = words_of(lambda doubt: doubt.leaves == "at least")
+_AT_MOST: Final = words_of(lambda doubt: doubt.leaves == "at most")
 #: Doubts that two bounds say by themselves.
-_OF_BOUNDS: Final[frozenset[NoteWord]] = frozenset({"undecided"})
-#: The bottleneck of a device that loses frames at every rate.
-LOSS: Final = "a loss that no rate cures"
-#: Doubts that say that the rate of the device was not what limited, and what did.
-_BOTTLENECKS: Final[Mapping[NoteWord, str]] = {
-    "link limited": "the link, not the device",
-    "rare loss": "rare loss, not the rate",
-    "loss at every rate": LOSS,
-    "late at every rate": "a delay above the time limit for a frame, not the rate",
-}
+_OF_BOUNDS: Final = words_of(lambda doubt: doubt.leaves == "bounds")
+#: Doubts whose shares the bounds contain.
+_SHARES: Final = words_of(lambda doubt: doubt.share == "too high")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +64,7 @@ def stated(result: Result) -> Stated:
 def _limited(result: Result, grave: AbstractSet[NoteWord], limits: tuple[float, float]) -> Stated:
     """What is left between two bounds, of which doubts may move each."""
     lower, upper = widened(*limits, result.doubts) if _is_rate(result) else limits
-    known = {doubt.word for doubt in result.doubts if doubt.word in TOO_HIGH and doubt.value is not None}
+    known = {doubt.word for doubt in result.doubts if doubt.word in _SHARES and doubt.value is not None}
     upper = math.inf if grave & _AT_LEAST and better(result.metric) == "higher" else upper
     rest = grave - _AT_LEAST - known - _OF_BOUNDS
     return Stated(lower, upper, doubtful=bool(rest) and not result.functional)
@@ -91,10 +79,11 @@ def mark(result: Result) -> str:
     return " (doubtful)" if stated(result).doubtful else ""
 
 
-def bottleneck(result: Result) -> str | None:
-    """Return what a grave doubt names as the bottleneck instead of the rate of the device; None = no doubt does."""
+def bottleneck(result: Result) -> KnownDoubt | None:
+    """Return the grave doubt that names a bottleneck instead of the rate of the device; None = no doubt does."""
     grave = _grave(result)
-    return next((text for word, text in _BOTTLENECKS.items() if word in grave), None)
+    # The doubts about the ports come last, and no device does more than the link carries.
+    return next((doubt for word, doubt in reversed([*known_doubts().items()]) if word in grave and doubt.limit), None)
 
 
 def _grave(result: Result) -> set[NoteWord]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from natgauge.analysis.shares import TOO_HIGH, TOO_LOW
-from natgauge.notes import GRADES, Grade, Note, NoteWord
+from natgauge.known_doubts import Grade, known, words_of
+from natgauge.notes import GRADES, Note
 
 NameT = TypeVar("NameT")
 
@@ -18,35 +18,8 @@ GRADE_TITLES: Final[Mapping[Grade, str]] = {
     "interval": "Why intervals are wide",
     "information": "For information",
 }
-#: What to do about a doubt that could change the answer, where the doubt does not say it itself.
-REMEDIES: Final[Mapping[str, str]] = {
-    "tester limited": "Give the tester more cores, or the device fewer.",
-    "host limited": "Measure on a quieter machine, or keep other work off its cores (natgauge doctor).",
-    "server limited": "Use a faster server, or measure with the tester as the far side.",
-    "queues": "Use more connections, or longer trials.",
-    "bucket": "Use more connections: the more there are, the closer the rate is to what lasts.",
-    "short trials": "Use more connections, or longer trials.",
-    "tester on device cores": "Compare by natgauge compare or cost, which leave the tester's work out.",
-    "link limited": "Use a faster link, or larger frames if their rate is the question.",
-    "undecided": "Measure again on a quieter machine, or with more time (--most-seconds).",
-    "functional": "Measure speed on a machine that is not emulated.",
-    "mixed": "Measure all repetitions with the same versions and settings.",
-    "autocorrelated": "Measure on a quieter machine, with more repetitions that take turns.",
-    "drift": "Find what changed while it was measured, and measure again.",
-    "rare loss": "Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
-    "loss at every rate": "Find out why the device loses frames at every rate: natgauge explain shows at which hop.",
-    "late at every rate": "Give a longer time limit for a frame (--frame-timeout-seconds).",
-    "collapsed": "See the trials of the results folder for the load at which the device collapsed.",
-    "ended early": "Measure again; the reason is in the doubt.",
-    "unreliable": "Measure with more connections.",
-    "table not emptied": "Give natgauge a command that empties the table (--empty-command).",
-    "real server": "Measure the server alone, or use the tester as the far side.",
-    "tester unknown": "Measure the tester on these ports without the device (natgauge selftest).",
-    "other traffic": "Remove its source, or look whether the device itself sends it.",
-    "idle cores": "Check the flow hash (RSS) and the number of queues.",
-}
-#: Doubts of a lower grade whose texts are printed below tables: they contain facts on the device that the figure lacks.
-_FINDINGS: Final[frozenset[NoteWord]] = frozenset({"wide spread", "tester on device cores"})
+#: Doubts whose texts are printed below tables whatever their grade.
+_FINDINGS: Final = words_of(lambda doubt: doubt.shows_text)
 #: The most texts of such a doubt that are printed; of more, only the word is.
 _MOST_TEXTS: Final = 4
 
@@ -66,7 +39,7 @@ class Doubted(Generic[NameT]):
     @property
     def remedy(self) -> str:
         """What to do about it; empty where it could not change the answer, or says it itself."""
-        return REMEDIES.get(self.doubt.word, "") if self.doubt.grade == "answer" else ""
+        return known(self.doubt.word).remedy if self.doubt.grade == "answer" else ""
 
 
 def doubted(
@@ -131,11 +104,12 @@ def _share(doubt: Note, every: Sequence[tuple[object, Sequence[Note]]]) -> str:
     """The share by which a rate may be wrong, of several results the smallest and the largest, in parentheses."""
     alike = (one for _, doubts in every for one in doubts if (one.word, one.grade) == (doubt.word, doubt.grade))
     values = sorted({one.value for one in alike if one.value is not None})
-    words = {**dict.fromkeys(TOO_HIGH, "up to {} too high"), **dict.fromkeys(TOO_LOW, "at least {} too low")}
-    if not values or doubt.word not in words:
+    words = {"too high": "up to {} too high", "too low": "at least {} too low"}
+    direction = known(doubt.word).share
+    if not values or not direction:
         return ""
     shares = " to ".join(dict.fromkeys(f"{value:.1%}" for value in (values[0], values[-1])))
-    return f" ({words[doubt.word].format(shares)})"
+    return f" ({words[direction].format(shares)})"
 
 
 def of_columns(every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "") -> list[str]:

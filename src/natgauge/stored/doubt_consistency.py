@@ -14,21 +14,16 @@ from pathlib import Path
 from typing import Final
 
 from natgauge import foreign
-from natgauge.measurements import doubts
+from natgauge.doubts import doubts, find
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
-from natgauge.notes import Note, NoteWord
+from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.records.measurement import Repetition, Result
 from natgauge.records.store import MEASUREMENTS, SUMMARY
 from natgauge.stored.contradiction import ContradictionError, expect
 
 #: Doubts that a folder's other files do not show, and why.
-NOT_STORED: Final[Mapping[NoteWord, str]] = {
-    "excused trials": "a procedure may take a stored trial for another verdict, so which trials count is not known",
-    "undecided": "as excused trials",
-    "other traffic": "as excused trials",
-    "throughput doubted": "the result of a throughput that was measured first is not stored",
-}
+NOT_STORED: Final[Mapping[str, str]] = {word: doubt.not_stored for word, doubt in doubts().items() if doubt.not_stored}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +65,7 @@ def check_doubts(result: Result, folder: Path) -> None:
 
 def following(result: Result) -> list[Note]:
     """Return the doubts that follow from a result's figures, notes and parameters."""
-    every = doubts.find(_measured(result), result.parameters)
+    every = find(_measured(result), result.parameters)
     return [doubt for doubt in every if doubt.word not in NOT_STORED]
 
 

@@ -17,8 +17,9 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from natgauge.inputs.types import SearchError
+from natgauge.known_doubts import Grade
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
-from natgauge.notes import Grade, Note
+from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
 

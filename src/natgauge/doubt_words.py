@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words of all doubts, for type checkers and for the schemas of records.
+
+Made of the entries in `natgauge.doubts` by `python -m tools.described`; a test holds that it is up to date.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+#: Reasons to trust a figure less.
+DoubtWord = Literal[
+    "functional", "mixed", "CPU quota", "undecided", "excused trials", "tester limited", "server limited",
+    "host limited", "several limits", "ended early", "time used up", "late at every rate", "loss at every rate",
+    "rare loss", "bucket", "short trials", "table inferred", "unreliable", "excused frames", "frames in stalls",
+    "batches", "single repetition", "wide spread", "autocorrelated", "drift", "collapsed", "INVALID trials",
+    "disturbed trials", "contradictions", "other traffic", "queues", "taking turns", "real server", "machine shared",
+    "table not emptied", "link limited", "flow control", "tester unknown", "tester on device cores", "idle cores",
+    "uneven cores", "throughput doubted",
+]  # fmt: skip

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doubts: what a reader must know before using a figure. Each doubt is one entry in a module of this folder.
+
+An entry says when the doubt holds, as a condition on the facts of the measurement. `python -m tools.described` makes
+of the entries what other packages read of them: the words and properties of doubts, and the documentation.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import Final
+
+from natgauge.doubts.doubt import Doubt, Facts
+from natgauge.notes import Note, by_grade
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.records.parameters import Parameters
+
+#: Turn of a module without a `TURN`. Doubts of one grade are listed in the order of the turns.
+_LAST: Final = 100
+
+
+@functools.cache
+def doubts() -> Mapping[str, Doubt]:
+    """Every doubt by its word, in the order in which doubts of one grade are listed."""
+    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    every: list[Doubt] = [doubt for module in sorted(modules, key=_turn) for doubt in getattr(module, "DOUBTS", ())]
+    return {doubt.word: doubt for doubt in every}
+
+
+def _turn(module: ModuleType) -> int:
+    turn: int = getattr(module, "TURN", _LAST)
+    return turn
+
+
+def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Note, ...]:
+    """Every doubt about a measurement, by grade."""
+    facts = Facts(measured, parameters)
+    own = [*_found(facts)]
+    of_first = tuple(_of_first(facts, own))
+    inherited = _found(replace(facts, of_first=of_first)) if of_first else iter(())
+    return tuple(by_grade([*own, *(doubt for doubt in inherited if doubt not in own)]))
+
+
+def _found(facts: Facts) -> Iterator[Note]:
+    """Yield the doubts that follow from the facts; notes of the procedure are listed before other doubts of trials."""
+    noted = [note for note in facts.measured.notes if note.is_doubt and not doubts()[note.word].sums]
+    for doubt in doubts().values():
+        if doubt.holds is None:
+            yield from noted
+            noted = []
+        yield from doubt.notes(facts)
+
+
+def _of_first(facts: Facts, own: Sequence[Note]) -> Iterator[Note]:
+    """Yield the doubts of what was measured first; doubts that come from the parameters alone are those of both."""
+    for result in facts.measured.first:
+        for doubt in find(result, facts.parameters.with_settings(result.parameters)):
+            if doubts()[doubt.word].is_inherited and doubt not in own:
+                yield doubt

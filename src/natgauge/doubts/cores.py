@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doubts about the device's cores: the tester's work on them, and cores that had time left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from natgauge.analysis.unit_frames import frames_of, is_of_frames
+from natgauge.doubts.doubt import Doubt, Facts, Said
+from natgauge.metrics import declared
+from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES, IN_ALL
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.search import queues
+from natgauge.records.parameters import Parameters
+
+TURN: Final = 10
+#: A smaller share of the device's cores, taken by the tester, is less than the error of a search.
+LEAST_RECEIVER_SHARE: Final = 0.01
+#: Share of the busiest core's frames above the mean from which the cores are uneven: the device reaches less than two
+#: thirds of what its working cores can do together. Hashing 10,000 flows over 16 cores stays below 1.15.
+UNEVEN: Final = 1.5
+
+
+def _receiver(facts: Facts) -> Iterator[Said]:
+    """The kernel receives a frame on the core that sent it: the tester works on an isolated device's cores, too."""
+    measured, parameters = facts.measured, facts.parameters
+    without = declared(measured.metric).without_frames and parameters.get("tear_down_by") in {None, "command"}
+    if parameters.get("placement") != "isolated" or without:
+        return
+    work, receiver_ns = "the device's cores also did the tester's receive work", parameters.get("receiver_ns")
+    if not isinstance(receiver_ns, int | float):
+        yield Said(f"{work}; how much was not measured")
+        return
+    share = receiver_share(measured, parameters)
+    if share is None:
+        yield Said(f"{work}, {receiver_ns:.0f} ns a frame, which the figure includes as the device's")
+    elif share >= LEAST_RECEIVER_SHARE:
+        text = f"{work}, {_reception(measured, parameters)}: that alone makes the rate {share:.1%} too low"
+        yield Said(text, value=share, grade=queues.grade_of(share))
+
+
+def receiver_share(measured: MeasurementResult, parameters: Parameters) -> float | None:
+    """Return the share by which the tester's receivers alone make a rate too low; 0 where another limited it.
+
+    None = the value is no rate of frames, or the time of the receivers is not known.
+    """
+    receiver_ns, cores = parameters.get("receiver_ns"), parameters.get("device_cores")
+    frames = _frames_of_unit(measured, parameters)
+    if not frames or not isinstance(receiver_ns, int | float) or parameters.get("placement") != "isolated":
+        return None
+    # What another limited does not come later for that.
+    if measured.limited_by not in ("device", "time") or not isinstance(cores, int):
+        return 0.0
+    return receiver_ns * 1e-9 * frames * measured.summary.median / cores
+
+
+def _frames_of_unit(measured: MeasurementResult, parameters: Parameters) -> float:
+    """Number of frames of one unit of the value, of all directions together; 0 where it is no rate of frames."""
+    total, median = measured.figures.get(IN_ALL), measured.summary.median
+    if total is not None and median:
+        return total.median / median
+    return sum(frame.share for frame in frames_of(measured.metric, parameters))
+
+
+def _reception(measured: MeasurementResult, parameters: Parameters) -> str:
+    """The time of the receivers, and the time of all work for a frame, connection or query, in words."""
+    number, unit = _frames_of_unit(measured, parameters), measured.unit.removesuffix("/s")
+    receiver_ns, cores = parameters.get("receiver_ns"), parameters.get("device_cores")
+    if not isinstance(receiver_ns, int | float) or not isinstance(cores, int):
+        return ""
+    whole = 1e9 * cores / measured.summary.median
+    if is_of_frames(measured.metric, parameters):
+        return f"{receiver_ns:.0f} ns of {whole / number:,.0f} ns a frame"
+    of = {"queries": "query"}.get(unit, unit.removesuffix("s"))
+    return f"{number:.0f} x {receiver_ns:.0f} ns of {whole:,.0f} ns a {of}"
+
+
+def _idle(facts: Facts) -> Iterator[Said]:
+    """A rate of several cores is the rate of the busiest core: what the others could do in addition is not seen."""
+    cores, idle, _ = _work(facts)
+    if idle:
+        text = f"{idle} of the device's {cores} cores did next to nothing; the figure is that of {cores - idle} cores"
+        yield Said(text, idle, float(idle))
+
+
+def _uneven(facts: Facts) -> Iterator[Said]:
+    _, _, working = _work(facts)
+    if working > UNEVEN:
+        text = (
+            f"the busiest of the device's cores had {working:.2f} times the mean frames of the working cores; a rate "
+            f"that this core limits is {1 / working:.0%} of the rate of even cores; check the flow hash (RSS)"
+        )
+        yield Said(text, value=working)
+
+
+def _work(facts: Facts) -> tuple[int, int, float]:
+    """Return the number of cores, of idle cores, and the imbalance of the working cores; all 0 = not known."""
+    figures, cores = facts.measured.figures, facts.parameters.get("device_cores")
+    if CORE_IMBALANCE not in figures or not isinstance(cores, int):
+        return 0, 0, 0.0
+    idle = round(figures[IDLE_CORES].median)
+    return cores, idle, figures[CORE_IMBALANCE].median * (cores - idle) / cores
+
+
+DOUBTS: Final = (
+    Doubt(
+        word="tester on device cores",
+        grade="interval",
+        about="result",
+        holds=_receiver,
+        grades="`answer` if the share is 5 % or more",
+        meaning=(
+            "in `isolated` placement the device's cores also run the tester's receivers. The text has their time per "
+            "frame, and the share by which this alone makes a rate too low (from 1 % on). They run once for each "
+            "frame: three times for a TCP connection, seven times for a transaction, twice for a query"
+        ),
+        remedy="Compare by natgauge compare or cost, which leave the tester's work out.",
+        share="too low",
+        leaves="at least",
+        shows_text=True,
+    ),
+    Doubt(
+        word="idle cores",
+        grade="answer",
+        about="result",
+        holds=_idle,
+        meaning=(
+            "some of the device's cores did next to nothing in the deciding trials. The figure is that of the other "
+            "cores"
+        ),
+        remedy="Check the flow hash (RSS) and the number of queues.",
+    ),
+    Doubt(
+        word="uneven cores",
+        grade="answer",
+        about="result",
+        holds=_uneven,
+        meaning=(
+            "in the deciding trials, the busiest of the device's cores had more than 1.5 times the mean frames of the "
+            "working cores. The other cores had time left, so the figure is lower than even cores would reach. Check "
+            "the device's flow hash (RSS by ports), its queues, and the number of four tuples"
+        ),
+        leaves="at least",
+    ),
+)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The entry of a doubt: its word, its grade, when it holds, its text, its remedy, and its row in the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from natgauge.known_doubts import Grade, KnownDoubt
+from natgauge.measurer import TrialOutcome
+from natgauge.notes import Note, NoteWord
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.records.parameters import Parameters
+from natgauge.words import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts of a measurement.
+
+    Attributes:
+        measured: the measurement, with the outcome of each of its trials.
+        parameters: all parameters of the result.
+        of_first: doubts of the throughput that was measured first, except those that the result itself has.
+    """
+
+    measured: MeasurementResult
+    parameters: Parameters
+    of_first: tuple[Note, ...] = ()
+
+    @property
+    def counted(self) -> list[TrialOutcome]:
+        """Outcomes of the trials that are not INVALID, in the order of the repetitions.
+
+        A result that was read from its folder has none: the folder does not have the outcomes.
+        """
+        every = (attempt.outcome for repetition in self.measured.measurements for attempt in repetition.attempts)
+        return [outcome for outcome in every if outcome.verdict is not Verdict.INVALID]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A doubt that holds.
+
+    Attributes:
+        text: one line for people, without the word.
+        count: number of events in the text, at least 1.
+        value: the number in the text that a program needs; None = there is none.
+        grade: what the doubt can change here; None = the grade of the entry.
+    """
+
+    text: str
+    count: int = 1
+    value: float | None = None
+    grade: Grade | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt(KnownDoubt):
+    """One doubt. Each module of `natgauge.doubts` declares its doubts in a tuple `DOUBTS`.
+
+    Attributes:
+        about: what the doubt is about: trials, repetitions, or the result as a whole.
+        meaning: its row in the documentation.
+        grades: when a note has another grade than that of the entry, for the documentation; empty = never.
+        holds: yields the doubt where it follows from the facts of the measurement, usually once; None = only the
+            procedure knows, and writes the doubt itself as a note on its result.
+        sums: whether `holds` reports all notes of procedures with this word at once.
+        of_median: whether the doubt is about a median over repetitions; ratios within rounds do not have it.
+        of_single: whether the doubt is about a lone repetition.
+        is_inherited: whether the rates that are shares of a throughput are doubtful if the throughput has this doubt.
+        ended_by: what ended a search instead of the device, for comparisons; empty = the doubt does not say that.
+        not_stored: why the files of a results folder do not show the doubt; empty = they do.
+    """
+
+    about: Literal["trial", "repetition", "result"]
+    meaning: str
+    grades: str = ""
+    holds: Callable[[Facts], Iterable[Said]] | None = None
+    sums: bool = False
+    of_median: bool = False
+    of_single: bool = False
+    is_inherited: bool = True
+    ended_by: str = ""
+    not_stored: str = ""
+
+    def notes(self, facts: Facts) -> Iterator[Note]:
+        """Yield the doubt as notes, where it holds."""
+        for said in () if self.holds is None else self.holds(facts):
+            word = cast("NoteWord", self.word)
+            yield Note(word, said.text, said.count, said.value, said.grade or self.grade)

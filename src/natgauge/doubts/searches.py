@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doubts that only the procedure knows: it writes them as notes on its result, where it sees what they say."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from natgauge.doubts.doubt import Doubt
+
+TURN: Final = 4
+
+
+DOUBTS: Final = (
+    Doubt(
+        word="ended early",
+        grade="answer",
+        about="repetition",
+        meaning=(
+            "a search or a series ended before it was complete (three collapses, 200 trials, a device that did not "
+            "come back, a lab that could not be made again, Ctrl-C during `stability`); the text has the bounds or the "
+            "number of periods that it reached"
+        ),
+        remedy="Measure again; the reason is in the doubt.",
+    ),
+    Doubt(
+        word="time used up",
+        grade="interval",
+        about="repetition",
+        meaning="the time was too short for all loads, repetitions or confirmations; the text names the missing ones",
+    ),
+    Doubt(
+        word="late at every rate",
+        grade="answer",
+        about="repetition",
+        meaning=(
+            "no frame came back within the time limit for a frame (`--frame-timeout-seconds`; 10 to 20 ms unless you "
+            "give one), at rates a factor of 8 apart, or the same share was late at every rate. The frames came back "
+            "later: the gateway, or the way through it, has a delay above the limit. The note says how long after "
+            "their sending they arrived (mean, least, largest). The value is 0; a longer limit measures the gateway's "
+            "rate"
+        ),
+        remedy="Give a longer time limit for a frame (--frame-timeout-seconds).",
+        limit="a delay above the time limit for a frame, not the rate",
+        hides=True,
+    ),
+    Doubt(
+        word="loss at every rate",
+        grade="answer",
+        about="repetition",
+        meaning=(
+            "the gateway loses or spoils the same share of frames at every rate: a slower rate does not help, and the "
+            "value is 0"
+        ),
+        remedy="Find out why the device loses frames at every rate: natgauge explain shows at which hop.",
+        limit="a loss that no rate cures",
+        has_cause=True,
+    ),
+    Doubt(
+        word="rare loss",
+        grade="answer",
+        about="repetition",
+        meaning=(
+            "at least half of the failed trials above the answer lost no more than a tenth of what an overload loses "
+            "there; or the trials at the upper bound lost a few frames only, and a slightly faster one passed, lost no "
+            "more either, or did not fit into the time. Such loss is not caused by the rate, and the answer may be "
+            "far too low"
+        ),
+        remedy="Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
+        leaves="at least",
+        limit="rare loss, not the rate",
+        hides=True,
+        # If single frames are lost at rates that do not overload the device, chance decides the bound.
+        ended_by="rare loss",
+    ),
+    Doubt(
+        word="bucket",
+        grade="answer",
+        about="repetition",
+        meaning=(
+            "the gateway takes a number of connections at once beyond its rate, as the token bucket of a policer does. "
+            "Failed trials lost less than an overload loses, and a quarter of the connections passed at 1.25 times "
+            "the rate. The rate without loss then depends on N; the text has what lasts, `value` is the share by which "
+            "the rate is higher"
+        ),
+        remedy="Use more connections: the more there are, the closer the rate is to what lasts.",
+        share="too high",
+        leaves="at most",
+    ),
+    Doubt(
+        word="short trials",
+        grade="interval",
+        about="trial",
+        grades="`answer` if the share is 5 % or more",
+        meaning=(
+            "in `shared` placement: trials were so short, or connections so few, that the tolerated lag may have "
+            "raised the rate by more than the requested error. `value` is the share"
+        ),
+        remedy="Use more connections, or longer trials.",
+        share="too high",
+        leaves="at most",
+        is_inherited=False,
+    ),
+    Doubt(
+        word="table inferred",
+        grade="information",
+        about="repetition",
+        meaning=(
+            "nobody named the limit of the connection tracking table. The table was found full because the gateway "
+            "kept the same number of connections at every rate, and kept all of a smaller number"
+        ),
+    ),
+    Doubt(
+        word="unreliable",
+        grade="answer",
+        about="repetition",
+        meaning=(
+            "tear-down rate: the time that a full table takes beyond an empty one is not larger than the spread of the "
+            "times; use more connections"
+        ),
+        remedy="Measure with more connections.",
+    ),
+    Doubt(
+        word="excused frames",
+        grade="interval",
+        about="trial",
+        meaning=(
+            "frame loss rate: disturbances explain some of the lost frames, and the gateway may have lost a part of "
+            "those itself. The text has the range of the share; the value is the lower end. `diff` uses the range"
+        ),
+    ),
+    Doubt(
+        word="frames in stalls",
+        grade="interval",
+        about="trial",
+        meaning=(
+            "delays: in every trial at a load, timed frames were due while a core was stalled, and moved a percentile "
+            "by more than 1 %, or may have. The figures named `without_stalls` omit an equal number of the slowest "
+            "frames; the gateway's own figure lies between the two. Also: trials were so short (less than 2 s) that a "
+            "stall too short to be seen may be the whole 99.9th percentile"
+        ),
+    ),
+    Doubt(
+        word="batches",
+        grade="interval",
+        about="trial",
+        meaning=(
+            "delays in `shared` placement above 50 % of the throughput: the text says how much of them may be the wait "
+            "for frames that left together"
+        ),
+    ),
+)

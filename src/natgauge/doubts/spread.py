@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doubts about the values of the repetitions: too few, too far apart, or changing with time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Final
+
+from natgauge.doubts.doubt import Doubt, Facts, Said
+from natgauge.notes import count_of
+from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
+from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
+from natgauge.statistics.trend import mann_kendall
+from natgauge.words import Verdict
+
+TURN: Final = 5
+#: A doubt reports repetitions whose lowest and highest value differ by more than this share of their median.
+WIDE: Final = 0.05
+
+
+def _single(facts: Facts) -> Iterator[Said]:
+    if len(facts.measured.summary.repetitions) == 1 and not facts.measured.is_sampled:
+        yield Said("a single repetition says nothing about spread")
+
+
+def _wide(facts: Facts) -> Iterator[Said]:
+    measured, summary = facts.measured, facts.measured.summary
+    spread = summary.maximum - summary.minimum
+    disagree = _disagree(measured.measurements)
+    if disagree or spread > WIDE * abs(summary.median):
+        share = f"{spread / abs(summary.median):.1%}" if summary.median else "more than all"
+        values = ", ".join(f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.6g}" for value in summary.repetitions)
+        beyond = f", which is more than the errors of their searches explain: {values}" if disagree else ""
+        yield Said(
+            f"{len(summary.repetitions)} repetitions differ by {share} of their median{beyond}; {_causes(measured)}"
+        )
+
+
+def _disagree(measurements: Sequence[Measurement]) -> bool:
+    """Whether two searches found values farther apart than both errors together: the device has no single limit."""
+    values_and_errors = sorted(
+        (measurement.value, measurement.error) for measurement in measurements if measurement.error is not None
+    )
+    return any(
+        other - value > error + its_error for (value, error), (other, its_error) in combinations(values_and_errors, 2)
+    )
+
+
+def _causes(measured: MeasurementResult) -> str:
+    """Return the facts of the record that can make repetitions differ."""
+    total = f"of {sum(measured.trials.values())} trials were"
+    facts = {
+        f"{total} disturbed": measured.disturbed,
+        f"{total} excused": measured.excused,
+        f"{total} INVALID": measured.trials[Verdict.INVALID],
+        "loads passed one trial and failed another": count_of(measured.notes, "contradictions"),
+    }
+    known = [f"{number} {what}" for what, number in facts.items() if number]
+    if known:
+        return f"possible causes: {', '.join(known)}"
+    return "no trial was disturbed: the device itself, or its place in memory, may differ between repetitions"
+
+
+def _autocorrelated(facts: Facts) -> Iterator[Said]:
+    """A host that drifts makes neighbours alike, and the interval of the median too narrow."""
+    values = facts.measured.summary.repetitions
+    if are_autocorrelated(values):
+        yield Said(
+            f"repetitions resemble the ones before them (lag-1 autocorrelation {autocorrelation(values):.2f}); the "
+            "interval of the median assumes that they are independent, and is too narrow"
+        )
+
+
+def _drift(facts: Facts) -> Iterator[Said]:
+    """A device or a host that changes with time has no single value that more repetitions would find."""
+    values = facts.measured.summary.repetitions
+    trend = mann_kendall(values)
+    if trend is None or not trend.is_significant:
+        return
+    change, median = trend.slope * (len(values) - 1), facts.measured.summary.median
+    share = f", by {abs(change / median):.1%} of their median from the first to the last" if median else ""
+    yield Said(
+        f"repetitions {'rose' if trend.tau > 0 else 'fell'} with time{share} (Mann-Kendall test: tau {trend.tau:.2f}, "
+        f"p {trend.probability:.2g}): the device or its host changed while it was measured"
+    )
+
+
+DOUBTS: Final = (
+    Doubt(
+        word="single repetition",
+        grade="interval",
+        about="repetition",
+        holds=_single,
+        meaning=(
+            "nothing is known about the spread; a tear-down rate of one repetition with several deletions does not "
+            "have this doubt"
+        ),
+        of_single=True,
+        is_inherited=False,
+    ),
+    Doubt(
+        word="wide spread",
+        grade="interval",
+        about="repetition",
+        holds=_wide,
+        meaning=(
+            "the lowest and the highest repetition differ by more than 5 % of the median, or two repetitions differ by "
+            "more than the errors of their searches (then the text has their values). The text also says what the "
+            "record knows of the cause: the number of repetitions, and disturbed, excused, INVALID and contradicting "
+            "trials"
+        ),
+        shows_text=True,
+    ),
+    Doubt(
+        word="autocorrelated",
+        grade="answer",
+        about="repetition",
+        holds=_autocorrelated,
+        meaning=(
+            "repetitions resemble the ones before them more than chance allows: the host drifted, and the confidence "
+            "interval of the median is too narrow"
+        ),
+        remedy="Measure on a quieter machine, with more repetitions that take turns.",
+        of_median=True,
+    ),
+    Doubt(
+        word="drift",
+        grade="answer",
+        about="repetition",
+        holds=_drift,
+        meaning=(
+            "six or more repetitions rose or fell with time (Mann-Kendall test, p at most 1 %): the gateway or its "
+            "host changed while it was measured. Of independent repetitions without a trend, at most one series in 100 "
+            "has this doubt, so that a campaign of 100 series has about one by chance. The text has the direction, "
+            "the change, tau and p"
+        ),
+        remedy="Find what changed while it was measured, and measure again.",
+        of_median=True,
+    ),
+)

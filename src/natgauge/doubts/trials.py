@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doubts about trials: their verdicts, and what happened during them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from natgauge.doubts.doubt import Doubt, Facts, Said
+from natgauge.notes import count_of
+from natgauge.other_traffic import other_traffic_note
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.words import Verdict
+
+TURN: Final = 6
+
+
+def _collapsed(facts: Facts) -> Iterator[Said]:
+    """Only trials of which frames were sent show a collapse; a device that did not come back gets no other ones."""
+    collapses = [outcome for outcome in facts.counted if outcome.verdict is Verdict.COLLAPSED]
+    unbegun = sum(not outcome.begun for outcome in collapses)
+    collapsed = facts.measured.trials[Verdict.COLLAPSED] - unbegun
+    if not collapsed:
+        return
+    more = f"; {unbegun} more could not begin, because it did not come back" if unbegun else ""
+    yield Said(f"the device collapsed in {collapsed} of {_number(facts.measured) - unbegun} trials{more}")
+
+
+def _invalid(facts: Facts) -> Iterator[Said]:
+    if invalid := facts.measured.trials[Verdict.INVALID]:
+        yield Said(f"{invalid} of {_number(facts.measured)} trials were INVALID and not counted")
+
+
+def _disturbed(facts: Facts) -> Iterator[Said]:
+    if disturbed := facts.measured.disturbed:
+        yield Said(f"{disturbed} of {_number(facts.measured)} trials were disturbed")
+
+
+def _number(measured: MeasurementResult) -> int:
+    return sum(measured.trials.values())
+
+
+def _contradictions(facts: Facts) -> Iterator[Said]:
+    if number := count_of(facts.measured.notes, "contradictions"):
+        text = f"{number} loads passed one trial and failed another; the majority counts (--json names each load)"
+        yield Said(text, number)
+
+
+def _other_traffic(facts: Facts) -> Iterator[Said]:
+    """Frames that are not the test's take part of the device's time."""
+    for note in other_traffic_note((outcome.other_traffic for outcome in facts.counted), "trials"):
+        yield Said(note.text, note.count, note.value, note.grade)
+
+
+DOUBTS: Final = (
+    Doubt(
+        word="collapsed",
+        grade="answer",
+        about="trial",
+        holds=_collapsed,
+        meaning=(
+            "after some trials the device forwarded no frame any more. In a search each such trial counts as a load "
+            "too high, and is tried again like any other. Trials that could not begin because the device did not come "
+            "back are counted separately"
+        ),
+        remedy="See the trials of the results folder for the load at which the device collapsed.",
+    ),
+    Doubt(
+        word="INVALID trials",
+        grade="information",
+        about="trial",
+        holds=_invalid,
+        meaning="the tester or the machine spoiled trials, which were not counted",
+    ),
+    Doubt(
+        word="disturbed trials",
+        grade="information",
+        about="trial",
+        holds=_disturbed,
+        meaning="stalls or stolen time were seen during trials, whatever their verdict",
+    ),
+    Doubt(
+        word="contradictions",
+        grade="interval",
+        about="trial",
+        holds=_contradictions,
+        meaning="loads passed and failed when they were tried again",
+        sums=True,
+    ),
+    Doubt(
+        word="other traffic",
+        grade="interval",
+        about="trial",
+        holds=_other_traffic,
+        grades="`answer` from 1 % of the offered frames on",
+        meaning=(
+            "frames that are not the test's (foreign) arrived at the tester's ports: more than 0.1 % of the offered "
+            "frames of a trial that counts, and more than the 20 frames/s that are usual on a link (ARP, NDP, "
+            "multicast, the protocols of switches). A foreign frame costs the gateway about as much work as a frame of "
+            "the test, so 0.1 % makes a rate too low by a tenth of the usual error of a search. The text has the "
+            "number and the share. Of an audit: so much other traffic arrived that the audit could not decide some "
+            "requirements"
+        ),
+        remedy="Remove its source, or look whether the device itself sends it.",
+        not_stored="a procedure may take a stored trial for another verdict, so which trials count is not known",
+    ),
+)
