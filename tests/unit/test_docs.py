@@ -140,7 +140,8 @@ def test_every_gateway_is_in_the_readme() -> None:
 
 
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
-#: Folders below which docs/architecture.md names files without the folder.
+TRIAL = (ROOT / "docs" / "trial.md").read_text()
+#: Folders below which these pages name files without the folder.
 SOURCES = (ROOT, *(ROOT / name for name in ("src/natgauge", "src/natgauge/campaigns", "engine", "engine/src", "bpf")))
 
 
@@ -163,10 +164,17 @@ def exists_below_sources(name: str) -> bool:
     return any(any(folder.glob(name)) for folder in SOURCES) or any(ROOT.glob(f"src/natgauge/*/{name}"))
 
 
-def test_files_that_the_architecture_names_exist() -> None:
-    named = [word for word in INLINE.findall(without_fences(ARCHITECTURE)) if re.fullmatch(r"[\w/*.-]+", word)]
+def test_the_page_on_the_architecture_is_read_within_an_hour() -> None:
+    lines = ARCHITECTURE.splitlines()
+    assert len(lines) <= 120
+    assert [line for line in lines if len(line) > 200] == []
+
+
+@pytest.mark.parametrize(("page", "least"), [(ARCHITECTURE, 50), (TRIAL, 30)], ids=["architecture", "trial"])
+def test_files_that_pages_on_the_code_name_exist(page: str, least: int) -> None:
+    named = [word for word in INLINE.findall(without_fences(page)) if re.fullmatch(r"[\w/*.-]+", word)]
     paths = [word for word in named if re.search(r"(/|\.(py|rs|h|c|toml|json|\*))$", word)]
-    assert len(paths) > 50
+    assert len(paths) > least
     assert [path for path in paths if not exists_below_sources(path)] == []
 
 
