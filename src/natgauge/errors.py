@@ -7,6 +7,8 @@ A message is one line: what, where, which value, which rule, what to do. All cha
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -41,13 +43,16 @@ class NatgaugeError(Exception):
     Attributes:
         exit_status: what `natgauge` exits with (2 usage, 3 host, 4 broke on the way).
         evidence: results folder with the trials before the error; None = there are none.
+        at: what is wrong or has failed, for programs: the name of an input such as "frame_size", the tester's port
+            "initiator" or "responder", or a device's name; empty = no single one. Nobody has to read the message.
     """
 
     exit_status = 4
     evidence: Path | None = None
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, at: str = "") -> None:
         super().__init__(shortened(message))
+        self.at = at
 
 
 class UsageError(NatgaugeError):
@@ -65,8 +70,8 @@ class HostError(NatgaugeError):
 
     exit_status = 3
 
-    def __init__(self, message: str, *, mend: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, at: str = "", mend: str = "") -> None:
+        super().__init__(message, at=at)
         self.mend = mend
 
 
@@ -88,3 +93,17 @@ class FaultError(NatgaugeError):
     """An unexpected error: a fault of natgauge itself, not of the question, the host or the device. Made by `fault`."""
 
     exit_status = 4
+
+
+@contextmanager
+def about(at: str) -> Iterator[None]:
+    """Give each error from here its object, unless it has one already.
+
+    Args:
+        at: see `NatgaugeError`.
+    """
+    try:
+        yield
+    except NatgaugeError as error:
+        error.at = error.at or at
+        raise

@@ -18,7 +18,7 @@ from natgauge.errors import UsageError
 from natgauge.late_delays import LateDelays
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.paired.slices import CostPlan, CostRound
-from natgauge.words import Close, Order, Query, ReadingOrder, Verdict
+from natgauge.words import Close, LimitedBy, Order, Query, ReadingOrder, Verdict
 
 #: Share of the nominal sending time by which a sender may be late at the end. It is a tenth of the usual error of a
 #: search (1 %), so it does not affect the result, and far more than the few batches of an undisturbed sender.
@@ -359,7 +359,7 @@ class TrialOutcome:
     octets_per_connection: float | None = None
     raised_timeout: int | None = None
     other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
-    limited_by: str | None = None
+    limited_by: LimitedBy | None = None
     cause: Cause | None = None
     failed_phase: int | None = None
     remarks: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from natgauge.causes.hops import NO_HOPS, TrialHops
 from natgauge.causes.of_trial import cause_of
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction
 from natgauge.trial_evidence import TrialEvidence
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 #: Share of the nominal sending time by which a phase may end early; beyond it the tester sent faster than intended.
 HASTE_SHARE = 0.01
@@ -36,7 +36,7 @@ class Judgement:
 
     verdict: Verdict
     reason: str = ""
-    limited_by: str | None = None
+    limited_by: LimitedBy | None = None
     failed_phase: int | None = None
     cause: Cause | None = None
     disturbed: bool = False
@@ -289,7 +289,7 @@ def _lost(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     reason = f"{stream.name}: {_loss_figures(evidence, stream)}"
     excused = _excused(evidence, stream) if limited_by == "device" else 0
     if excused and counts.received + excused >= (1 - evidence.loss_tolerance) * counts.offered:
-        cause = "tester" if _tester_drops(evidence) else "host"
+        cause: LimitedBy = "tester" if _tester_drops(evidence) else "host"
         excuse = f"{reason}, which {_disturbance(evidence, stream)} can explain ({_explained(evidence, stream)})"
         return Judgement(Verdict.INVALID, excuse, limited_by=cause, excused=True)
     if excused and counts.lost_in_stalls is not None:
@@ -324,7 +324,7 @@ def _table_figures(evidence: TrialEvidence) -> str:
     return f"; the device's table held {evidence.established} connections{limit}"
 
 
-def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
+def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> LimitedBy:
     """Return what caused a loss: the device, the real server, or in phase 1 the full table or the outside ports.
 
     The server caused it when the trial would have passed without the queries that the server dropped or read late; both
@@ -487,7 +487,7 @@ def _missing(evidence: TrialEvidence, count: int) -> Judgement | None:
     # With replacement, the Responder learned frames of the same four tuple as several connections; the device has one.
     if count < evidence.stored and evidence.each_once:
         reason = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
-        limited_by = "table" if _full(evidence, count) else "device"
+        limited_by: LimitedBy = "table" if _full(evidence, count) else "device"
         return Judgement(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=1)
     if lost and _full(evidence, count):
         reason = f"phase 1: {lost} of {evidence.phase1.offered} frames lost{_table_figures(evidence)}: it was full"

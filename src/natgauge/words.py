@@ -91,6 +91,9 @@ Group = Literal["settings", "traffic", "place", "device"]
 #: the time that the measurement was given, the real server behind the gateway.
 LimitedBy = Literal["device", "table", "port pool", "tester", "host", "time", "server"]
 
+#: What ended the search for a rate of a comparison instead of the gateway.
+SearchLimitedBy = Literal["the tester", "the host", "the server", "the link", "rare loss", "the time"]
+
 #: Frames whose cost is measured: the first of a connection; frames over an established connection from the Initiator,
 #: from the Responder, or from both in turn.
 Quantity = Literal["new", "up", "down", "both"]

@@ -33,6 +33,7 @@ from natgauge.records.comparison import SearchLimit
 from natgauge.reports.comparison import text
 from natgauge.tester.highest import HighestRates
 from natgauge.trial_evidence import TrialEvidence
+from natgauge.words import SearchLimitedBy
 
 ASKED = ["compare", "tayga-nat64", "tayga-nat64:udp_timeout=300", "--connections", "20000", "--seed", "7"]
 ONE_AT_A_TIME = ["nftables-nat44:hash_size=1024", "nftables-nat44:hash_size=65536"]
@@ -174,9 +175,10 @@ def test_time_for_too_few_rounds_says_how_many_an_interval_takes(world: World) -
 
 
 def test_a_rate_that_was_mostly_not_the_gateways_own_is_a_bound_whatever_limited() -> None:
+    ended: dict[SearchLimitedBy, int] = {"the tester": 2, "the time": 1}
     limits = tuple(
         SearchLimit(gateway="nat", quantity="new", limited_by=by, searches=searches, of=5, at_least=9.0)
-        for by, searches in (("the tester", 2), ("the time", 1))
+        for by, searches in ended.items()
     )
     assert "Rates of nat: new at least 10/s" in text(compared_by_rates(limits))
     assert "Rates of nat: new 10/s" in text(compared_by_rates(limits[:1]))

@@ -20,10 +20,10 @@ from natgauge.procedures.kit.search.invalid_trials import (
     in_search,
     until_decided,
 )
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 
-def outcome(verdict: Verdict, limited_by: str | None = None) -> TrialOutcome:
+def outcome(verdict: Verdict, limited_by: LimitedBy | None = None) -> TrialOutcome:
     return TrialOutcome(verdict, f"of the {limited_by}", Counts(1, 1, 1), limited_by=limited_by)
 
 

@@ -13,7 +13,7 @@ from natgauge.procedures import get
 from natgauge.procedures.kit.repetitions import join
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.time_budget import TIME
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 DECIDED: dict[str, Any] = {"connections": 1000, "placement": "isolated", "order": "permutation", "four_tuples": 1000}
 
@@ -42,7 +42,7 @@ def test_they_are_summed_up_alike(metric: str, profile: str) -> None:
     assert len(set(joined.notes)) == len(set(in_one_go.notes))
 
 
-def single(value: float, limited_by: str = "device") -> MeasurementResult:
+def single(value: float, limited_by: LimitedBy = "device") -> MeasurementResult:
     measurement = Measurement(value, None, limited_by, {str(Verdict.PASS): 1})
     return make_result("connection-rate", "connections/s", {"repeat": 1}, [measurement])
 

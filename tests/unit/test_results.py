@@ -29,13 +29,13 @@ from natgauge.records.store import Store
 from natgauge.reports import csv_table
 from natgauge.reports.text import table, verdict
 from natgauge.stored.find_results import read_summary
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 Change = Callable[[dict[str, Any]], object]
 
 
 def measured(
-    values: list[float], *, limited_by: str = "device", trials: dict[str, int] | None = None, error: float = 1.0
+    values: list[float], *, limited_by: LimitedBy = "device", trials: dict[str, int] | None = None, error: float = 1.0
 ) -> Any:
     told = {"PASS": 3, "FAIL": 2, "INVALID": 0, "COLLAPSED": 0, **(trials or {})}
     return make_result(
@@ -239,7 +239,7 @@ ON_DEVICE_CORES = {"placement": "isolated", "receiver_ns": 100.0, "device_cores"
     ],
 )
 def test_what_the_tester_takes_of_an_isolated_devices_cores_is_told(
-    changed: dict[str, Any], limited_by: str, says: str | None
+    changed: dict[str, Any], limited_by: LimitedBy, says: str | None
 ) -> None:
     """`isolated` figures were called absolute while the device's cores did the tester's receive work unsaid."""
     found = make(measured([1e6, 1e6], limited_by=limited_by), grouped({**ON_DEVICE_CORES, **changed}))

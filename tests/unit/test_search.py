@@ -20,13 +20,13 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
 from natgauge.procedures.kit.search.invalid_trials import TESTER_REPEATS
 from natgauge.procedures.kit.time_budget import TimeUpError
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 TOP = 16e6
 ONE_PERCENT = SearchError(share=0.01)
 
 
-def outcome(verdict: Verdict, limited_by: str | None = None) -> TrialOutcome:
+def outcome(verdict: Verdict, limited_by: LimitedBy | None = None) -> TrialOutcome:
     return TrialOutcome(verdict, "simulated", Counts(100, 100, 100), limited_by=limited_by)
 
 

@@ -21,7 +21,7 @@ from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.procedures.kit.search.searched_rate import most_too_high
 from natgauge.records.parameters import Parameters
-from natgauge.words import Placement
+from natgauge.words import LimitedBy, Placement
 
 RATE = get("connection-rate")
 #: Without what only a lab can tell.
@@ -39,7 +39,9 @@ def settings(connections: int, placement: Placement = "isolated", *, own_process
     ).as_run()
 
 
-def measured(value: float, upper: float | None, limited_by: str = "device", connections: int = 100_000) -> Measurement:
+def measured(
+    value: float, upper: float | None, limited_by: LimitedBy = "device", connections: int = 100_000
+) -> Measurement:
     trials = {"PASS": 3, "FAIL": 3, "INVALID": 0, "COLLAPSED": 0}
     return Measurement(value, upper, limited_by, trials, figures={TRIAL_SECONDS: connections / value})
 
@@ -73,7 +75,7 @@ def test_the_gateway_surely_does_what_passed_without_what_queues_may_have_added(
         ("device", 203_000, ""),
     ],
 )
-def test_only_what_the_gateway_failed_is_an_upper_bound(limited_by: str, upper: float | None, says: str) -> None:
+def test_only_what_the_gateway_failed_is_an_upper_bound(limited_by: LimitedBy, upper: float | None, says: str) -> None:
     one = searched(measured(200_000, upper, limited_by))
     (bounds,) = one.bounds
     assert bounds.limit == says

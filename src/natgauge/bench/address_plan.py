@@ -95,7 +95,9 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
         )
     if ground.mapped_in_order and (recipe.source != "mapped" or recipe.relay_alone):
         raise UsageError(
-            f"mapped addresses: {recipe.name} does not map each source address to an address of its own; leave them out"
+            f"mapped addresses: {recipe.name} does not map each source address to an address of its own; leave them "
+            "out",
+            at="mapped_addresses",
         )
     mapped = ground.mapped if recipe.source == "mapped" and not recipe.relay_alone else None
     # An unknown mapping is judged like any translation. Within one family an untranslated source is an error.

@@ -174,7 +174,7 @@ class Bench:
             prefix = parse_prefix(chosen)
             if need.nat64_prefix not in (None, prefix):
                 known = f"{self.recipe.name} knows only {need.nat64_prefix}"
-                raise UsageError(f"NAT64 prefix: {known}, not {prefix}; leave it out")
+                raise UsageError(f"NAT64 prefix: {known}, not {prefix}; leave it out", at="nat64_prefix")
             need = replace(need, nat64_prefix=prefix)
         return kind.plan(self.cell.lab.lab_name, self.cell.kind_options or kind.options(), need)
 
@@ -215,7 +215,9 @@ class Bench:
                 mapped=self.traffic.mapping_known,
             )
         if Ability.BACKGROUND in settings.needs() and addresses.translated and addresses.outside.family == "ipv6":
-            raise UsageError("foreground share: a NAT66 translates native IPv6, too; leave it out")
+            raise UsageError(
+                "foreground share: a NAT66 translates native IPv6, too; leave it out", at="foreground_share"
+            )
         self._refuse_transport(procedure.metric, settings)
         if settings.query is not None:
             ports = self.traffic.destination_ports
@@ -223,7 +225,8 @@ class Bench:
             far_side.refuse(settings.far_side, self.lab, self.traffic)
         if settings.zero_checksum == "accept" and "ipv6" not in (addresses.inside.family, addresses.outside.family):
             raise UsageError(
-                f"zero checksum: {self.recipe.name} has IPv4 on both sides (RFC 768 allows it); leave it out"
+                f"zero checksum: {self.recipe.name} has IPv4 on both sides (RFC 768 allows it); leave it out",
+                at="zero_checksum",
             )
         if not self.recipe.stateful and (settings.fills_table or settings.needs() & OF_TABLE):
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table")
@@ -242,15 +245,18 @@ class Bench:
         if settings.close is not None or settings.half_open:
             if transport != "tcp":
                 does = "needs half-open" if settings.half_open else "closes"
-                raise UsageError(f"transport: {transport}, but {metric} {does} TCP connections; choose tcp")
+                raise UsageError(
+                    f"transport: {transport}, but {metric} {does} TCP connections; choose tcp", at="transport"
+                )
             if (size := self.cell.traffic.frame_size) is not None:
                 raise UsageError(
                     f"frame size: {size}, but the segments of {metric} have the sizes of their headers and requests; "
-                    "leave it out"
+                    "leave it out",
+                    at="frame_size",
                 )
         if transport != "udp" and (settings.query is not None or Ability.BACKGROUND in settings.needs()):
             what = "DNS queries" if settings.query is not None else "native IPv6 in the background"
-            raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out")
+            raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out", at="transport")
 
     @property
     def _known_limits(self) -> dict[str, int]:
@@ -271,7 +277,7 @@ class Bench:
         procedure.refuse_unable(self.abilities, settings)
         for name, value in settings.parameters().items():
             if name.endswith("_rate") and isinstance(value, float):
-                check_rate(name.replace("_", " "), value)
+                check_rate(name, value)
         return settings.as_run()
 
     def _refuse_untimed(self, metric: str, settings: TrialSettings) -> None:
@@ -634,7 +640,7 @@ def _check_seed(seed: int | None) -> int:
     if seed is None:
         return secrets.randbits(64)
     if not 0 <= seed < 2**64:
-        raise UsageError(f"seed: {seed} is outside of 0 to 2^64 - 1")
+        raise UsageError(f"seed: {seed} is outside of 0 to 2^64 - 1", at="seed")
     return seed
 
 

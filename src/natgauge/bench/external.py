@@ -14,6 +14,7 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.ranges import Range
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.gateways.recipe import Recipe
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common.shell import run_shell
 from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
@@ -210,8 +211,7 @@ def refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
         )
     statements = {**wishes.named(), **({} if lab.external is None else lab.external.parameters())}
     if statements and not recipe.stateful:
-        name = min(statements).replace("_", " ")
-        raise UsageError(f"{name}: {recipe.name} keeps no connections, so there is nothing to forget; leave it out")
+        raise wrong(min(statements), f"{recipe.name} keeps no connections, so there is nothing to forget; leave it out")
 
 
 def refuse_stale(lab: Lab, recipe: Recipe, metric: str, settings: TrialSettings) -> None:

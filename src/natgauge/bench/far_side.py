@@ -49,12 +49,14 @@ def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
     if traffic.tunnelled and traffic.tested_edges is not None:
         raise UsageError(
             f"far side {server.name}: the device sends IPv4 in IPv6 to a relay, which only the tester emulates; leave "
-            "it out, or choose a whole chain"
+            "it out, or choose a whole chain",
+            at="far_side",
         )
     count = traffic.responder_addresses.count
     if count > MOST_ADDRESSES:
         raise UsageError(
-            f"destination addresses: {count}, but a real server listens on {MOST_ADDRESSES} at most; use fewer"
+            f"destination addresses: {count}, but a real server listens on {MOST_ADDRESSES} at most; use fewer",
+            at="destination_addresses",
         )
     if lab.server is not None and not lab.server.environment["NG_CPUS"]:
         cores = ",".join(map(str, sorted({*lab.sender_cpus, *lab.device_cpus})))
@@ -62,7 +64,8 @@ def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
         if lab.placement != "shared":
             remedy = "leave one out of --cores, or let it share one of the device's with --server-cores"
         raise UsageError(
-            f"far side {server.name}: the sender's and the device's cores ({cores}) are all there are; {remedy}"
+            f"far side {server.name}: the sender's and the device's cores ({cores}) are all there are; {remedy}",
+            at="far_side",
         )
 
 

@@ -165,7 +165,8 @@ class FreshTuples:
         if left > 0 and self.method == "no-wait":
             raise UsageError(
                 f"fresh trials: no four tuples are left that the device has forgotten, the next ones will be in "
-                f"{left:.0f} s; allow waiting (--fresh-trials new-tuples), or give an --empty-command"
+                f"{left:.0f} s; allow waiting (--fresh-trials new-tuples), or give an --empty-command",
+                at="fresh_trials",
             )
         while (left := until - self.clock()) > 0:
             observer.stage(f"waiting {math.ceil(left)} s until the device has forgotten earlier connections")

@@ -21,7 +21,7 @@ def checked(chosen: float | None) -> float | None:
         UsageError: it is outside of 0 to 60.
     """
     if chosen is not None and not 0 <= chosen <= LONGEST_SECONDS:
-        raise UsageError(f"grace: {chosen:g} is outside of 0 to {LONGEST_SECONDS:g} s")
+        raise UsageError(f"grace: {chosen:g} is outside of 0 to {LONGEST_SECONDS:g} s", at="grace_seconds")
     return chosen
 
 

@@ -651,7 +651,8 @@ class LabMeasurer(Measurer):
             raise OutlastingError(
                 f"UDP timeout: a trial with phase 1 at {request.phase1.rate:.0f} connections/s takes {seconds:.1f} s, "
                 f"but the device forgets connections after {timeout} s; give it a longer time-out (--udp-timeout; on a "
-                "wire by its own means) or fewer connections"
+                "wire by its own means) or fewer connections",
+                at="udp_timeout",
             )
         raised = self.settings.udp_timeout
         return [f"the device's UDP time-out was raised from {timeout} to {raised} s, because this trial takes longer"]
@@ -678,7 +679,8 @@ class LabMeasurer(Measurer):
             raise UsageError(
                 f"UDP timeout: {rate:.0f} frames/s may leave one of {plan.connections} connections without a frame for "
                 f"{idle:.0f} s, but the device forgets connections after {timeout} s; give it a longer time-out "
-                "(--udp-timeout; on a wire by its own means), fewer connections or more load"
+                "(--udp-timeout; on a wire by its own means), fewer connections or more load",
+                at="udp_timeout",
             )
 
 

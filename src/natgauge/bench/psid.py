@@ -44,9 +44,13 @@ def refuse_sets(recipe: Recipe, options: DeviceOptions) -> None:
     Raises:
         UsageError: the user chose one.
     """
-    for name, value in (("PSID length", options.psid_length), ("PSID offset", options.psid_offset)):
+    for at, name, value in (
+        ("psid_length", "PSID length", options.psid_length),
+        ("psid_offset", "PSID offset", options.psid_offset),
+    ):
         if value is not None:
             raise UsageError(
                 f"{name}: {value} asked for, but the port sets of {recipe.name} are not known here, or it has none; "
-                "leave it out, or choose a gateway of ours of kind lw4o6, map-e or map-t"
+                "leave it out, or choose a gateway of ours of kind lw4o6, map-e or map-t",
+                at=at,
             )

@@ -27,10 +27,12 @@ def refuse_unlike(metric: str, first_port: int, last_port: int, frame_size: int 
     if (first_port, last_port) != (PORT, PORT):
         raise UsageError(
             f"destination ports: {first_port}-{last_port}, but {metric} sends DNS queries; use {PORT} alone, and no "
-            "more connections than the other ranges hold"
+            "more connections than the other ranges hold",
+            at="destination_ports",
         )
     if frame_size is not None:
         raise UsageError(
             f"frame size: {frame_size}, but {metric} sends DNS queries, which have {QUERY_OCTETS['ipv4']} octets over "
-            f"IPv4 and {QUERY_OCTETS['ipv6']} over IPv6; leave it out"
+            f"IPv4 and {QUERY_OCTETS['ipv6']} over IPv6; leave it out",
+            at="frame_size",
         )

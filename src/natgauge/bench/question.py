@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from natgauge import procedures
 from natgauge.bench.subscribers import needs
-from natgauge.errors import UsageError
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import RANGES, Cell, DeviceOptions, LabOptions, Question, TrafficOptions
 from natgauge.inputs.types import Flag
@@ -155,10 +155,7 @@ def _of_kind(lab: str, chosen: Mapping[str, object]) -> object:
             others = ", ".join(place_inputs()[name][1])
             number = kinds.get(lab).cores_option if name == "cores" else ""
             leave = f"give --{number.replace('_', '-')} N" if number else "leave it out"
-            raise UsageError(
-                f"{name.replace('_', ' ')}: lab {lab} has no such option, lab {others} has; {leave}, or choose "
-                "another --lab"
-            )
+            raise wrong(name, f"lab {lab} has no such option, lab {others} has; {leave}, or choose another --lab")
     return kinds.get(lab).options(**{name: own[name].take(value) for name, value in chosen.items()})
 
 

@@ -7,8 +7,8 @@ import ipaddress
 import re
 from dataclasses import dataclass
 
-from natgauge.errors import UsageError
 from natgauge.inputs import meant
+from natgauge.inputs.checks import wrong
 from natgauge.labs.contract import Addresses
 from natgauge.words import Address, Family, Network
 
@@ -60,14 +60,14 @@ def parse_ports(name: str, text: str) -> Range:
     """
     match = _PORTS.match(text)
     if match is None:
-        raise UsageError(f"{name}: {text!r} is not a port range; write A-B, for example 1024-65535")
+        raise wrong(name, f"{text!r} is not a port range; write A-B, for example 1024-65535")
     first = int(match[1])
     last = int(match[2]) if match[2] is not None else first
     for port in (first, last):
         if not 1 <= port <= LAST_PORT:
-            raise UsageError(f"{name}: port {port} in {text!r} is outside of 1 to {LAST_PORT}")
+            raise wrong(name, f"port {port} in {text!r} is outside of 1 to {LAST_PORT}")
     if first > last:
-        raise UsageError(f"{name}: {text!r} is reversed; write the lower port first")
+        raise wrong(name, f"{text!r} is reversed; write the lower port first")
     return Range(first, last)
 
 
@@ -80,12 +80,12 @@ def parse_addresses(name: str, text: str, family: Family) -> Addresses:
     """
     parts = [part.strip() for part in text.split("-")]
     if len(parts) > 2 or not all(parts):
-        raise UsageError(f"{name}: {text!r} is not an address range; write A or A-B")
+        raise wrong(name, f"{text!r} is not an address range; write A or A-B")
     first, last = _address(name, parts[0], family), _address(name, parts[-1], family)
     if int(first) > int(last):
-        raise UsageError(f"{name}: {text!r} is reversed; write the lower address first")
+        raise wrong(name, f"{text!r} is reversed; write the lower address first")
     if family == "ipv6" and int(first) >> 64 != int(last) >> 64:
-        raise UsageError(f"{name}: {text!r} differs in the upper 64 bits; both ends must share them")
+        raise wrong(name, f"{text!r} differs in the upper 64 bits; both ends must share them")
     return Addresses(first, last)
 
 
@@ -93,13 +93,14 @@ def _address(name: str, text: str, family: Family) -> Address:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise UsageError(f"{name}: {text!r} is not an IP address{meant.addresses(text)}") from None
+        raise wrong(name, f"{text!r} is not an IP address{meant.addresses(text)}") from None
     if address.version != (4 if family == "ipv4" else 6):
-        raise UsageError(f"{name}: {text} is IPv{address.version}, this side of the device uses {spoken(family)}")
+        raise wrong(name, f"{text} is IPv{address.version}, this side of the device uses {spoken(family)}")
     if not any(address in network for network in TEST_NETWORKS if network.version == address.version):
-        raise UsageError(
-            f"{name}: {text} is not a test address; use a benchmarking (198.18.0.0/15, 2001:2::/48), private or "
-            "documentation range"
+        raise wrong(
+            name,
+            f"{text} is not a test address; use a benchmarking (198.18.0.0/15, 2001:2::/48), private or "
+            "documentation range",
         )
     return address
 

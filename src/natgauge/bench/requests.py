@@ -227,7 +227,8 @@ def _refuse_long(plan: TrialPlan) -> None:
         if seconds > LONGEST_PHASE_SECONDS:
             raise UsageError(
                 f"connections: {plan.connections} at {rate:g} {unit} take {seconds:.0f} s, and a phase can last "
-                f"{LONGEST_PHASE_SECONDS:.0f} s; choose fewer connections, or a higher rate"
+                f"{LONGEST_PHASE_SECONDS:.0f} s; choose fewer connections, or a higher rate",
+                at="connections",
             )
 
 
@@ -295,9 +296,11 @@ def refuse_stateless(initiator: Family, responder: Family, *, translated: bool, 
         raise UsageError(
             "stateless: of a translator between IPv6 and IPv4 it needs the Initiator's mapped addresses, which are "
             "known only of kind siit in a lab of ours, or on a wire where you name them (--mapped-addresses); leave "
-            "stateless out"
+            "stateless out",
+            at="stateless",
         )
     if translated and not mapped:
         raise UsageError(
-            "stateless: this device replaces the Initiator's source, so it keeps connections; leave stateless out"
+            "stateless: this device replaces the Initiator's source, so it keeps connections; leave stateless out",
+            at="stateless",
         )

@@ -39,7 +39,8 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
         if subscribers is not None:
             raise UsageError(
                 f"subscribers: {subscribers} asked for, but none of this device are known; leave it out, or choose "
-                "a gateway of ours that has some, such as map-t or aftr"
+                "a gateway of ours that has some, such as map-t or aftr",
+                at="subscribers",
             )
         return named or Addresses(link.tester, link.tester)
     count = subscribers if subscribers is not None else (1 if named is None else named.count)
@@ -49,7 +50,8 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
     if named.first != link.tester or named.count != count:
         raise UsageError(
             f"source addresses: {named} with {count} subscribers: each address is a subscriber, the first one is "
-            f"{link.tester}; leave them out"
+            f"{link.tester}; leave them out",
+            at="source_addresses",
         )
     return named
 
@@ -76,7 +78,7 @@ def _check_count(count: int, sets: PortSets) -> None:
         why = f"sets of {sets}, {sets.per_address} of them on each address of {sets.network}"
         if sets.most == sets.most_subscribers:
             why = "the device serves no more (most_subscribers of its recipe)"
-        raise UsageError(f"subscribers: {count} is outside of 1 to {sets.most}: {why}")
+        raise UsageError(f"subscribers: {count} is outside of 1 to {sets.most}: {why}", at="subscribers")
 
 
 def _from_first(count: int, link: Link) -> Addresses:
@@ -85,7 +87,8 @@ def _from_first(count: int, link: Link) -> Addresses:
     if last >= end:
         raise UsageError(
             f"subscribers: {count} addresses from {link.tester} on are more than the {end - int(link.tester)} of "
-            f"{link.network}; use fewer"
+            f"{link.network}; use fewer",
+            at="subscribers",
         )
     return Addresses(link.tester, link.tester + (count - 1))
 
@@ -119,7 +122,8 @@ def source_ports(connections: int | None, subscribers: int, endpoints: int, sets
             f"connections: {connections} of {subscribers} subscribers towards {endpoints} remote endpoints need "
             f"{needed} ports of a set each, a set has {sets}; use at least "
             f"{needs(connections, subscribers, sets.ports)} destination ports and addresses, more subscribers, or "
-            "fewer connections"
+            "fewer connections",
+            at="connections",
         )
     if subscribers == 1 and needed > _comfortable(sets) and not sets.psid_offset:
         first = sets.first * sets.ports
@@ -136,7 +140,8 @@ def refuse_small_sets(named: Range, connections: int, sets: PortSets) -> None:
     if needed > sets.ports:
         raise UsageError(
             f"source ports: {needed} of a subscriber towards one remote endpoint need as many outside ports, a set has "
-            f"{sets}; use fewer source ports and more destination ports"
+            f"{sets}; use fewer source ports and more destination ports",
+            at="source_ports",
         )
 
 

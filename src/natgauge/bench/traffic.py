@@ -20,6 +20,7 @@ from natgauge.bench import subscribers as sharing
 from natgauge.bench.address_plan import AddressPlan
 from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
 from natgauge.errors import UsageError
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
 from natgauge.words import (
@@ -59,8 +60,8 @@ def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:
         UsageError: a range of addresses is malformed.
     """
     named = (
-        ("source addresses", options.source_addresses, families[0], options.subscribers),
-        ("destination addresses", options.destination_addresses, _writes(families), None),
+        ("source_addresses", options.source_addresses, families[0], options.subscribers),
+        ("destination_addresses", options.destination_addresses, _writes(families), None),
     )
     return sum(
         max(1, number or 1) if text is None else parse_addresses(name, text, family).count
@@ -164,14 +165,14 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     """
     edges = around.port_sets if around.half else None
     if edges is None:
-        named = _named_addresses("source addresses", options.source_addresses, around.inside)
+        named = _named_addresses("source_addresses", options.source_addresses, around.inside)
         sources = sharing.source_addresses(options.subscribers, named, around.port_sets, around.inside)
         subscribers = sources.count
     else:
         sources = Addresses(around.inside.tester, around.inside.tester)
         subscribers = sharing.customer_edges(options, edges)
     hosts = around.embedded or around.outside
-    named_hosts = _named_addresses("destination addresses", options.destination_addresses, hosts)
+    named_hosts = _named_addresses("destination_addresses", options.destination_addresses, hosts)
     responders = named_hosts or Addresses(hosts.tester, hosts.tester)
     behind = behind_prefix(responders, around.prefix)
     connections = _check_connections(options.connections)
@@ -203,7 +204,8 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     if options.transport == "tcp" and options.order == "with-replacement":
         raise UsageError(
             "order: with-replacement, but with transport tcp a four tuple that is drawn twice would open a connection "
-            "that is open; choose another order"
+            "that is open; choose another order",
+            at="order",
         )
     if options.transport == "icmp":
         _check_echoes(plan)
@@ -230,14 +232,16 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
     if number > MAXIMUM_CONNECTIONS:
         raise UsageError(
             f"connections: the ranges hold {plan.space} four tuples, the most is {MAXIMUM_CONNECTIONS} (2^31); "
-            "give --connections or narrower ranges"
+            "give --connections or narrower ranges",
+            at="connections",
         )
     if number > plan.space:
         raise UsageError(
             f"connections: {number} asked for, but the ranges hold {plan.space} four tuples "
             f"({plan.sources} source addresses x {plan.source_ports.count} source ports x "
             f"{plan.responder_addresses.count} destination addresses x {plan.destination_ports.count} destination "
-            "ports); widen a range or ask for fewer"
+            "ports); widen a range or ask for fewer",
+            at="connections",
         )
     plan = replace(plan, connections=number)
     if around.port_sets is not None and around.translated and plan.edges is None:
@@ -257,7 +261,8 @@ def _check_port_pool(plan: TrafficPlan, around: AddressPlan) -> None:
         raise UsageError(
             f"connections: {plan.connections} towards {endpoints} remote endpoints need {needed} outside ports each, "
             f"the device's {around.pool.count} outside addresses have {available}; use more destination ports or "
-            "addresses"
+            "addresses",
+            at="connections",
         )
 
 
@@ -268,13 +273,16 @@ def _check_echoes(plan: TrafficPlan) -> None:
         raise UsageError(
             f"destination ports: {ports.first}-{ports.last} with transport icmp, which has identifiers in place of "
             "source ports and no destination ports; use one number, which is then the sequence number, and more source "
-            "or destination addresses"
+            "or destination addresses",
+            at="destination_ports",
         )
 
 
 def _check_connections(connections: int | None) -> int | None:
     if connections is not None and not 1 <= connections <= MAXIMUM_CONNECTIONS:
-        raise UsageError(f"connections: {connections} is outside of 1 to {MAXIMUM_CONNECTIONS} (2^31)")
+        raise UsageError(
+            f"connections: {connections} is outside of 1 to {MAXIMUM_CONNECTIONS} (2^31)", at="connections"
+        )
     return connections
 
 
@@ -283,7 +291,7 @@ def _ports(
 ) -> tuple[Range, Range]:
     """Return source and destination ports: the user's, otherwise many source ports and few destination ports."""
     wide = f"{FIRST_SOURCE_PORT}-{LAST_PORT}"
-    source = parse_ports("source ports", wide if options.source_ports is None else options.source_ports)
+    source = parse_ports("source_ports", wide if options.source_ports is None else options.source_ports)
     wanted = connections
     if options.transport == "icmp":
         wanted = 1
@@ -291,7 +299,7 @@ def _ports(
         wanted = 1 if _ranges_named(options) else DEFAULT_CONNECTIONS
     chosen = sets is not None and options.source_ports is None
     if options.destination_ports is not None:
-        destination = parse_ports("destination ports", options.destination_ports)
+        destination = parse_ports("destination_ports", options.destination_ports)
     elif sets is not None and chosen:
         destination = Range(1, min(sharing.destination_ports(wanted, sources, responders, sets), LAST_PORT))
     else:
@@ -308,7 +316,7 @@ def _ports_of_edges(
     """Return all ports of each set, as positions, and the user's or the least number of destination ports."""
     source = Range(1, sets.ports)
     if options.destination_ports is not None:
-        return source, parse_ports("destination ports", options.destination_ports)
+        return source, parse_ports("destination_ports", options.destination_ports)
     wanted = 1 if options.transport == "icmp" else options.connections
     if wanted is None:
         wanted = max(DEFAULT_CONNECTIONS, edges * CONNECTIONS_PER_EDGE)
@@ -324,13 +332,13 @@ def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | Non
         return None
     addresses = parse_addresses(name, text, link.family)
     if link.device in addresses:
-        raise UsageError(f"{name}: {addresses} holds {link.device}, which is the device's own address on this side")
+        raise wrong(name, f"{addresses} holds {link.device}, which is the device's own address on this side")
     for end in (addresses.first, addresses.last):
         if end not in link.network:
-            raise UsageError(f"{name}: {end} is outside of the link's subnet {link.network}")
+            raise wrong(name, f"{end} is outside of the link's subnet {link.network}")
     for end, what in ((link.network.network_address, "network"), (link.network.broadcast_address, "broadcast")):
         if end in addresses and link.network.num_addresses > 2:
-            raise UsageError(f"{name}: {addresses} holds {end}, the {what} address of {link.network}")
+            raise wrong(name, f"{addresses} holds {end}, the {what} address of {link.network}")
     return addresses
 
 
@@ -353,13 +361,15 @@ def _as_responder_writes(sources: Addresses, around: AddressPlan) -> Addresses |
         if sources.count != mapped.count:
             raise UsageError(
                 f"mapped addresses: {mapped} are {mapped.count}, but there are {sources.count} source addresses "
-                f"({sources}); name as many, in the same order"
+                f"({sources}); name as many, in the same order",
+                at="mapped_addresses",
             )
         return mapped
     if sources.first != around.inside.tester or sources.count > mapped.count:
         raise UsageError(
             f"source addresses: {sources} are not those this device maps; use {around.inside.tester} and those after "
-            f"it, at most {mapped.count} addresses"
+            f"it, at most {mapped.count} addresses",
+            at="source_addresses",
         )
     return Addresses(mapped.first, mapped.first + (sources.count - 1))
 
@@ -383,7 +393,8 @@ def frame_size(chosen: int | None, side: Side, around: AddressPlan, transport: T
         over = "TCP over " if transport == "tcp" else ""
         raise UsageError(
             f"frame size: {chosen} octets is too small on the {side} side; the least with {over}{headers} "
-            f"is {least} (FCS included)"
+            f"is {least} (FCS included)",
+            at="frame_size",
         )
     other: Side = "responder" if side == "initiator" else "initiator"
     on_other = chosen + around.octets(shortest, families[other]) - least
@@ -391,7 +402,8 @@ def frame_size(chosen: int | None, side: Side, around: AddressPlan, transport: T
         if octets > largest:
             raise UsageError(
                 f"frame size: {octets} octets on the {where} side is too large: {why}; the most is {largest} (FCS "
-                "included)"
+                "included)",
+                at="frame_size",
             )
     return chosen
 
@@ -403,5 +415,5 @@ def check_rate(name: str, rate: float) -> float:
         UsageError: the rate is 0, negative, not a number, or above the limit.
     """
     if math.isnan(rate) or not 0 < rate <= 200_000_000:
-        raise UsageError(f"{name}: {rate:g} frames/s is outside of what can be paced, above 0 up to 200000000")
+        raise wrong(name, f"{rate:g} frames/s is outside of what can be paced, above 0 up to 200000000")
     return rate

@@ -190,13 +190,13 @@ def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], seri
         cell = ask(measurements[0][1], device, {**_evaluated(plan, device, measurements[0][1], choices), **shared}).cell
         bench = Bench(cell)
     except UsageError as error:
-        raise _FaultsError(f"{_path(str(error), plan, values) or _device(plan, device)}{error}") from None
+        raise _FaultsError(f"{_path(error.at, plan, values) or _device(plan, device)}{error}") from None
     planned, faults = [], []
     for title, metric, settings, path in measurements:
         try:
             planned.append(CellMeasurement(title, metric, settings, bench.plan(metric, settings)))
         except UsageError as error:
-            faults.append(f"{_path(str(error), plan, values, path)}{error}")
+            faults.append(f"{_path(error.at, plan, values, path)}{error}")
     if faults:
         raise _FaultsError(*faults)
     return PlannedCell(
@@ -266,9 +266,8 @@ def _measurements_of(
             yield title, metric, {**fixed, **values}, f"measure[{number}]"
 
 
-def _path(message: str, plan: Plan, values: Mapping[str, Any], path: str = "") -> str:
-    """The path of the key that a message begins with, as far as it can be known."""
-    name = message.split(":", 1)[0].replace(" ", "_").replace("-", "_").lower()
+def _path(name: str, plan: Plan, values: Mapping[str, Any], path: str = "") -> str:
+    """The path of the key of an input in the plan, as far as it can be known; empty `name` = of no single input."""
     if name in plan.series and name in values:
         return f"series.{name}[{plan.series[name].index(values[name])}]: "
     for number, point in enumerate(plan.point):

@@ -14,7 +14,7 @@ from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.campaigns.formula import evaluate
 from natgauge.errors import UsageError
 from natgauge.host.cpus import usable_cpus
-from natgauge.inputs.checks import in_range
+from natgauge.inputs.checks import in_range, wrong
 from natgauge.inputs.cores import CoreList, DeviceCoreList
 from natgauge.inputs.input import Input
 from natgauge.inputs.question import DEFAULT_LAB
@@ -102,13 +102,10 @@ def checked(key: Input, value: object) -> object:
     if key.name in FORMULAS and isinstance(value, str):
         evaluate(value, 1)
         return value
-    try:
-        if key.name in CORES and number and isinstance(value, int):
-            in_range("", value, 1, _MOST_CORES, "cores")
-            return value
-        key.type.take("", value)
-    except UsageError as error:
-        raise UsageError(str(error).removeprefix(": ")) from None
+    if key.name in CORES and number and isinstance(value, int):
+        in_range("", value, 1, _MOST_CORES, "cores")
+        return value
+    key.type.take("", value)
     if isinstance(key.type, DeviceCoreList) and isinstance(value, Mapping):
         return key.type.write(key.type.take("", value))
     return str(value) if isinstance(key.type, Text | CoreList | DeviceCoreList) else value
@@ -124,7 +121,7 @@ def with_cores(choices: Mapping[str, Any]) -> dict[str, Any]:
     option = kinds.get(str(choices.get("lab", DEFAULT_LAB))).cores_option
     if option and type(choices.get("cores")) is int:
         if option in choices:
-            raise UsageError(f"cores: {option} gives the number of cores, too; leave one out")
+            raise UsageError(f"cores: {option} gives the number of cores, too; leave one out", at="cores")
         values[option] = values.pop("cores")
     return {
         name: last_cores(name, value) if name in CORES and type(value) is int else value
@@ -140,8 +137,9 @@ def last_cores(name: str, number: int) -> str:
     """
     usable = usable_cpus()
     if not 1 <= number <= len(usable):
-        raise UsageError(
-            f"{name.replace('_', ' ')}: {number} asked for, this machine has {len(usable)} cores; a text such as "
-            "'0,2-3' names cores, and natgauge plan check --cores N checks a plan for another machine"
+        raise wrong(
+            name,
+            f"{number} asked for, this machine has {len(usable)} cores; a text such as "
+            "'0,2-3' names cores, and natgauge plan check --cores N checks a plan for another machine",
         )
     return ",".join(map(str, usable[-number:]))

@@ -48,7 +48,7 @@ def command(
 
     security = security_of("worker", where, certificates, insecure=insecure)
     check_host()
-    mine = check_cpus(cores or usable_cpus(), "cores")
+    mine = check_cpus(cores or usable_cpus(), "cores", "cores")
 
     from natgauge.campaigns.spread.cluster import serve
     from natgauge.campaigns.spread.resources import machine_digest, reserved

@@ -46,7 +46,7 @@ class BySlices:
             UsageError: the first error in the request.
         """
         self._seed, self._slice_frames, self._quantities = options.seed or 0, options.slice_frames, quantities
-        cpu = idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core")[0]
+        cpu = idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core", "core")[0]
         self.all = Contestants(gateways, cpu, self._seed, observer)
         self.labels = [gateway.label for gateway in self.all.gateways]
         self.stage = f"comparing {', '.join(self.labels)} on core {cpu}"

@@ -247,7 +247,8 @@ def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGatew
     if by == "slices" and options.loss_tolerance:
         raise UsageError(
             f"loss_tolerance: {options.loss_tolerance:.4%} is for searches; by slices all frames must arrive; "
-            "leave it out, or add --by rates"
+            "leave it out, or add --by rates",
+            at="loss_tolerance",
         )
     if by == "rates" and options.core is not None:
         raise UsageError(
@@ -326,7 +327,7 @@ def _value(name: str, setting: str, text: str) -> object:
     try:
         return known[setting].read(text)
     except UsageError as error:
-        raise UsageError(f"{name}: {error}") from None
+        raise UsageError(f"{name}: {error}", at=error.at) from None
 
 
 def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[str]:

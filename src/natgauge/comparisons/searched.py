@@ -7,7 +7,7 @@ import math
 import statistics as plain
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.doubts import doubts, find
@@ -23,7 +23,7 @@ from natgauge.records.comparison import SearchLimit
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate, relative_half_width
 from natgauge.statistics.order_statistics import median_estimate
-from natgauge.words import Quantity
+from natgauge.words import Quantity, SearchLimitedBy
 
 #: A doubt that is the reason why no rate passed.
 _NO_RATE: Final = permanent_loss.WORDS
@@ -37,14 +37,13 @@ class RateBounds:
         lower: a rate that the device sustains.
         passed: the highest rate that passed; queues and tolerated lag may have raised it above the device's own.
         upper: the lowest rate that the device failed; infinite where it failed none.
-        limit: what ended the search instead of the device: "the tester", "the host", "the server", "the link",
-            "rare loss" or "the time"; "" = the device did.
+        limit: what ended the search instead of the device; "" = the device did.
     """
 
     lower: float
     passed: float
     upper: float
-    limit: str = ""
+    limit: SearchLimitedBy | Literal[""] = ""
 
     @property
     def middle(self) -> float:
@@ -91,7 +90,7 @@ class Searched:
         if not search.value:
             self.add_void()
             return next((words[word] for word in _NO_RATE if word in words), "no rate passed")
-        ended = "the time" if search.upper is None else ""
+        ended: SearchLimitedBy | Literal[""] = "the time" if search.upper is None else ""
         limit = next((by for word in words if (by := doubts()[word].ended_by)), ended)
         upper = math.inf if limit or search.upper is None else search.upper
         lower = search.value / (1 + most_too_high(search, settings))
@@ -125,7 +124,7 @@ class Searched:
     @property
     def limits(self) -> tuple[SearchLimit, ...]:
         """Limits other than the device that ended searches."""
-        of: dict[str, list[float]] = {}
+        of: dict[SearchLimitedBy, list[float]] = {}
         for bounds in self.bounds:
             if bounds.limit:
                 of.setdefault(bounds.limit, []).append(bounds.lower)
@@ -217,7 +216,8 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
     raise UsageError(
         f"connections: {number} of {side.label} are established within {number / bounds.passed * 1000:.3g} ms, so "
         f"queues and tolerated lag may have raised its rate by up to {bounds.passed / bounds.lower - 1:.1%}, and no "
-        f"ratio can be known to {goal.resolve:.1%} (--resolve); choose at least {rounded_up(enough):,} connections"
+        f"ratio can be known to {goal.resolve:.1%} (--resolve); choose at least {rounded_up(enough):,} connections",
+        at="connections",
     )
 
 

@@ -12,7 +12,7 @@ from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
-from natgauge.words import Verdict
+from natgauge.words import SearchLimitedBy, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Doubt(KnownDoubt):
     of_median: bool = False
     of_single: bool = False
     is_inherited: bool = True
-    ended_by: str = ""
+    ended_by: SearchLimitedBy | Literal[""] = ""
     not_stored: str = ""
 
     def notes(self, facts: Facts) -> Iterator[Note]:

@@ -23,7 +23,8 @@ def emptying_of(recipe: Playable, name: str | None) -> Emptying | None:
     if not recipe.stateful:
         if name is not None:
             raise UsageError(
-                f"emptying: {recipe.name} keeps no connections, so there is nothing to empty; leave it out"
+                f"emptying: {recipe.name} keeps no connections, so there is nothing to empty; leave it out",
+                at="emptying",
             )
         return None
     ways = {
@@ -33,7 +34,9 @@ def emptying_of(recipe: Playable, name: str | None) -> Emptying | None:
     }
     wanted = name or BY_VERB
     if wanted not in ways:
-        raise UsageError(f'emptying: "{wanted}": {recipe.name} has no such way; {did_you_mean(wanted, ways)}')
+        raise UsageError(
+            f'emptying: "{wanted}": {recipe.name} has no such way; {did_you_mean(wanted, ways)}', at="emptying"
+        )
     return ways[wanted]
 
 

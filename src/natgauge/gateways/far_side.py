@@ -113,7 +113,9 @@ def load(name_or_path: str) -> Server:
     known = available()
     is_path = "/" in name_or_path or name_or_path.endswith(".toml")
     if not is_path and name_or_path not in known:
-        raise UsageError(f'far side "{name_or_path}": unknown; {did_you_mean(name_or_path, [TESTER, *known])}')
+        raise UsageError(
+            f'far side "{name_or_path}": unknown; {did_you_mean(name_or_path, [TESTER, *known])}', at="far_side"
+        )
     path = Path(name_or_path) if is_path else known[name_or_path]
     try:
         return Server.model_validate({**frozen(layered(path)), "origin": path})

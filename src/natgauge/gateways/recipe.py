@@ -195,7 +195,8 @@ class Recipe(RecipeTable):
         """
         if transport not in self.transports:
             raise UsageError(
-                f"transport: {transport}, but the recipe of {self.name} is for {' and '.join(self.transports)} only"
+                f"transport: {transport}, but the recipe of {self.name} is for {' and '.join(self.transports)} only",
+                at="transport",
             )
         if transport == "udp":
             return self

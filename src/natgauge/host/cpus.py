@@ -64,24 +64,25 @@ def _siblings(cpu: int) -> tuple[int, ...]:
         return (cpu,)
 
 
-def check_cpus(cpus: Sequence[int], what: str) -> tuple[int, ...]:
+def check_cpus(cpus: Sequence[int], what: str, at: str = "") -> tuple[int, ...]:
     """Refuse a choice of cores that this process cannot use.
 
     Args:
         cpus: the choice, at least one core, each once.
         what: name of the choice in messages, e.g. "sender cores".
+        at: the input that has it, e.g. "sender_cores".
 
     Raises:
         UsageError: the choice is empty, names a core twice or one that cannot be used.
     """
     if not cpus:
-        raise UsageError(f"{what}: none chosen; name at least one of {format_cores(usable_cpus())}")
+        raise UsageError(f"{what}: none chosen; name at least one of {format_cores(usable_cpus())}", at=at)
     if len(set(cpus)) != len(cpus):
-        raise UsageError(f"{what} {format_cores(cpus)}: a core is named twice; name each once")
+        raise UsageError(f"{what} {format_cores(cpus)}: a core is named twice; name each once", at=at)
     usable = usable_cpus()
     for cpu in cpus:
         if cpu not in usable:
-            raise UsageError(f"{what}: core {cpu} cannot be used here; choose from {format_cores(usable)}")
+            raise UsageError(f"{what}: core {cpu} cannot be used here; choose from {format_cores(usable)}", at=at)
     return tuple(cpus)
 
 

@@ -31,10 +31,12 @@ def find(name: str) -> Path:
     for candidate in _candidates(name):
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
-    raise HostError(
-        f"program {name}: not found in ${VARIABLE}, next to {sys.executable}, in target/release or in PATH; "
-        'build it with "make setup"'
-    )
+    raise HostError(f'{not_found(name)}; build it with "make setup"', at=name)
+
+
+def not_found(name: str) -> str:
+    """Return where a program was looked for in vain."""
+    return f"program {name}: not found in ${VARIABLE}, next to {sys.executable}, in target/release or in PATH"
 
 
 def search_path() -> str:

@@ -18,18 +18,28 @@ def spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
+def wrong(name: str, what: str) -> UsageError:
+    """Return the error of a wrong value of the input `name`; what is wrong names the value and the rule."""
+    return UsageError(f"{spoken(name)}: {what}", at=name)
+
+
+def of_value(subject: str, what: str) -> str:
+    """What is wrong with a value, after the words for its input; without words the caller knows which input it is."""
+    return f"{subject}: {what}" if subject else what
+
+
 def in_range(name: str, value: float, lowest: float, highest: float, unit: str = "") -> None:
     """Refuse a number outside of lowest to highest (both allowed), NaN and infinity included."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not lowest <= value <= highest:
         spaced = f" {unit}" if unit else ""
-        raise UsageError(f"{name}: {value!r} is outside of {_plain(lowest)} to {_plain(highest)}{spaced}")
+        raise UsageError(of_value(name, f"{value!r} is outside of {_plain(lowest)} to {_plain(highest)}{spaced}"))
 
 
 def whole(name: str, value: int, lowest: int, highest: int, unit: str = "") -> None:
     """Refuse anything but a whole number from lowest to highest."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{name}: {value!r} is not a whole number")
+        raise UsageError(of_value(name, f"{value!r} is not a whole number"))
     in_range(name, value, lowest, highest, unit)
 
 
@@ -38,7 +48,7 @@ def share_in(name: str, value: float, lowest: float, highest: float) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not lowest <= value <= highest:
         shown = percent(value) if number and math.isfinite(value) else repr(value)
-        raise UsageError(f"{name}: {shown} is outside of {percent(lowest)} to {percent(highest)}")
+        raise UsageError(of_value(name, f"{shown} is outside of {percent(lowest)} to {percent(highest)}"))
 
 
 def percent(share: float) -> str:
@@ -50,13 +60,13 @@ def positive(name: str, value: float, unit: str) -> None:
     """Refuse zero, negative numbers, NaN and infinity."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not (math.isfinite(value) and value > 0):
-        raise UsageError(f"{name}: {value!r} is not a finite number of {unit} above 0")
+        raise UsageError(of_value(name, f"{value!r} is not a finite number of {unit} above 0"))
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     """Refuse a word that is not in the list."""
     if value not in allowed:
-        raise UsageError(f"{name}: {value!r} is unknown; choose one of {', '.join(allowed)}")
+        raise UsageError(of_value(name, f"{value!r} is unknown; choose one of {', '.join(allowed)}"))
 
 
 def _plain(number: float) -> str:

@@ -53,7 +53,7 @@ def parse_cores(text: str, spoken_name: str = "cores") -> tuple[int, ...]:
         UsageError: not such a list, a range is reversed, or a core is named twice.
     """
     cores: list[int] = []
-    where = f'{spoken_name} "{text}"'
+    where = f'{spoken_name} "{text}"'.lstrip()
     for part in text.strip().split(","):
         match = _CORES_PART.fullmatch(part.strip())
         if match is None:
@@ -125,6 +125,6 @@ def by_device(name: str, text: str) -> dict[str, str] | None:
         device, _, value = part.partition("=")
         if device in values or not value.strip():
             fault = "is named twice; name it once" if device in values else "has no value; write one after the ="
-            raise UsageError(f'{name} "{text}": device {device} {fault}')
+            raise UsageError(f'{name} "{text}": device {device} {fault}'.lstrip())
         values[device] = value.strip()
     return values

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Final, Literal
 
+from natgauge.errors import about
 from natgauge.inputs.checks import Check, one_of, spoken
 from natgauge.inputs.types import (
     ErrorOfSearch,
@@ -92,16 +93,19 @@ class Input:
 
     def take(self, value: object) -> Any:
         """A value of a plan or of Python."""
-        return self.checked(self.type.take(spoken(self.name), value))
+        with about(self.name):
+            return self.checked(self.type.take(spoken(self.name), value))
 
     def read(self, text: str) -> Any:
         """A value of the command line."""
-        return self.checked(self.type.read(spoken(self.name), text))
+        with about(self.name):
+            return self.checked(self.type.read(spoken(self.name), text))
 
     def checked(self, value: Any) -> Any:
         """The value, if its check does not refuse it."""
         if self.check is not None and not (value is None and self.default is None):
-            self.check(spoken(self.name), value)
+            with about(self.name):
+                self.check(spoken(self.name), value)
         return value
 
 

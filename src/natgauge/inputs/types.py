@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from natgauge.errors import UsageError
 from natgauge.inputs import meant
-from natgauge.inputs.checks import in_range, positive
+from natgauge.inputs.checks import in_range, of_value, positive
 
 #: Names that a shell may complete, by what they are of.
 Names = Literal["kinds", "labs"]
@@ -74,7 +74,7 @@ class Text(InputType):
         """Return the text; a number is converted to its digits."""
         if isinstance(value, str) or _is_number(value):
             return str(value)
-        raise UsageError(f"{name}: {value!r} is not a text")
+        raise UsageError(of_value(name, f"{value!r} is not a text"))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Words(InputType):
         """Return the text if it is one of `words`."""
         if isinstance(value, str) and value in self.words:
             return value
-        raise UsageError(f"{name}: {value!r} is unknown; choose one of {', '.join(self.words)}")
+        raise UsageError(of_value(name, f"{value!r} is unknown; choose one of {', '.join(self.words)}"))
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,13 @@ class Flag(InputType):
         """Read "true" or "false"."""
         if text in ("true", "false"):
             return text == "true"
-        raise UsageError(f"{name}: {text!r} is not true or false")
+        raise UsageError(of_value(name, f"{text!r} is not true or false"))
 
     def take(self, name: str, value: object) -> bool:
         """Return the boolean."""
         if isinstance(value, bool):
             return value
-        raise UsageError(f"{name}: {value!r} is not true or false")
+        raise UsageError(of_value(name, f"{value!r} is not true or false"))
 
     def write(self, value: Any) -> str:
         """Return "true" or "false"."""
@@ -146,7 +146,7 @@ class Whole(InputType):
 
     def _refused(self, name: str, value: object) -> UsageError:
         form = meant.number(value, seconds=self.seconds, whole=True) if isinstance(value, str) else ""
-        return UsageError(f"{name}: {value!r} is not a whole number{form}")
+        return UsageError(of_value(name, f"{value!r} is not a whole number{form}"))
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Number(InputType):
 
     def _refused(self, name: str, value: object) -> UsageError:
         form = meant.number(value, seconds=self.seconds) if isinstance(value, str) else ""
-        return UsageError(f"{name}: {value!r} is not a number{form}")
+        return UsageError(of_value(name, f"{value!r} is not a number{form}"))
 
     def write(self, value: Any) -> str:
         """The number, a whole one without a point."""
@@ -206,9 +206,11 @@ class Share(InputType):
         """The share; 1 = 100 %. A text of 1 or more needs a percent sign: "10" can mean 10 % or 1000 %."""
         share = _share(text)
         if share is None:
-            raise UsageError(f"{name}: {text!r} is not a share; write it like 1% or 0.01")
+            raise UsageError(of_value(name, f"{text!r} is not a share; write it like 1% or 0.01"))
         if math.isfinite(share) and share >= 1 and "%" not in text:
-            raise UsageError(f"{name}: {text!r} is unclear without a % sign; write {share:g}% or {100 * share:g}%")
+            raise UsageError(
+                of_value(name, f"{text!r} is unclear without a % sign; write {share:g}% or {100 * share:g}%")
+            )
         return share
 
     def take(self, name: str, value: object) -> float:
@@ -260,12 +262,12 @@ def shares(name: str, text: str) -> tuple[float, ...]:
     for part in text.split(","):
         share = _share(part)
         if share is None:
-            raise UsageError(f"{name}: {text!r} is no list of shares such as 100%,50%,10%")
+            raise UsageError(of_value(name, f"{text!r} is no list of shares such as 100%,50%,10%"))
         if not 0.001 <= share <= 1:
-            raise UsageError(f"{name}: {part.strip()!r} is outside of 0.1% to 100%")
+            raise UsageError(of_value(name, f"{part.strip()!r} is outside of 0.1% to 100%"))
         shares_read.append(share)
     if len(set(shares_read)) < len(shares_read):
-        raise UsageError(f"{name}: {text!r} names a share twice")
+        raise UsageError(of_value(name, f"{text!r} names a share twice"))
     return tuple(sorted(shares_read, reverse=True))
 
 
@@ -283,7 +285,7 @@ class RepetitionCount(InputType):
         try:
             return int(text)
         except ValueError:
-            raise UsageError(f"{name}: {text!r} is neither a number nor auto") from None
+            raise UsageError(of_value(name, f"{text!r} is neither a number nor auto")) from None
 
     def take(self, name: str, value: object) -> int | str:
         """The number, or "auto"; a number may be a text, as in TOML."""
@@ -305,20 +307,22 @@ class SearchError:
     def __post_init__(self) -> None:
         """Refuse what no search can reach."""
         if (self.share is None) == (self.rate is None):
-            raise UsageError("error: give either a share of the result, such as 1%, or a rate, such as 1000")
+            raise UsageError(
+                "error: give either a share of the result, such as 1%, or a rate, such as 1000", at="error"
+            )
         if self.share is not None:
             in_range("error (share)", self.share, 1e-6, 0.5)
         if self.rate is not None:
             positive("error", self.rate, "frames/s")
             if self.rate < 1:
-                raise UsageError(f"error: {self.rate:g} frames/s is below 1; give a share such as 1%")
+                raise UsageError(f"error: {self.rate:g} frames/s is below 1; give a share such as 1%", at="error")
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read "1%" or "0.01" (a share of the result) or "1000" (frames/s); a number below 1 is a share."""
         value = _share(text)
         if value is None or math.isnan(value):
-            raise UsageError(f"error: {text!r} is neither a share such as 1% nor a rate such as 1000")
+            raise UsageError(f"error: {text!r} is neither a share such as 1% nor a rate such as 1000", at="error")
         return cls(share=value) if text.strip().endswith("%") or value < 1 else cls(rate=value)
 
     def width(self, upper: float) -> float:

@@ -38,7 +38,7 @@ def get(name: str) -> Kind[Any]:
     """
     known = kinds()
     if name not in known:
-        raise UsageError(f"lab: {name!r} is unknown; choose one of {', '.join(known)}")
+        raise UsageError(f"lab: {name!r} is unknown; choose one of {', '.join(known)}", at="lab")
     return known[name]
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from natgauge.analysis.figure import figure_of, statistics_of
 from natgauge.analysis.own_work import own_work
@@ -48,7 +48,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         **statistics_of(summary),
         median_interval=widened_interval(summary.interval, found),
         error=measured.error,
-        limited_by=_limit(measured.limited_by),
+        limited_by=measured.limited_by,
         cause=_cause(measured),
         doubts=found,
         trials={Verdict(verdict): count for verdict, count in measured.trials.items()},
@@ -127,11 +127,6 @@ def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> Figur
     return None if most is None else figure_of(summarize([value / most for value in measured.summary.repetitions]))
 
 
-def _limit(word: str) -> Any:
-    """The procedures' word; the model refuses one that is not of the closed set."""
-    return word
-
-
 def _cause(measured: MeasurementResult) -> Cause | None:
     """Return the most frequent cause of the repetitions that the most frequent limit limited."""
     limited = [repetition for repetition in measured.measurements if repetition.limited_by == measured.limited_by]
@@ -144,7 +139,7 @@ def _repetition(measurement: Measurement) -> Repetition:
         value=measurement.value,
         upper=measurement.upper,
         error=measurement.error,
-        limited_by=_limit(measurement.limited_by),
+        limited_by=measurement.limited_by,
         cause=measurement.cause,
         trials={Verdict(verdict): count for verdict, count in measurement.trials.items()},
         figures=dict(measurement.figures),

@@ -111,7 +111,7 @@ def read_quantities(text: str) -> tuple[Quantity, ...]:
     named = [part.strip() for part in text.split(",")]
     for quantity in named:
         if quantity not in QUANTITIES:
-            raise UsageError(f"quantities: {quantity!r} is unknown; choose of {', '.join(QUANTITIES)}")
+            raise UsageError(f"quantities: {quantity!r} is unknown; choose of {', '.join(QUANTITIES)}", at="quantities")
     return tuple(quantity for quantity in QUANTITIES if quantity in named)
 
 
@@ -133,7 +133,8 @@ def blocks_of_round(quantities: Sequence[Quantity], connections: int, frames: in
         if connections < least_opened(frames):
             raise UsageError(
                 f"connections: {connections} are too few for the cost of new ones in slices of {frames} frames; use at "
-                f"least {least_opened(frames)} connections, fewer --slice-frames, or leave new out of --quantities"
+                f"least {least_opened(frames)} connections, fewer --slice-frames, or leave new out of --quantities",
+                at="connections",
             )
         blocks["new"] = min(_OPENING_BLOCKS, connections // connections_of_block(frames))
     return blocks

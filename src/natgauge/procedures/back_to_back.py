@@ -45,7 +45,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
 from natgauge.procedures.kit.search.rate_search import SearchSettings, near, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 #: The first burst where no ring is known, in frames of each direction: the default size of the rings of cards.
 FIRST_BURST = 512
@@ -97,10 +97,13 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
         super().__post_init__()
         if self.placement == "shared":
             raise UsageError(
-                "placement: shared has no queue before the device, so a burst says nothing; choose isolated"
+                "placement: shared has no queue before the device, so a burst says nothing; choose isolated",
+                at="placement",
             )
         if not self.is_balanced:
-            raise UsageError("down share: a burst has equally many frames in each direction; leave it out")
+            raise UsageError(
+                "down share: a burst has equally many frames in each direction; leave it out", at="down_share"
+            )
 
     def notes(self) -> list[Note]:
         """None: the length of a burst is searched, not set."""
@@ -234,7 +237,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or share >= ON_TIME_SHARE or self._lost_anyway(outcome):
             return outcome
         reason = f"the burst of {frames:.0f} frames was sent at {share:.1%} of its rate"
-        cause = "host" if outcome.disturbed else "tester"
+        cause: LimitedBy = "host" if outcome.disturbed else "tester"
         return replace(outcome, verdict=Verdict.INVALID, limited_by=cause, failed_phase=None, reason=reason)
 
     def _lost_anyway(self, outcome: TrialOutcome) -> bool:

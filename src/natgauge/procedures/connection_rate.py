@@ -48,7 +48,9 @@ class ConnectionRateSettings(DrawSettings, SearchSettings):
         if self.order == DRAWN:
             return
         if self.draws is not None:
-            raise UsageError(f"draws: order {self.order} draws nothing; leave draws out, or choose order {DRAWN}")
+            raise UsageError(
+                f"draws: order {self.order} draws nothing; leave draws out, or choose order {DRAWN}", at="draws"
+            )
         # Nothing is drawn from them, so they move no figure.
         object.__setattr__(self, "four_tuples", None)
 

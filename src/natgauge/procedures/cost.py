@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import whole
+from natgauge.errors import BrokenError
+from natgauge.inputs.checks import whole, wrong
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
@@ -95,13 +95,13 @@ class CostSettings(TrialSettings):
         """Refuse what slices do not do."""
         super().__post_init__()
         left_out = {
-            "loss tolerance": self.loss_tolerance,
-            "frame timeout": self.frame_timeout_seconds,
+            "loss_tolerance": self.loss_tolerance,
+            "frame_timeout_seconds": self.frame_timeout_seconds,
             "order": self.order if self.order != "permutation" else None,
         }
         for name, value in left_out.items():
             if value:
-                raise UsageError(f"{name}: {value} says nothing for slices, whose frames all come back; leave it out")
+                raise wrong(name, f"{value} says nothing for slices, whose frames all come back; leave it out")
         self.blocks()
 
     def needs(self) -> frozenset[Ability]:

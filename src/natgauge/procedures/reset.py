@@ -63,7 +63,8 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
         if self.before_seconds >= self.trial_seconds:
             raise UsageError(
                 f"before seconds: {self.before_seconds:g} s leave nothing of the trial's {self.trial_seconds:g} s; "
-                "give more trial seconds"
+                "give more trial seconds",
+                at="before_seconds",
             )
 
     def needs(self) -> frozenset[Ability]:

@@ -69,7 +69,8 @@ class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
         if self.periods > MOST_PERIODS:
             raise UsageError(
                 f"hours: {self.hours:g} h are {self.periods} periods of {self.trial_seconds:g} s, more than "
-                f"{MOST_PERIODS}; give more --trial-seconds"
+                f"{MOST_PERIODS}; give more --trial-seconds",
+                at="hours",
             )
 
     @property

@@ -29,6 +29,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
 from natgauge.procedures.kit.search.rate_search import top_rate
+from natgauge.words import LimitedBy
 
 #: RFC 2544 section 26.5.
 OVERLOAD = 1.1
@@ -60,7 +61,9 @@ class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Sett
         """Refuse settings that cannot give a result."""
         super().__post_init__()
         if self.placement == "shared":
-            raise UsageError("placement: shared loses nothing under overload, so nothing recovers; choose isolated")
+            raise UsageError(
+                "placement: shared loses nothing under overload, so nothing recovers; choose isolated", at="placement"
+            )
 
     @property
     def phase2_seconds(self) -> float:
@@ -135,7 +138,7 @@ def _doubtful(outcome: TrialOutcome, each: Mapping[Direction, float]) -> bool:
 
 def _doubts(
     outcome: TrialOutcome, each: Mapping[Direction, float], settings: SystemRecoverySettings
-) -> tuple[list[Note], str]:
+) -> tuple[list[Note], LimitedBy]:
     if not any(counts.lost for counts in outcome.phase2.values()):
         return [Note("tester", "the overload lost no frame, so there was nothing to recover from")], "tester"
     if max(each.values()) >= (1 - TAIL_SHARE) * settings.after_seconds:

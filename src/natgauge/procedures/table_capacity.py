@@ -58,7 +58,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
-from natgauge.words import TcpState
+from natgauge.words import LimitedBy, TcpState
 
 Method = Literal["quick", "full"]
 
@@ -124,11 +124,13 @@ class TableCapacitySettings(validation.ValidationSettings):
         if self.safe_connections is not None:
             whole("safe connections", self.safe_connections, 1, self.connections)
         if self.state not in {"established", "half-open"}:
-            raise UsageError(f"state: {self.state} connections are closed, and no query shows them; choose half-open")
+            raise UsageError(
+                f"state: {self.state} connections are closed, and no query shows them; choose half-open", at="state"
+            )
         whole("capacity error", self.capacity_error, 1, self.connections, "connections")
         if self.order == "with-replacement":
             raise UsageError(
-                "order: with-replacement draws four tuples twice, so they cannot be counted; choose another"
+                "order: with-replacement draws four tuples twice, so they cannot be counted; choose another", at="order"
             )
 
     @property
@@ -207,7 +209,7 @@ class _Capacity:
         self._safe = 0
         self._unsafe: int | None = None
         self._decided = True
-        self._limit = "tester"
+        self._limit: LimitedBy = "tester"
 
     def once(self) -> Measurement:
         """Search, and report every step."""

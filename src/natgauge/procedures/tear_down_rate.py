@@ -44,7 +44,7 @@ from natgauge.procedures.kit.search.rate_search import SearchSettings, establish
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-from natgauge.words import Close, Verdict
+from natgauge.words import Close, LimitedBy, Verdict
 
 #: Of fewer times nothing is known of their spread.
 LEAST_SAMPLE = 2
@@ -109,7 +109,7 @@ class _TearDownRate(HeldConnections[TearDownRateSettings]):
             for full_seconds, empty_seconds in zip(full, empty, strict=True)
         ]
         sample = {"full_seconds": tuple(full), "empty_seconds": tuple(empty)}
-        limited_by = "device" if figures["difference_seconds"] > 0 else "host"
+        limited_by: LimitedBy = "device" if figures["difference_seconds"] > 0 else "host"
         repetition = self.measurement(value, limited_by=limited_by, figures=figures, notes=notes, series=rows)
         return replace(repetition, sample=sample, is_sampled=True)
 

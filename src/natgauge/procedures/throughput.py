@@ -56,11 +56,11 @@ class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
         super().__post_init__()
         if self.search == "binary":
             if self.goals != "rfc2544":
-                raise UsageError(f"goals: {self.goals} needs the search mlrsearch")
+                raise UsageError(f"goals: {self.goals} needs the search mlrsearch", at="goals")
         elif self.error.share is None:
-            raise UsageError(f"error: {self.error} is a rate; mlrsearch needs a share, such as 1%")
+            raise UsageError(f"error: {self.error} is a rate; mlrsearch needs a share, such as 1%", at="error")
         elif self.loss_tolerance:
-            raise UsageError("loss tolerance: mlrsearch has goals instead; choose goals ndr-pdr")
+            raise UsageError("loss tolerance: mlrsearch has goals instead; choose goals ndr-pdr", at="loss_tolerance")
 
     def as_run(self) -> ThroughputSettings:
         """Return these settings, with a time limit for each frame where there are queues before the device."""

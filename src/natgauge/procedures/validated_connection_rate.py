@@ -57,7 +57,8 @@ class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
         if self.failed_validation == "fail" and self.download_rate is not None:
             raise UsageError(
                 "download rate: would lower the validation rate, which failed validation fail fixes at alpha times the "
-                "connection rate; leave one out"
+                "connection rate; leave one out",
+                at="download_rate",
             )
 
     def as_run(self) -> ValidatedConnectionRateSettings:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
-from natgauge.words import Quantity
+from natgauge.words import Quantity, SearchLimitedBy
 
 COMPARISON_SCHEMA: Final = "natgauge-comparison-3"
 
@@ -32,7 +32,7 @@ class SearchLimit(RecordPart):
     Attributes:
         gateway: label of the gateway.
         quantity: kind of frames that the rate applies to.
-        limited_by: "the tester", "the host", "the server", "the link", "rare loss" or "the time".
+        limited_by: what ended the searches.
         searches: number of searches that ended like this.
         of: number of all searches.
         at_least: median over those searches of the rate that the gateway reached, frames/s of each direction.
@@ -40,7 +40,7 @@ class SearchLimit(RecordPart):
 
     gateway: str
     quantity: Quantity
-    limited_by: str
+    limited_by: SearchLimitedBy
     searches: _Count
     of: _Count
     at_least: float

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Ty
 from natgauge.causes.cause import Cause
 from natgauge.errors import UsageError
 from natgauge.records.record import first_fault
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 #: A count or a time of 64 bits, as the engine and the kernel have them.
 _MOST: Final = 2**63 - 1
@@ -112,7 +112,7 @@ class _Trial(_Part):
     reason: str | None = None
     remarks: list[str] | None = None
     disturbed: bool | None = None
-    limited_by: str | None = None
+    limited_by: LimitedBy | None = None
     cause: Annotated[dict[str, JsonValue], AfterValidator(_is_cause)] | None = None
     placement: str | None = None
     gateway: str | None = None

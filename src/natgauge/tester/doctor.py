@@ -111,9 +111,13 @@ def _engine(host: Host) -> Iterator[Finding]:
     for name in _PROGRAMS:
         try:
             path = programs.find(name)
+        except HostError:
+            yield Finding(name, "missing", programs.not_found(name), "make setup")
+            continue
+        try:
             answer = run_shell(partial(_printing_version, path), _VERSION_SECONDS, f"{path}")
         except NatgaugeError as error:
-            yield Finding(name, "missing", str(error).partition(";")[0], "make setup")
+            yield Finding(name, "missing", str(error), "make setup")
         except OSError as error:
             yield Finding(name, "missing", f"{path} does not run: {error.strerror}", "make setup")
         else:

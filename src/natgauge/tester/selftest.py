@@ -67,7 +67,7 @@ def run_selftest(
     """
     if frames_at_90 is not None and not 1 <= frames_at_90 <= MAXIMUM_FRAMES:
         raise UsageError(f"frames at 90 %: {frames_at_90} is outside of 1 to {MAXIMUM_FRAMES}")
-    cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
+    cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores", "sender_cores")
     programs.find("natgauge-engine")
     figures: list[CableFigures] = []
     clock = ""

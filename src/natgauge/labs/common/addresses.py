@@ -86,14 +86,23 @@ def nat64_prefix(text: str) -> IPv6Network:
     try:
         prefix = IPv6Network(text)
     except ValueError:
-        raise UsageError(f"NAT64 prefix: {text!r} is no IPv6 network; write it as 64:ff9b::/96") from None
+        raise UsageError(
+            f"NAT64 prefix: {text!r} is no IPv6 network; write it as 64:ff9b::/96", at="nat64_prefix"
+        ) from None
     if prefix.prefixlen != NAT64_BITS:
-        raise UsageError(f"NAT64 prefix: {prefix} has {prefix.prefixlen} bits; natgauge takes 96 bits (RFC 6052)")
+        raise UsageError(
+            f"NAT64 prefix: {prefix} has {prefix.prefixlen} bits; natgauge takes 96 bits (RFC 6052)", at="nat64_prefix"
+        )
     if prefix.is_multicast or prefix.is_link_local or prefix.network_address.is_loopback:
-        raise UsageError(f"NAT64 prefix: {prefix} holds no unicast addresses of hosts; choose another")
+        raise UsageError(
+            f"NAT64 prefix: {prefix} holds no unicast addresses of hosts; choose another", at="nat64_prefix"
+        )
     for network in _own_networks():
         if prefix.overlaps(network):
-            raise UsageError(f"NAT64 prefix: {prefix} overlaps {network}, which the lab uses itself; choose another")
+            raise UsageError(
+                f"NAT64 prefix: {prefix} overlaps {network}, which the lab uses itself; choose another",
+                at="nat64_prefix",
+            )
     return prefix
 
 

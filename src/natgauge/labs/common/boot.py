@@ -37,7 +37,8 @@ class BootCommand:
     def checked(self) -> BootCommand:
         """Return this command after a check."""
         if not self.command.strip():
-            raise UsageError(f"{self.name}: is empty; name a shell command, or leave it out")
+            what = f"{self.name}: is empty; name a shell command, or leave it out"
+            raise UsageError(what, at=self.name.replace(" ", "_"))
         return self
 
     def run(self, cores: int | None, is_back: Callable[[], str] = lambda: "") -> float:

@@ -39,7 +39,9 @@ _ORPHAN_PATIENCE_SECONDS = 3.0
 def check_name(name: str) -> str:
     """Refuse a lab's name that could not be part of a file's and a namespace's."""
     if not is_name(name):
-        raise UsageError(f'lab name "{name}": use 1 to 32 of a-z, 0-9 and "-", with a letter or digit at both ends')
+        raise UsageError(
+            f'lab name "{name}": use 1 to 32 of a-z, 0-9 and "-", with a letter or digit at both ends', at="lab_name"
+        )
     return name
 
 

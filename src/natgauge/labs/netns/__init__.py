@@ -156,12 +156,13 @@ def _cores_by_device(options: NetnsOptions, need: LabNeeds) -> Mapping[str, tupl
     if options.placement == "shared":
         raise UsageError(
             f"{what}: in the shared placement all devices work on the sender's core; leave them out, or choose "
-            "placement isolated"
+            "placement isolated",
+            at="cores" if each is None else "cores_each",
         )
     if each is None:
         return chosen if isinstance(chosen, Mapping) else None
     if chosen is not None:
-        raise UsageError("cores each: cores names the cores, too; leave one out")
+        raise UsageError("cores each: cores names the cores, too; leave one out", at="cores_each")
     senders = options.sender_cores or ()
     free = [cpu for cpu in usable_cpus() if cpu not in senders]
     needed, count = each * len(need.devices), len(need.devices)
@@ -169,7 +170,8 @@ def _cores_by_device(options: NetnsOptions, need: LabNeeds) -> Mapping[str, tupl
         tester = "" if senders else " and 1 of the tester"
         raise UsageError(
             f"cores each: {each} for each of {count} devices{tester} are {needed + (not senders)} cores, this machine "
-            f"has {len(free)}{' in addition to those of the tester' if senders else ''}; use fewer"
+            f"has {len(free)}{' in addition to those of the tester' if senders else ''}; use fewer",
+            at="cores_each",
         )
     own = free[-needed:]
     return {device: tuple(own[at * each : (at + 1) * each]) for at, device in enumerate(need.devices)}
@@ -182,7 +184,7 @@ def choose_cores(options: NetnsOptions, need: LabNeeds) -> tuple[tuple[int, ...]
     if _placement(options, need) == "shared":
         return (senders if senders is not None else devices), devices
     if senders is None and devices is not None:
-        device_cpus = set(check_cpus(devices, "device cores"))
+        device_cpus = set(check_cpus(devices, "device cores", "cores"))
         left = [cpu for cpu in usable_cpus() if cpu not in device_cpus]
         senders = tuple(left[:1]) or None
     return senders, devices

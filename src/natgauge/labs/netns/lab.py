@@ -149,10 +149,12 @@ class NetnsLab(MadeLab):
             placement, sender_cpus, device_cpus, may_meet=self.cores_of is not None and sender_cpus is not None
         )
         self._idle_core = idle_core and sender_cpus is None and device_cpus is None
-        self._chosen_server_cpus = None if server_cpus is None else check_cpus(server_cpus, "server cores")
+        self._chosen_server_cpus = (
+            None if server_cpus is None else check_cpus(server_cpus, "server cores", "server_cores")
+        )
         self._refuse_server_cpus()
         if not 1 <= ring <= MAXIMUM_RING:
-            raise UsageError(f"ring {ring}: choose 1 to {MAXIMUM_RING} frames")
+            raise UsageError(f"ring {ring}: choose 1 to {MAXIMUM_RING} frames", at="ring")
         self.ring = ring
         if hosts < 1:
             raise UsageError(f"hosts {hosts}: the tester uses at least one address")
@@ -226,10 +228,13 @@ class NetnsLab(MadeLab):
         if self._idle_core:
             if not set(usable_cpus()) - server_cpus:
                 raise UsageError(
-                    f"server cores {format_cores(sorted(server_cpus))}: leave none for the sender; use fewer"
+                    f"server cores {format_cores(sorted(server_cpus))}: leave none for the sender; use fewer",
+                    at="server_cores",
                 )
         elif both := server_cpus & set(self.sender_cpus):
-            raise UsageError(f"server cores: core {min(both)} is a sender's, which keeps it busy; name others")
+            raise UsageError(
+                f"server cores: core {min(both)} is a sender's, which keeps it busy; name others", at="server_cores"
+            )
 
     @property
     def ground(self) -> Ground:
@@ -412,12 +417,14 @@ def _check_cores_of(
     """Return the cores of each device, in the order of the chain."""
     devices = f"the chain has {', '.join(names)}" if len(names) > 1 else f"the only device is {names[0]}"
     if unknown := sorted(cores_of.keys() - set(names)):
-        raise UsageError(f"device cores: {unknown[0]} is no device; {devices}")
+        raise UsageError(f"device cores: {unknown[0]} is no device; {devices}", at="cores")
     if without := [name for name in names if name not in cores_of]:
-        raise UsageError(f"device cores: {without[0]} has none; {devices}, name the cores of each")
+        raise UsageError(f"device cores: {without[0]} has none; {devices}, name the cores of each", at="cores")
     if placement != "isolated":
-        raise UsageError("device cores: devices have cores of their own only in placement isolated; choose it")
-    return {name: check_cpus(cores_of[name], f"cores of {name}") for name in names}
+        raise UsageError(
+            "device cores: devices have cores of their own only in placement isolated; choose it", at="cores"
+        )
+    return {name: check_cpus(cores_of[name], f"cores of {name}", "cores") for name in names}
 
 
 def _choose_cpus(
@@ -425,26 +432,29 @@ def _choose_cpus(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Sender and device cores; `shared` means the same ones, `isolated` means different ones unless they may meet."""
     if placement not in ("shared", "isolated"):
-        raise UsageError(f'placement "{placement}": choose shared or isolated')
-    senders = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
+        raise UsageError(f'placement "{placement}": choose shared or isolated', at="placement")
+    senders = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores", "sender_cores")
     if placement == "shared":
-        chosen = check_cpus(senders if device_cpus is None else device_cpus, "device cores")
+        chosen = check_cpus(senders if device_cpus is None else device_cpus, "device cores", "cores")
         if set(chosen) != set(senders):
             raise UsageError(
                 f"device cores {format_cores(chosen)}: in the shared placement a device works on the senders' cores "
-                f"({format_cores(senders)}); leave them out, or choose placement isolated"
+                f"({format_cores(senders)}); leave them out, or choose placement isolated",
+                at="cores",
             )
         return senders, senders
     others = tuple(cpu for cpu in usable_cpus() if cpu not in senders)
     if not others and not may_meet:
         raise UsageError(
-            f"sender cores {format_cores(senders)}: leave none for an isolated device; use fewer, or placement shared"
+            f"sender cores {format_cores(senders)}: leave none for an isolated device; use fewer, or placement shared",
+            at="sender_cores",
         )
-    chosen = check_cpus(others if device_cpus is None else device_cpus, "device cores")
+    chosen = check_cpus(others if device_cpus is None else device_cpus, "device cores", "cores")
     if (both := set(chosen) & set(senders)) and not may_meet:
         raise UsageError(
             f"device cores {format_cores(chosen)}: core {min(both)} is a sender's; "
-            "in the isolated placement a device has cores of its own"
+            "in the isolated placement a device has cores of its own",
+            at="cores",
         )
     return senders, chosen
 

@@ -9,7 +9,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError, about
+from natgauge.inputs.checks import spoken, wrong
 from natgauge.inputs.cores import by_device
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
@@ -90,7 +91,8 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
         if value is None:
             raise UsageError(
                 f"--{option.replace('_', '-')} is missing; the ssh lab needs a machine, its two interfaces and the "
-                "two ports here that they are cabled to"
+                "two ports here that they are cabled to",
+                at=option,
             )
     texts = {option: value or "" for option, value in named.items()}
     return RemoteLab(
@@ -111,10 +113,10 @@ def _machines(options: SshOptions, devices: Sequence[str]) -> list[ChosenMachine
     from natgauge.labs.ssh.openssh import SshHost  # noqa: PLC0415
     from natgauge.labs.ssh.segment import ChosenMachine  # noqa: PLC0415
 
-    hosts = _by_device("ssh host", options.ssh_host, devices)
-    networks = _by_device("ssh netns", options.ssh_netns, devices)
-    inside = _by_device("device inside", options.device_inside, devices)
-    outside = _by_device("device outside", options.device_outside, devices)
+    hosts = _by_device("ssh_host", options.ssh_host, devices)
+    networks = _by_device("ssh_netns", options.ssh_netns, devices)
+    inside = _by_device("device_inside", options.device_inside, devices)
+    outside = _by_device("device_outside", options.device_outside, devices)
     known = [(hosts[device] or "", networks[device]) for device in devices]
     groups = [list(group) for _, group in groupby(range(len(devices)), lambda at: known[at])]
     machines = []
@@ -123,7 +125,8 @@ def _machines(options: SshOptions, devices: Sequence[str]) -> list[ChosenMachine
         if known.count((destination, network)) != len(group):
             raise UsageError(
                 f"ssh host: {destination} has the device {devices[group[0]]} and others that are no neighbours of it; "
-                "give neighbouring devices of the chain to one machine"
+                "give neighbouring devices of the chain to one machine",
+                at="ssh_host",
             )
         host = SshHost(destination, options.ssh_config, network).checked()
         interfaces = (inside[devices[group[0]]] or "", outside[devices[group[-1]]] or "")
@@ -133,14 +136,15 @@ def _machines(options: SshOptions, devices: Sequence[str]) -> list[ChosenMachine
 
 def _by_device(name: str, text: str | None, devices: Sequence[str]) -> dict[str, str | None]:
     """Return the value of each device: its own, "ce=A,pe=B", or the same for all."""
-    named = None if text is None else by_device(name, text)
+    with about(name):
+        named = None if text is None else by_device(spoken(name), text)
     if named is None:
         return dict.fromkeys(devices, text)
     which = f"the chain has {', '.join(devices)}" if len(devices) > 1 else f"the only device is {devices[0]}"
     if unknown := sorted(named.keys() - set(devices)):
-        raise UsageError(f"{name}: {unknown[0]} is no device; {which}")
+        raise wrong(name, f"{unknown[0]} is no device; {which}")
     if without := [device for device in devices if device not in named]:
-        raise UsageError(f"{name}: {without[0]} has none; {which}, name one for each")
+        raise wrong(name, f"{without[0]} has none; {which}, name one for each")
     return {device: named[device] for device in devices}
 
 

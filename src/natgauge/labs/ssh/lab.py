@@ -103,7 +103,9 @@ class RemoteLab:
         self._segments = self._planned(machines)
         self.devices: Sequence[Device] = [home for segment in self._segments for home in segment.homes]
         if boot is not None and device_cores is None:
-            raise UsageError("boot command: the number of processors is missing; give --device-cores N, too")
+            raise UsageError(
+                "boot command: the number of processors is missing; give --device-cores N, too", at="boot_command"
+            )
         self._wanted_cores = device_cores
         self._boot = boot
         self._tunes = tune_device
@@ -306,11 +308,13 @@ def _refuse_interfaces(machine: ChosenMachine) -> None:
     for interface in machine.interfaces:
         if not _INTERFACE.fullmatch(interface):
             raise UsageError(
-                f"ssh host {machine.host}: {interface!r} is no interface; name one as `ip link` there does"
+                f"ssh host {machine.host}: {interface!r} is no interface; name one as `ip link` there does",
+                at="ssh_host",
             )
     if machine.interfaces[0] == machine.interfaces[1]:
         raise UsageError(
-            f"ssh host {machine.host}: interface {machine.interfaces[0]} is named for both sides; name two of them"
+            f"ssh host {machine.host}: interface {machine.interfaces[0]} is named for both sides; name two of them",
+            at="ssh_host",
         )
 
 

@@ -81,10 +81,13 @@ class SshHost:
         if not re.fullmatch(r"[A-Za-z0-9_\[][^\s]*", self.destination):
             raise UsageError(
                 f"ssh host: {self.destination!r} is none; write [user@]host, ssh://[user@]host:port or a name of "
-                "your ssh_config"
+                "your ssh_config",
+                at="ssh_host",
             )
         if self.config is not None and not os.access(self.config, os.R_OK):
-            raise UsageError(f"ssh config: {self.config} cannot be read; name a file as ssh_config(5) describes it")
+            raise UsageError(
+                f"ssh config: {self.config} cannot be read; name a file as ssh_config(5) describes it", at="ssh_config"
+            )
         return self
 
     def __str__(self) -> str:

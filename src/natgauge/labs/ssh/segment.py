@@ -188,7 +188,8 @@ class Segment:
             number = f"{len(found.cpus)} online" if found.cpus else "a number that it does not report"
             raise UsageError(
                 f"device cores: {wanted} asked for, ssh host {self.host} has {number}; leave it out, or "
-                "give --boot-command, which boots that machine with $NG_CORES processors"
+                "give --boot-command, which boots that machine with $NG_CORES processors",
+                at="device_cores",
             )
 
     def _make_again(self, found: RemoteFacts, *, tunes: bool) -> None:
@@ -201,7 +202,8 @@ class Segment:
         if found.system != "Linux":
             if tunes:
                 raise UsageError(
-                    f"tune device: ssh host {self.host} runs {found.system}; only Linux is tuned, leave it out"
+                    f"tune device: ssh host {self.host} runs {found.system}; only Linux is tuned, leave it out",
+                    at="tune_device",
                 )
             return
         interfaces = self.layout.interfaces

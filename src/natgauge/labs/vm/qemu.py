@@ -64,9 +64,9 @@ class Shape:
     def checked(self) -> Shape:
         """Return this shape after a check."""
         if not 1 <= self.cores <= 64:
-            raise UsageError(f"guest cores: {self.cores} is outside of 1 to 64")
+            raise UsageError(f"guest cores: {self.cores} is outside of 1 to 64", at="guest_cores")
         if not 384 <= self.memory <= 1024 * 1024:
-            raise UsageError(f"guest memory: {self.memory} is outside of 384 to 1048576 MiB")
+            raise UsageError(f"guest memory: {self.memory} is outside of 384 to 1048576 MiB", at="guest_memory")
         return self
 
     def refuse_short_memory(self) -> None:

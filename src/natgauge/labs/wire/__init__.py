@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import in_range
+from natgauge.inputs.checks import in_range, wrong
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
 from natgauge.labs.common.port_options import PortOptions
@@ -105,7 +105,7 @@ def plan(name: str, options: WireOptions, need: LabNeeds) -> WireLab:
         sender_cpus=options.sender_cores,
         allow_addresses=options.allow_addresses,
         pool=_addresses("pool", options.pool, need.families[1]),
-        mapped=_addresses("mapped addresses", options.mapped_addresses, need.families[1]),
+        mapped=_addresses("mapped_addresses", options.mapped_addresses, need.families[1]),
         **({} if need.nat64_prefix is None else {"nat64_prefix": need.nat64_prefix}),
         external=_external(options),
         device_cores=options.device_cores,
@@ -116,11 +116,12 @@ def plan(name: str, options: WireOptions, need: LabNeeds) -> WireLab:
 def _external(options: WireOptions) -> ExternalDevice:
     for name, command in (("empty", options.empty_command), ("count", options.count_command)):
         if command is not None and not command.strip():
-            raise UsageError(f"{name} command: is empty; name a shell command, or leave it out")
+            raise wrong(f"{name}_command", "is empty; name a shell command, or leave it out")
     if options.count_command is not None and options.empty_command is None:
         raise UsageError(
             "count command: without --empty-command its number says nothing of one trial; give that one, too, or leave "
-            "it out"
+            "it out",
+            at="count_command",
         )
     return ExternalDevice(
         timeout=options.device_timeout,
@@ -137,26 +138,32 @@ def _addresses(name: str, text: str | None, family: Family) -> Addresses | None:
     try:
         ends = ipaddress.ip_address(first.strip()), ipaddress.ip_address((last or first).strip())
     except ValueError:
-        raise UsageError(f"{name}: {text!r} is not an address range; write A or A-B") from None
+        raise wrong(name, f"{text!r} is not an address range; write A or A-B") from None
     for end in ends:
         if end.version != (4 if family == "ipv4" else 6):
-            raise UsageError(f"{name}: {end} is IPv{end.version}, the device's outside uses another family")
+            raise wrong(name, f"{end} is IPv{end.version}, the device's outside uses another family")
     if int(ends[0]) > int(ends[1]):
-        raise UsageError(f"{name}: {text!r} is reversed; write the lower address first")
+        raise wrong(name, f"{text!r} is reversed; write the lower address first")
     return Addresses(*ends)
 
 
 def _port(side: str, interface: str | None, gateway: str | None, netns: str | None) -> Port:
     if interface is None:
-        raise UsageError(f"--{side}-port is missing; the wire lab needs both ports and the device's address on each")
+        raise UsageError(
+            f"--{side}-port is missing; the wire lab needs both ports and the device's address on each",
+            at=f"{side}_port",
+        )
     if gateway is None:
-        raise UsageError(f"--{side}-gateway is missing; the wire lab needs the port and the device's address on it")
+        raise UsageError(
+            f"--{side}-gateway is missing; the wire lab needs the port and the device's address on it",
+            at=f"{side}_gateway",
+        )
     if gateway.count(":") == 5 and all(len(part) == 2 for part in gateway.split(":")):
         return Port(interface, netns, gateway.lower(), None)
     try:
         address = ipaddress.ip_address(gateway)
     except ValueError:
-        raise UsageError(f"{side} gateway: {gateway!r} is neither a MAC nor an IP address") from None
+        raise wrong(f"{side}_gateway", f"{gateway!r} is neither a MAC nor an IP address") from None
     return Port(interface, netns, None, str(address))
 
 

@@ -81,7 +81,8 @@ class WireLab:
         self.responder = responder
         self.remarks: tuple[str, ...] = ()
         self.media: tuple[Media, Media] = (Media(), Media())
-        self.sender_cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
+        senders = usable_cpus()[:1] if sender_cpus is None else sender_cpus
+        self.sender_cpus = check_cpus(senders, "sender cores", "sender_cores")
         self.external: ExternalDevice | None = external or ExternalDevice()
         self.device_cores = DeviceCores(device_cores)
         self._boot = boot

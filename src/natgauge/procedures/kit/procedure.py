@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, get_args
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import one_of, spoken
+from natgauge.inputs.checks import one_of, wrong
 from natgauge.inputs.input import Input, inputs_of, own_first
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import Metric
@@ -90,7 +90,7 @@ class Procedure(Generic[SettingsT]):
         known = {input_.name: input_ for input_ in self.own_inputs()}
         for name in choices:
             if name not in known:
-                raise UsageError(f"{spoken(name)}: the metric {self.metric} has no such setting; leave it out")
+                raise wrong(name, f"the metric {self.metric} has no such setting; leave it out")
         return {name: None if value is None else known[name].take(value) for name, value in choices.items()}
 
     def _more_time(self, values: Mapping[str, Any]) -> dict[str, float]:

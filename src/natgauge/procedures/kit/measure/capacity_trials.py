@@ -21,7 +21,7 @@ from natgauge.procedures.kit.measure import validation
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 #: Rates below this, in connections/s, are not tried.
 LEAST_RATE = 10.0
@@ -41,7 +41,7 @@ class CollapsedError(Exception):
 class UndecidedError(Exception):
     """No trial showed whether the connections are kept."""
 
-    def __init__(self, reason: str, limited_by: str) -> None:
+    def __init__(self, reason: str, limited_by: LimitedBy) -> None:
         super().__init__(reason)
         self.limited_by = limited_by
 

@@ -26,7 +26,7 @@ from natgauge.procedures.kit.search.binary_search import search
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
 from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, search_plan
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 Phase1T = TypeVar("Phase1T", bound=Phase1Settings)
 
@@ -109,7 +109,7 @@ class HeldConnections(Repetitions[Phase1T]):
         self,
         value: float,
         *,
-        limited_by: str = "device",
+        limited_by: LimitedBy = "device",
         figures: Mapping[str, float] | None = None,
         notes: Sequence[Note] = (),
         series: Sequence[Row] = (),

@@ -77,13 +77,20 @@ class Phase2Settings(TrialSettings):
         """Refuse a share of one direction, and an order of frames that has no effect because there is no table."""
         super().__post_init__()
         if self.directions != "both" and not self.is_balanced:
-            raise UsageError(f"down share: with directions {self.directions} one side sends all frames; leave it out")
+            raise UsageError(
+                f"down share: with directions {self.directions} one side sends all frames; leave it out",
+                at="down_share",
+            )
         if self.reading_order == "pseudorandom":
             return
         if self.stateless:
-            raise UsageError("reading order: a stateless trial has no state table to read; leave it out")
+            raise UsageError(
+                "reading order: a stateless trial has no state table to read; leave it out", at="reading_order"
+            )
         if self.directions == "up":
-            raise UsageError("reading order: with directions up the Responder sends nothing; leave it out")
+            raise UsageError(
+                "reading order: with directions up the Responder sends nothing; leave it out", at="reading_order"
+            )
 
     def needs(self) -> frozenset[Ability]:
         """Return the abilities that the settings require."""

@@ -11,7 +11,7 @@ from natgauge.causes.cause import Cause, most_frequent
 from natgauge.causes.counters import facts_of
 from natgauge.causes.kinds import DeviceLimit
 from natgauge.procedures.kit.result.results import Attempt, Measurement
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 _OF_DEVICE: Final = get_args(DeviceLimit)
 #: Loads up to this multiple of the lowest one that failed decide as well: one trial may have failed for the host.
@@ -28,7 +28,7 @@ def with_cause(measurement: Measurement) -> Measurement:
     return measurement if cause is None else replace(measurement, cause=cause, limited_by=cause.limited_by)
 
 
-def _deciding(attempts: Sequence[Attempt], limited_by: str, *, rare: bool) -> Cause | None:
+def _deciding(attempts: Sequence[Attempt], limited_by: LimitedBy, *, rare: bool) -> Cause | None:
     """Return the cause of the lowest loads that the device failed; None = no failed trial has one.
 
     Where the limit of the repetition is known, only trials with that limit decide. Where the loss is rare, no rate is

@@ -14,7 +14,7 @@ from natgauge.metrics import figures
 from natgauge.notes import Note
 from natgauge.statistics.autocorrelation import LEAST_AUTOCORRELATED
 from natgauge.statistics.summary import VALUES_FOR_PERCENTILES, Summary, interval_of, summarize
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 
 def repetition_notes(number: int, *, sampled: bool) -> list[Note]:
@@ -70,7 +70,7 @@ class Measurement:
 
     value: float
     upper: float | None
-    limited_by: str
+    limited_by: LimitedBy
     trials: Mapping[str, int]
     attempts: tuple[Attempt, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class MeasurementResult:
         return max(known) if len(known) == len(errors) else None
 
     @property
-    def limited_by(self) -> str:
+    def limited_by(self) -> LimitedBy:
         """Most frequent cause that limited a repetition."""
         return Counter(measurement.limited_by for measurement in self.measurements).most_common(1)[0][0]
 

@@ -39,7 +39,7 @@ from natgauge.procedures.kit.search.bracket import Bracket, Load, Status
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.search.permanent_loss import BELOW, LEAST_BAD, SPAN, Faults, PermanentLoss
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 #: A result nearer to the tester's own highest rate than this share of it is the result of the tester.
 TESTER_SHARE = 0.9
@@ -490,7 +490,7 @@ class _Search:
             return []
         return rare_loss.untried(self._attempts, upper, self._plan.error.width(upper) / upper, self._plan.unit)
 
-    def _limit(self, value: float, upper: Load | None) -> str:
+    def _limit(self, value: float, upper: Load | None) -> LimitedBy:
         """Return what limits the upper bound; add a note where the limit is not only the device."""
         if self._undecided:
             return TIME

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from natgauge.inputs.types import SearchError
+from natgauge.words import LimitedBy
 
 
 class Status(Enum):
@@ -33,7 +34,7 @@ class Load:
     fails: int = 0
     short_passes: int = 0
     undecided: bool = False
-    cause: str = "device"
+    cause: LimitedBy = "device"
     doubt: str = ""
     forwarded: float | None = None
     lost: int = 0

@@ -37,7 +37,7 @@ from natgauge.procedures.kit.runner import GoneError
 from natgauge.procedures.kit.search import rare_loss
 from natgauge.procedures.kit.search.binary_search import TESTER_SHARE
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 if TYPE_CHECKING:
     from MLRsearch import GoalResult, MeasurementResult, SearchGoal
@@ -152,7 +152,7 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
     value = figures.get(f"{first}_conditional_throughput", 0.0)
     upper = figures.get(f"{first}_upper_bound")
     notes = list(measurer.notes)
-    limited_by = "device" if upper is None else measurer.limit(upper)
+    limited_by: LimitedBy = "device" if upper is None else measurer.limit(upper)
     if upper is None:
         limited_by = "tester"
         text = f"the tester's highest, {plan.top:.0f} frames/s, passed: the device may do more"
@@ -192,7 +192,7 @@ class _Measurer:
     trial: Trial
     attempts: list[Attempt] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
-    causes: dict[float, Counter[str]] = field(default_factory=dict)
+    causes: dict[float, Counter[LimitedBy]] = field(default_factory=dict)
 
     def highest_load(self, start: float) -> float:
         """The first load of a doubling series of the shortest trials that loses much, or the tester's highest."""
@@ -227,7 +227,7 @@ class _Measurer:
             duration_with_overheads=intended_duration,
         )
 
-    def limit(self, upper: float) -> str:
+    def limit(self, upper: float) -> LimitedBy:
         """Return the cause of the bad trials at this load, which bound a goal."""
         causes = [counted for load, counted in self.causes.items() if math.isclose(load, upper)]
         return causes[0].most_common(1)[0][0] if causes else "device"
