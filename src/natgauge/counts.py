@@ -51,13 +51,13 @@ def _late_delays(stream: StreamCounts, limit_seconds: float | None) -> LateDelay
     delay = stream.late_delay
     if delay is None or not stream.late:
         return None
-    return LateDelays(
+    return LateDelays.measured(
         frames=stream.late,
-        least=delay.minimum_ns / 1e9,
-        largest=delay.maximum_ns / 1e9,
-        mean=delay.sum_ns / stream.late / 1e9,
+        minimum_ns=delay.minimum_ns,
+        maximum_ns=delay.maximum_ns,
+        sum_ns=delay.sum_ns,
         limit=limit_seconds,
-        of_messages=len(stream.messages) > 1,
+        messages=max(1, len(stream.messages)),
     )
 
 

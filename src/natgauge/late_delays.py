@@ -14,8 +14,8 @@ class LateDelays:
     Attributes:
         frames: number of late frames, > 0.
         limit: time limit for a frame, > 0; None = the trial had none.
-        of_messages: a delay is that of a connection of several messages: from the sending of the first to the arrival
-            of the last.
+        messages: number of messages of a connection; of several, a delay is that of the connection, from the sending of
+            the first to the arrival of the last, and so is the limit.
     """
 
     frames: int
@@ -23,7 +23,24 @@ class LateDelays:
     largest: float
     mean: float
     limit: float | None = None
-    of_messages: bool = False
+    messages: int = 1
+
+    @classmethod
+    def measured(  # noqa: PLR0913 - the engine's integers, by keyword
+        cls, *, frames: int, minimum_ns: int, maximum_ns: int, sum_ns: int, limit: float | None, messages: int
+    ) -> LateDelays:
+        """Return the delays as the engine measured them.
+
+        Args:
+            frames: number of late frames, > 0.
+            minimum_ns: shortest delay.
+            maximum_ns: longest delay.
+            sum_ns: sum of all delays.
+            limit: time limit in seconds; None = none.
+            messages: number of messages of a connection, >= 1.
+        """
+        least, largest, mean = minimum_ns / 1e9, maximum_ns / 1e9, sum_ns / frames / 1e9
+        return cls(frames, least, largest, mean, limit, messages)
 
     def __str__(self) -> str:
         """What is known of the delays, as a part of a sentence whose subject is the late frames, named before."""
@@ -32,16 +49,23 @@ class LateDelays:
     @property
     def arrival(self) -> str:
         """When the frames arrived."""
-        if self.of_messages:
-            who, since = "the last message of a connection arrived", "the first was sent"
+        if self.messages > 1:
+            who, since = f"the last of a connection's {self.messages} messages arrived", "the first was sent"
         elif self.frames == 1:
             who, since = "it arrived", "it was sent"
         else:
             who, since = "they arrived", "they were sent"
+        each = f"{milliseconds(self.mean / self.messages)} ms for each message on average" if self.messages > 1 else ""
         if self.frames == 1:
-            return f"{who} {milliseconds(self.mean)} ms after {since}"
-        span = f"least {milliseconds(self.least)}, largest {milliseconds(self.largest)} ms"
+            return f"{who} {milliseconds(self.mean)} ms after {since}{f' ({each})' if each else ''}"
+        span = f"least {milliseconds(self.least)}, largest {milliseconds(self.largest)} ms{f'; {each}' if each else ''}"
         return f"{who} {milliseconds(self.mean)} ms on average after {since} ({span})"
+
+    @property
+    def figures(self) -> str:
+        """The delays alone, as a table has them."""
+        limit = "no limit" if self.limit is None else f"limit {milliseconds(self.limit)} ms"
+        return f"mean {milliseconds(self.mean)} ms, largest {milliseconds(self.largest)} ms, {limit}"
 
     @property
     def reason(self) -> str:
@@ -49,7 +73,8 @@ class LateDelays:
         closed = "after the receivers had closed or behind too many later frames"
         if self.limit is None:
             return f"{closed}; a longer --grace-seconds keeps the receivers open"
-        limit = f"the time limit of {milliseconds(self.limit)} ms"
+        whose = f" for all {self.messages} together" if self.messages > 1 else ""
+        limit = f"the time limit of {milliseconds(self.limit)} ms{whose}"
         if self.least > self.limit:
             return f"later than {limit}; raise --frame-timeout-seconds"
         if self.largest > self.limit:
@@ -80,5 +105,5 @@ def merged(parts: Iterable[LateDelays | None]) -> LateDelays | None:
         largest=max(part.largest for part in known),
         mean=sum(part.mean * part.frames for part in known) / frames,
         limit=max(limits, default=None) if len(limits) == len(known) else None,
-        of_messages=any(part.of_messages for part in known),
+        messages=max(part.messages for part in known),
     )

@@ -22,7 +22,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "audits": (44_500, "a lab with a started device, and the records"),
     "bench": (39_500, "joins labs, gateways, the tester and procedures"),
     "campaigns": (47_500, "runs everything that measures"),
-    "causes": (850, "facts about hops and counters; stands on nothing"),
+    "causes": (950, "facts about hops and counters, and the delays of late frames; stands on nothing else"),
     "cleaning": (12_900, "the labs of this machine from outside; their registers"),
     "cli": (71_000, "the edge: reaches everything"),
     "comparisons": (44_500, "measures several gateways, on the bench"),

@@ -271,6 +271,34 @@ def test_other_traffic_at_the_testers_ports_is_said_if_it_is_more_than_usual(
     assert json.loads(capsys.readouterr().out)["foreign_frames"] == 2 * foreign
 
 
+def test_the_row_of_late_frames_has_their_delay_the_limit_and_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    delay = {"minimum_ns": 24_000_000, "maximum_ns": 30_000_000, "sum_ns": 300 * 25_000_000}
+    messages = [{"name": name, "received": 0, "wrong": 0} for name in ("syn", "syn-ack", "ack")]
+    arrived = {"late": 300, "late_delay": delay, "messages": messages}
+    record = trial(300, ALL, arrived=arrived)
+    record["plan"]["frame_timeout_seconds"] = 0.02
+    assert run(["explain", stored(tmp_path, record)]) == 0
+    printed = capsys.readouterr().out
+    assert "late (mean 25 ms, largest 30 ms, limit 20 ms)" in printed
+    sentence = (
+        "The last of a connection's 3 messages arrived 25 ms on average after the first was sent (least 24, largest 30 "
+        "ms; 8.333 ms for each message on average), later than the time limit of 20 ms for all 3 together; raise "
+        "--frame-timeout-seconds."
+    )
+    assert f"late: the frame arrived after its time limit. {sentence}" in printed
+    assert run(["explain", "--json", stored(tmp_path, record)]) == 0
+    delays = json.loads(capsys.readouterr().out)["late_delays"]
+    assert delays == {"frames": 300, "least": 0.024, "largest": 0.03, "mean": 0.025, "limit": 0.02, "messages": 3}
+
+
+def test_late_frames_without_delays_have_a_row_all_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a trial with several periods the engine knows no delays."""
+    assert run(["explain", stored(tmp_path, trial(300, ALL, arrived={"late": 300}))]) == 0
+    assert "late: the frame arrived after its time limit. To change it" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("limited_by", "times"), [("device", 1), ("tester", 0)])
 def test_a_trial_that_failed_without_a_lost_frame_says_how_late_its_frames_left(
     limited_by: str, times: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -13,6 +13,8 @@ from natgauge.trials import StreamCounts
 
 LATE = LateDelays(frames=1000, least=0.148, largest=0.152, mean=0.15, limit=0.1)
 NUMBERS = "150 ms on average after they were sent (least 148, largest 152 ms)"
+FIRST = NUMBERS.replace("they were", "the first was").removesuffix(")")
+LAST = "the last of a connection's {} messages arrived"
 CLOSED = "after the receivers had closed or behind too many later frames"
 OPTION = "a longer --grace-seconds keeps the receivers open"
 
@@ -38,9 +40,14 @@ OPTION = "a longer --grace-seconds keeps the receivers open"
             "later than the time limit of 10.5 ms; raise --frame-timeout-seconds",
         ),
         (
-            replace(LATE, of_messages=True),
-            f"the last message of a connection arrived {NUMBERS.replace('they were', 'the first was')}",
-            "later than the time limit of 100 ms; raise --frame-timeout-seconds",
+            replace(LATE, messages=3),
+            f"{LAST.format(3)} {FIRST}; 50 ms for each message on average)",
+            "later than the time limit of 100 ms for all 3 together; raise --frame-timeout-seconds",
+        ),
+        (
+            LateDelays(frames=1, least=0.28, largest=0.28, mean=0.28, limit=0.02, messages=7),
+            f"{LAST.format(7)} 280 ms after the first was sent (40 ms for each message on average)",
+            "later than the time limit of 20 ms for all 7 together; raise --frame-timeout-seconds",
         ),
     ],
 )
@@ -61,7 +68,7 @@ DELAY = {"minimum_ns": 148_000_000, "maximum_ns": 152_000_000, "sum_ns": 150_000
 @pytest.mark.parametrize("messages", [("syn",), ("syn", "syn-ack", "ack")])
 def test_the_engines_sum_becomes_a_mean_and_the_plans_limit_is_known(messages: tuple[str, ...]) -> None:
     counts = counts_of(stream(1000, *messages, late_delay=DELAY), 0.1)
-    assert counts.late_delays == replace(LATE, of_messages=len(messages) > 1)
+    assert counts.late_delays == replace(LATE, messages=len(messages))
 
 
 def test_results_without_the_delays_have_late_frames_all_the_same() -> None:

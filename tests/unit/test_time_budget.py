@@ -16,19 +16,21 @@ from tests.unit.simulated import Gateway
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
-from natgauge.measurer import Ability, OutlastingError, Phase2Plan, RateStep, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, Counts, OutlastingError, Phase2Plan, RateStep, TrialOutcome, TrialPlan
 from natgauge.procedures import connection_rate, get, procedures
 from natgauge.procedures.kit.events import Event
-from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.time_budget import (
     TIME,
     TimeBudget,
     TimeUpError,
     nominal_seconds,
+    nothing_passed,
 )
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
+from natgauge.words import Verdict
 
 N = 100_000
 DECIDED: dict[str, Any] = {"connections": N, "placement": "isolated", "order": "permutation", "four_tuples": N}
@@ -108,6 +110,40 @@ def test_the_error_names_rare_loss_where_trials_lost_next_to_nothing(measure: _W
     with pytest.raises(BrokenError) as overloaded:
         measure("connection-rate", Gateway(establishes=30_000), most_seconds=4, repeat=1)
     assert "loss-tolerance" not in str(overloaded.value)
+
+
+def attempts(*trials: tuple[float, int]) -> list[Attempt]:
+    """Trials of 20,000 frames: load, and lost frames; without one they passed."""
+    made = []
+    for load, lost in trials:
+        counts = Counts(intended=20_000, offered=20_000, received=20_000 - lost)
+        verdict = Verdict.FAIL if lost else Verdict.PASS
+        made.append(Attempt(load, short=False, outcome=TrialOutcome(verdict, "", counts)))
+    return made
+
+
+def test_rare_loss_is_named_where_a_much_faster_trial_was_overloaded_and_one_passed_by_chance() -> None:
+    """Seen with a loss of 1 in 100,000 and a trial beyond the device's rate: the advice was more time."""
+    seen = attempts((11_153, 2), (10_595, 1), (89_227, 4_758), (31_547, 1), (53_055, 2), (6_566, 1), (18_664, 0))
+    error = str(nothing_passed(6_566, "transactions/s", seen, TimeUpError("8.2 s of 40 s are left")))
+    assert error.startswith(
+        "18,664 transactions/s passed, but no slower load yet, 6,566 transactions/s failed (7 trials"
+    )
+    assert error.endswith("find the cause of the rare loss, or tolerate it (--loss-tolerance)")
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [
+        [(40_000, 10_000), (35_000, 2_857), (30_500, 10), (30_100, 1)],
+        [(40_000, 1), (35_000, 1), (30_500, 1)],
+        [(80_000, 1), (40_000, 1)],
+        [(80_000, 1), (40_000, 1), (35_000, 1), (20_000, 400)],
+    ],
+)
+def test_an_overload_or_too_few_trials_are_no_rare_loss(trials: list[tuple[float, int]]) -> None:
+    error = str(nothing_passed(trials[-1][0], "", attempts(*trials), TimeUpError("the time is used up")))
+    assert "loss-tolerance" not in error
 
 
 def test_the_binary_search_of_the_throughput_ends_with_its_bounds(measure: _WithTime) -> None:

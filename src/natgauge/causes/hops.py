@@ -11,6 +11,7 @@ from typing import Any, Final, get_args
 from natgauge.causes.counters import CounterFacts, counters, facts_of
 from natgauge.causes.hosts import NO_HOSTS, HostLosses, hosts_of
 from natgauge.causes.kinds import Hop
+from natgauge.late_delays import LateDelays, merged
 
 #: Hops between the receipt of a packet by IP and its sending.
 _INSIDE: Final = ("header", "conntrack", "routing")
@@ -28,7 +29,9 @@ _PLACES: Final = {"card ring": "card ring", "received": "received", "sent": "sen
 #: Fields of a trial's result: of a port, and of a stream, of frames that came late or wrong.
 _PORT: Final = ("refused", "redirect_errors", "tx_dropped", "rx_dropped")
 _ERRORS: Final = ("too_big", "icmp_errors")
-WRONG: Final = ("late", "damaged", "fragments", "tagged", "without_checksum", "untranslated", "mistranslated")
+#: Frames that arrived, but not in time.
+LATE: Final = "late"
+WRONG: Final = (LATE, "damaged", "fragments", "tagged", "without_checksum", "untranslated", "mistranslated")
 
 #: Device (empty = the tester), place (empty = the whole device), name of a counter.
 _Key = tuple[str, str, str]
@@ -86,6 +89,7 @@ class TrialHops:
         hops: from the sending to the receiving tester; of a device whose kernel was not read, those with counters.
         has_kernel_counters: whether the record has counters of the devices' kernels.
         hosts: connections of each inside host.
+        late_delays: delays of the late frames; None = no frame was late, or they are not known.
     """
 
     sent: int
@@ -93,6 +97,7 @@ class TrialHops:
     hops: tuple[HopLoss, ...]
     has_kernel_counters: bool
     hosts: HostLosses = NO_HOSTS
+    late_delays: LateDelays | None = None
 
     @property
     def losing(self) -> HopLoss | None:
@@ -143,7 +148,24 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
         for hop, device in way
     ]
     known = [each for each in hops if each.counters or each.hop in (first, last) or each.device in (network or {})]
-    return TrialHops(sent, lost, tuple(known), bool(network), hosts_of(trial))
+    return TrialHops(sent, lost, tuple(known), bool(network), hosts_of(trial), _late_delays(trial, streams))
+
+
+def _late_delays(trial: Mapping[str, Any], streams: Sequence[Mapping[str, Any]]) -> LateDelays | None:
+    """Return the delays of the late frames of all streams, as far as the record has them."""
+    limit = (trial.get("plan") or {}).get("frame_timeout_seconds")
+    return merged(
+        LateDelays.measured(
+            **stream["late_delay"],
+            frames=stream["late"],
+            limit=limit,
+            messages=max(1, len(stream.get("messages") or ())),
+        )
+        if stream.get("late_delay")
+        else None
+        for stream in streams
+        if stream.get("late")
+    )
 
 
 def _spoken(trial: Mapping[str, Any]) -> _Network | None:
@@ -191,7 +213,7 @@ def _of_tester(
             yield (device, f"{side} port", name), port.get(name) or 0
     for name in WRONG:
         place = _stray(trial) if name == "mistranslated" else ""
-        yield ("" if name == "late" else device, place, name), sum(stream.get(name) or 0 for stream in streams)
+        yield ("" if name == LATE else device, place, name), sum(stream.get(name) or 0 for stream in streams)
     held, opened = trial.get("device_count_after"), trial["result"].get("phase1")
     yield (device, "", _ANSWERED), _answered((opened or {}).get("messages") or ())
     if held is not None and opened is not None and not trial.get("restart"):

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from natgauge.causes.cause import Cause, TableState, refined
 from natgauge.causes.counters import CounterFacts
-from natgauge.causes.hops import HopLoss, TrialHops, hops_of
+from natgauge.causes.hops import LATE, HopLoss, TrialHops, hops_of
 from natgauge.causes.of_trial import cause_of
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
+from natgauge.late_delays import LateDelays
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.records.measurement import Result
 from natgauge.records.store import (
@@ -158,7 +159,7 @@ def text(explanation: TrialExplanation) -> str:
     for hop in hops.hops:
         first: tuple[str, str, str] = (hop.hop, hop.device, f"{hops.lost_at(hop):,}")
         for each in hop.counters:
-            rows.append((*first, f"{each.place} {each.name}".strip(), f"{each.count:,}"))
+            rows.append((*first, f"{each.place} {each.name}{_figures(each.name, hops)}".strip(), f"{each.count:,}"))
             first = ("", "", "")
         rows += [] if hop.counters else [(*first, "", "")]
     if hops.without_counter:
@@ -175,7 +176,7 @@ def text(explanation: TrialExplanation) -> str:
         "",
         *aligned(rows, right=(2, 4)),
         *([""] if named or hops.without_counter else []),
-        *(_fact(name, facts) for name, facts in named.items()),
+        *(_fact(name, facts, hops) for name, facts in named.items()),
         *([_NO_COUNTER] if hops.without_counter else []),
     ]
     return "\n".join(lines)
@@ -185,14 +186,29 @@ def cause(explanation: TrialExplanation) -> list[str]:
     """Return where the frames of a trial were lost, and for each counter of that hop its meaning and its knob."""
     losing = explanation.hops.losing
     counters = losing.counters if losing else ()
-    lines = [_fact(each.name, each.facts) for each in counters if each.lost]
+    lines = [_fact(each.name, each.facts, explanation.hops) for each in counters if each.lost]
     return [_answer(explanation), *_cause_line(explanation.cause), *dict.fromkeys(lines)]
 
 
-def _fact(name: str, facts: CounterFacts) -> str:
-    """Return what a counter means, what else raises it, and what changes it."""
+def _fact(name: str, facts: CounterFacts, hops: TrialHops) -> str:
+    """Return what a counter means, what was seen of it, what else raises it, and what changes it."""
     also = f" It may also be {facts.also}." if facts.also else ""
-    return f"{name}: {facts.meaning}.{also} To change it: {facts.knob}."
+    seen = f" {_capital(str(delays))}." if (delays := _delays(name, hops)) else ""
+    return f"{name}: {facts.meaning}.{seen}{also} To change it: {facts.knob}."
+
+
+def _figures(name: str, hops: TrialHops) -> str:
+    """Return the figures of a counter beyond its count, for the table."""
+    return f" ({delays.figures})" if (delays := _delays(name, hops)) else ""
+
+
+def _delays(name: str, hops: TrialHops) -> LateDelays | None:
+    """Return the delays of the frames of a counter, if it counts late ones."""
+    return hops.late_delays if name == LATE else None
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _cause_line(cause: Cause | None) -> list[str]:
@@ -274,6 +290,7 @@ def document(explanation: TrialExplanation) -> dict[str, Any]:
         **{name: getattr(hops, name) for name in ("sent", "lost", "without_counter", "has_kernel_counters")},
         "foreign_frames": explanation.other_traffic.foreign,
         "cause": plain(explanation.cause),
+        "late_delays": plain(hops.late_delays),
         "losing": None if hops.losing is None else _document(hops.losing, hops),
         "hops": [_document(hop, hops) for hop in hops.hops],
     }

@@ -107,7 +107,9 @@ def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], 
     if upper is None:
         return error
     lost = losses(attempts, unit)
-    failed = f"no load has passed yet, {upper:,.0f} {unit}".rstrip() + f" failed{f' ({lost})' if lost else ''}"
+    faster = [each.load for each in attempts if each.outcome.verdict is Verdict.PASS and each.load >= upper]
+    passed = f"{max(faster):,.0f} {unit}".rstrip() + " passed, but no slower load" if faster else "no load has passed"
+    failed = f"{passed} yet, {upper:,.0f} {unit}".rstrip() + f" failed{f' ({lost})' if lost else ''}"
     advice = ""
     if few_lost(attempts):
         advice = f"; no overload loses so few frames: find the cause of the rare loss, or tolerate it ({LOSS_OPTION})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Final
 
 from natgauge.measurer import Counts, Direction, TrialOutcome
@@ -81,14 +82,18 @@ SPAN_OF_FEW: Final = 2.0
 
 
 def few_lost(attempts: Sequence[Attempt]) -> bool:
-    """Whether each failed trial, over a range of rates, lost next to no frame."""
+    """Whether the slowest failed trials, over a range of rates, lost next to no frame.
+
+    Faster trials may have been overloaded: that says nothing of the slower ones.
+    """
     failed = [attempt for attempt in attempts if attempt.outcome.verdict is Verdict.FAIL]
-    streams = [deciding_counts(attempt.outcome) for attempt in failed]
-    shares = [sum(each.lost for each in every) / max(sum(each.offered for each in every), 1) for every in streams]
-    if len(failed) < LEAST_OF_FEW or not all(0 < share <= FEW_LOST for share in shares):
-        return False
-    loads = [attempt.load for attempt in failed]
-    return max(loads) >= SPAN_OF_FEW * min(loads)
+    few = list(takewhile(_lost_few, sorted(failed, key=lambda attempt: attempt.load)))
+    return len(few) >= LEAST_OF_FEW and few[-1].load >= SPAN_OF_FEW * few[0].load
+
+
+def _lost_few(attempt: Attempt) -> bool:
+    streams = deciding_counts(attempt.outcome)
+    return 0 < sum(each.lost for each in streams) <= FEW_LOST * sum(each.offered for each in streams)
 
 
 def _range(values: Sequence[float]) -> str:
