@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.labs.program import own
-from tests.labs.user_space.recipes import Start, user_space_nat
+from tests.labs.user_space.recipes import PROGRAM, Start, user_space_nat
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.observer import Unread
@@ -20,7 +24,23 @@ NAME = own("e2e-user-space")
 CHOSEN = {"lab_name": NAME, "placement": "shared", "connections": 200}
 
 
-@pytest.mark.parametrize("start", ["process", "daemon"])
+@contextmanager
+def neighbour(folder: Path, interface: str) -> Iterator[None]:
+    """The same NAT, beside the lab and joined to nothing; it writes a file when it has its interface."""
+    command = ["unshare", "-n", "python3", str(PROGRAM), interface, "192.0.2.1"]
+    with subprocess.Popen(command, cwd=folder) as process:
+        try:
+            until = time.monotonic() + 20
+            while not (folder / "count").exists():
+                assert process.poll() is None
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            yield
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("start", ["process", "daemon", "elsewhere"])
 def test_a_process_that_handles_frames_is_found_and_works_on_the_devices_core(tmp_path: Path, start: Start) -> None:
     recipe = user_space_nat(tmp_path, f"py-{start}", start)
     bench = Bench(ask("connection-rate", recipe, CHOSEN).cell)
@@ -44,7 +64,13 @@ def test_costs_of_a_gateway_that_turns_out_to_be_a_process_are_refused(tmp_path:
         bench.ready(planned, Unread())
 
 
-def test_the_kernel_alone_has_no_process() -> None:
+def test_the_kernel_alone_has_no_process(tmp_path: Path) -> None:
+    """A process of others holds a TUN interface with the name of the device's, in a namespace of its own."""
+    with neighbour(tmp_path, "inside"):
+        assert_no_process_is_found()
+
+
+def assert_no_process_is_found() -> None:
     bench = Bench(ask("connection-rate", "nftables-nat44", CHOSEN).cell)
     with bench:
         ready = bench.ready(bench.plan("connection-rate", {}), Unread())

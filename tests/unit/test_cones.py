@@ -40,7 +40,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "reports": (13_000, "all views of records; nothing that measures"),
     "statistics": (750, "arithmetic; stands on nothing"),
     "stored": (39_500, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
-    "tester": (21_200, "the tester alone, on cables and labs"),
+    "tester": (21_400, "the tester alone, on cables and labs"),
     "trials": (1_700, "types of the engine's requests and results"),
 }
 

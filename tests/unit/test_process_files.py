@@ -65,6 +65,13 @@ def test_the_interface_of_a_tun_device_is_that_of_its_open_file(tmp_path: Path) 
         (tmp_path / folder).mkdir()
     (tmp_path / "fdinfo" / "5").write_text("pos:\t0\nflags:\t02\niff:\ttun0\n")
     (tmp_path / "fdinfo" / "6").write_text("pos:\t0\n")
-    tun = Path("/dev/net/tun")
-    assert [process_files.tun_of(tmp_path / "fd" / number, tun) for number in "56"] == ["tun0", None]
-    assert process_files.tun_of(tmp_path / "fd" / "5", Path("/dev/null")) is None
+    for node in ("/dev/net/tun", "/jail/tun"):
+        assert [process_files.tun_of(tmp_path / "fd" / number, Path(node)) for number in "56"] == ["tun0", None]
+    assert process_files.tun_of(tmp_path / "fd" / "5", Path("socket:[1]")) is None
+
+
+def test_a_variable_of_a_process_is_compared_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "environ").write_bytes(b"A=1\0NG_WORK=/run/lab/gateway2\0X=\xff\0")
+    asked = ("/run/lab/gateway2", "/run/lab/gateway", "")
+    assert [process_files.has_variable(tmp_path, "NG_WORK", value) for value in asked] == [True, False, False]
+    assert not process_files.has_variable(tmp_path / "ended", "NG_WORK", "")

@@ -6,13 +6,13 @@ A process is given by its folder in /proc.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_TUN: Final = Path("/dev/net/tun")
 _INTERFACE: Final = re.compile(r"^iff:\t(\S+)$", re.MULTILINE)
 
 
@@ -23,6 +23,19 @@ def name_of(process: Path) -> str:
         OSError: it has ended, or may not be looked into.
     """
     return _text(process / "comm").strip()
+
+
+def has_variable(process: Path, name: str, value: str) -> bool:
+    """Whether a process was started with a variable of this value; False where it may not be looked into.
+
+    Args:
+        process: its folder in /proc.
+        name: of the variable.
+        value: of the variable.
+    """
+    with suppress(OSError):
+        return os.fsencode(f"{name}={value}") in (process / "environ").read_bytes().split(b"\0")
+    return False
 
 
 def fields_after_name(process: Path) -> list[str]:
@@ -46,10 +59,15 @@ def open_files(process: Path) -> Iterator[tuple[Path, Path]]:
 def tun_of(file: Path, target: Path) -> str | None:
     """Return the TUN or TAP interface of an open file; None = it has none.
 
+    Args:
+        file: as `open_files` yields it.
+        target: its target, whatever its name: a container may have the device node elsewhere.
+
     Raises:
         OSError: it was closed meanwhile.
     """
-    if target != _TUN:
+    # Of sockets, pipes and what else has no place in a file system there are many.
+    if not target.is_absolute():
         return None
     found = _INTERFACE.search(_text(file.parents[1] / "fdinfo" / file.name))
     return None if found is None else found[1]

@@ -13,7 +13,7 @@ from pathlib import Path
 from natgauge.errors import BrokenError
 from natgauge.host import programs
 from natgauge.host.this_machine import ThisMachine
-from natgauge.labs.common.frame_processes import frame_processes, keep_on
+from natgauge.labs.common.frame_processes import WORK, frame_processes, keep_on
 from natgauge.labs.common.namespaces import inside, within
 from natgauge.labs.common.processes import all_processes
 from natgauge.labs.common.shell import run_shell, title
@@ -69,11 +69,19 @@ class NamespaceDevice:
         return result
 
     def frame_processes(self) -> tuple[str, ...]:
-        """Return the names of the processes that handle the namespace's frames, and keep them on its cores."""
-        found = frame_processes(self.netns)
+        """Return the names of the processes that handle the device's frames, and keep them on its cores.
+
+        They may live in another namespace, and count as `nice` says there, too.
+
+        Raises:
+            BrokenError: the namespace is gone.
+        """
+        found = frame_processes(self.netns, self.environment.get(WORK, ""))
         cpus = [int(cpu) for cpu in self.environment.get("NG_CPUS", "").split(",") if cpu]
         for pid in found if cpus else ():
             keep_on(pid, cpus)
+        self._running.update(found)
+        self._write_ranks()
         return tuple(sorted(set(found.values())))
 
     def _rank(self, new: set[int]) -> None:
@@ -83,6 +91,9 @@ class NamespaceDevice:
         and a daemon has one of its own. Written after every snippet: a daemon may have made it since.
         """
         self._running |= set(within(self.netns, new)) if new else set()
+        self._write_ranks()
+
+    def _write_ranks(self) -> None:
         for pid in tuple(self._running):
             try:
                 Path(f"/proc/{pid}/autogroup").write_text(str(self.nice))

@@ -34,10 +34,27 @@ def cookie() -> str:
     Raises:
         OSError: no socket can be opened.
     """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as opened:
-        number = int.from_bytes(opened.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, _COOKIE_OCTETS), "little")
     # A folder that outlives a boot would have marks of other namespaces.
-    return f"{number} {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
+    return f"{number()} {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
+
+
+def number() -> int:
+    """Return the kernel's number of the calling thread's namespace, which no other one gets before the next boot.
+
+    Raises:
+        OSError: no socket can be opened.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as opened:
+        return number_of(opened)
+
+
+def number_of(opened: socket.socket) -> int:
+    """Return the kernel's number of the namespace of a socket.
+
+    Raises:
+        OSError: the kernel does not say it.
+    """
+    return int.from_bytes(opened.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, _COOKIE_OCTETS), "little")
 
 
 def write(name: str, of: str) -> None:

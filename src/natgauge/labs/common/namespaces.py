@@ -160,18 +160,23 @@ def _cookie_of(name: str) -> str:
         try:
             return _cookie_in(there)
         finally:
-            _enter(home)
+            enter(home)
             os.close(home)
     finally:
         os.close(there)
 
 
 def _cookie_in(handle: int) -> str:
-    _enter(handle)
+    enter(handle)
     return marks.cookie()
 
 
-def _enter(handle: int) -> None:
+def enter(handle: int) -> None:
+    """Move the calling thread into the namespace of an open file.
+
+    Raises:
+        OSError: it is none, or we may not enter it.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(handle, CLONE_NEWNET):
         code = ctypes.get_errno()

@@ -13,13 +13,14 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from natgauge.host import process_files
+from natgauge.host.tun_files import HeldTun, held_tuns
 
 #: With more interfaces than this (such as one for each subscriber) reading them takes longer than a short trial.
 MOST_INTERFACES: Final = 64
 #: Handles of disciplines at the top: TC_H_ROOT and TC_H_INGRESS (linux/pkt_sched.h). They count what those below drop.
 _AT_TOP: Final = (0xFFFFFFFF, 0xFFFFFFF1)
 #: Processes by TUN interface and namespace, as far as they were found.
-_names: dict[tuple[str, str], str] = {}
+_names: dict[tuple[str, int], str] = {}
 
 
 def read_queues() -> dict[str, int]:
@@ -62,46 +63,31 @@ def _disciplines(routes: IPRoute, links: dict[int, Any]) -> Iterator[tuple[str, 
 
 
 def _tuns(links: dict[int, Any]) -> Iterator[tuple[str, int]]:
+    namespace = Path("/proc/thread-self/ns/net").stat().st_ino
     for link in links.values():
         information, counts = link.get_attr("IFLA_LINKINFO"), link.get_attr("IFLA_STATS64")
         if information is None or counts is None or information.get_attr("IFLA_INFO_KIND") != "tun":
             continue
         interface = link.get_attr("IFLA_IFNAME")
-        name = f"tun {interface}:{_process_of(interface, _namespace_of(Path('/proc/thread-self')))}"
+        name = f"tun {interface}:{_process_of(interface, namespace)}"
         yield f"{name} in", int(counts["tx_packets"])
         yield f"{name} out", int(counts["rx_packets"])
         yield f"{name} dropped", int(counts["tx_dropped"])
 
 
-def _process_of(interface: str, namespace: str) -> str:
-    """Return the name of the process that holds a TUN interface open; "process" = it was not found.
-
-    Of two interfaces with one name, the one in this namespace is meant, of which the process usually is a part.
-    """
+def _process_of(interface: str, namespace: int) -> str:
+    """Return the name of the process that holds a TUN interface open; "process" = it was not found."""
     if (known := _names.get((interface, namespace))) is not None:
         return known
-    holders = list(_holders(interface))
-    own = [process for process in holders if _namespace_of(process) == namespace]
-    for process in own or holders:
+    for process in _holders(HeldTun(interface, namespace)):
         with suppress(OSError):
             name = process_files.name_of(process).replace(" ", "-")
             return _names.setdefault((interface, namespace), name)
     return "process"
 
 
-def _namespace_of(process: Path) -> str:
-    with suppress(OSError):
-        return str((process / "ns" / "net").readlink())
-    return ""
-
-
-def _holders(interface: str) -> Iterator[Path]:
+def _holders(wanted: HeldTun) -> Iterator[Path]:
     """Yield the folders in /proc of the processes that have this TUN interface open."""
     for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        for file, target in process_files.open_files(process):
-            with suppress(OSError):
-                if process_files.tun_of(file, target) == interface:
-                    yield process
-                    break
+        if process.name.isdigit() and wanted in held_tuns(process):
+            yield process
