@@ -36,8 +36,9 @@ DOUBTS: Final = (
             "no frame came back within the time limit for a frame (`--frame-timeout-seconds`; 10 to 20 ms unless you "
             "give one), at rates a factor of 8 apart, or the same share was late at every rate. The frames came back "
             "later: the gateway, or the way through it, has a delay above the limit. The note says how long after "
-            "their sending they arrived (mean, least, largest). The value is 0; a longer limit measures the gateway's "
-            "rate"
+            "their sending they arrived (mean, least, largest). A TCP connection, a transaction and a DNS query have "
+            "one limit for all their messages, and the note has the mean delay of a message. The value is 0; a longer "
+            "limit measures the gateway's rate"
         ),
         remedy="Give a longer time limit for a frame (--frame-timeout-seconds).",
         limit="a delay above the time limit for a frame, not the rate",
