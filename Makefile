@@ -10,9 +10,9 @@ STAMPS := $(VENV)/.stamps
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYTHON
 
-SOURCES := $(wildcard Cargo.toml Cargo.lock engine/Cargo.toml engine/build.rs bpf/*.h bpf/*.c) \
+SOURCES := $(wildcard Cargo.toml Cargo.lock engine/Cargo.toml engine/build.rs bpf/*.h bpf/*.c trial/*.schema.json) \
            $(shell find engine/src -name '*.rs' 2>/dev/null)
-WHEEL_TOOLS := tools/build_hook.py tools/man_page.py tools/third_party.py
+WHEEL_TOOLS := tools/build_hook.py tools/agreement_types.py tools/man_page.py tools/third_party.py
 SCRIPTS := .ci/run tools/install-packages tools/clean-root.sh tools/try-wheel tools/try-clean $(wildcard src/natgauge/labs/vm/*.sh) $(wildcard benchmarks/*.sh tests/*/*.sh examples/*/*.sh)
 C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c tests/*/*.c tests/*/*/*.c)
 
@@ -87,10 +87,11 @@ format: $(STAMPS)/installed $(STAMPS)/check-packages ## let the formatters have 
 	cargo fmt
 	clang-format -i $(C_FILES)
 
-schemas: $(STAMPS)/installed ## write trial/*.schema.json and records/*.schema.json from the types, after a change of them
+schemas: $(STAMPS)/installed ## write trial/*.schema.json and records/*.schema.json from the types, and Python's types of the former, after a change
 	cargo build --release --locked
 	for name in request result comparison comparison-result; do \
 		target/release/natgauge-engine --schema $$name > trial/$$name-1.schema.json; done
+	$(BIN)/python -m tools.agreement_types
 	$(BIN)/python tools/record_schemas.py records
 
 lock: $(STAMPS)/lock ## write requirements/*.txt from pyproject.toml, after a change of its dependencies; UPGRADE=--upgrade takes the newest

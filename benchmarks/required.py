@@ -80,7 +80,7 @@ def start(settings: Settings) -> Iterator[Figure]:
         load = Load(connections=connections, frames=0)
         with Place(forwards=False) as place:
             runs = [tester.run(place, load, settings.cpu) for _ in range(min(settings.repetitions, 3))]
-        values = tuple((run.result.start_to_first_frame_ns or 0) / 1e9 for run in runs)
+        values = tuple(run.result.start_to_first_frame_ns / 1e9 for run in runs)
         remark = "includes making the state table"
         yield Figure(f"process start to first frame, N = {connections:,}", "s", 0.3, "at most", values, remark)
 

@@ -187,7 +187,7 @@ def fixed_cost(settings: Settings) -> Iterator[Target]:
     """Seconds of a trial in which no frame is due, by the default grace between namespaces."""
     with Place(forwards=False) as place:
         request = tester.request(place, SHORT, settings.cpu)
-        sending = request.nominal_seconds - 2 * GRACE_SECONDS
+        sending = trials.nominal_seconds(request) - 2 * GRACE_SECONDS
         seconds = [tester.run(place, SHORT, settings.cpu).seconds - sending for _ in range(settings.pairs)]
     remark = f"wall time of the engine's process - {sending:.2f} s of sending and gap; grace {GRACE_SECONDS:g} s"
     yield _of_trials("a trial's fixed cost, s", "at most", 0.2, seconds, remark)

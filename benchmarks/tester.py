@@ -93,7 +93,7 @@ class Run:
     def rate(self) -> float:
         """Frames/s received, all directions together, over the longest direction's sending time."""
         received = sum(stream.received_frames for stream in self.streams)
-        return received / (max(stream.sending_ns or 0 for stream in self.streams) / 1e9)
+        return received / (max(stream.sending_ns for stream in self.streams) / 1e9)
 
 
 def _phase2(load: Load, rate: float) -> trials.Phase2:

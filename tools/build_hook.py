@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets hatchling carry what is no Python: the Rust binaries, the man page, the licences of what is linked in.
+"""Lets hatchling carry what is made: types, the Rust binaries, the man page, the licences of what is linked in.
 
 `pip install .` and `pip install -e .` both come through here, so `natgauge-engine` always stands beside `natgauge`.
 """
@@ -31,13 +31,16 @@ class Extras(BuildHookInterface[Any]):
     """Runs before hatchling packs the wheel (hatchling's custom build hook)."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the binaries and the texts, add them to the wheel, and name the platform that they need.
+        """Build types, binaries and texts, add them to the wheel, and name the platform that they need.
 
         Raises:
             FileNotFoundError: cargo is not on PATH.
             subprocess.CalledProcessError: a build failed; it has said why.
             ValueError: a binary needs a library that other machines lack.
         """
+        # By import and not by PYTHONPATH: pip hides the folders of what is installed in editable mode.
+        sys.path[:0] = [self.root, str(Path(self.root) / "src")]
+        self._types(build_data)
         editable = version == "editable"
         names = PRODUCT + TESTS_ONLY if editable else PRODUCT
         chosen = [f"--bin={name}" for name in names]
@@ -51,6 +54,13 @@ class Extras(BuildHookInterface[Any]):
         if not editable:
             build_data["shared_data"] = self._texts(target / "wheel")
 
+    def _types(self, build_data: dict[str, Any]) -> None:
+        """Generate the types of the engine's requests and results, which git ignores and the wheel carries."""
+        from tools import agreement_types  # noqa: PLC0415 - found from here on
+
+        path = agreement_types.write(Path(self.root))
+        build_data["artifacts"].append(f"/{path.relative_to(self.root)}")
+
     def _target(self) -> Path:
         """Where cargo builds; CARGO_TARGET_DIR and cargo's own settings may have moved it."""
         command = ["cargo", "metadata", "--format-version=1", "--locked", "--no-deps"]
@@ -59,8 +69,6 @@ class Extras(BuildHookInterface[Any]):
 
     def _texts(self, folder: Path) -> dict[str, str]:
         """Write man page and licences; returns each file and its place below the prefix."""
-        # By import and not by PYTHONPATH: pip hides the folders of what is installed in editable mode.
-        sys.path[:0] = [self.root, str(Path(self.root) / "src")]
         from tools import man_page, third_party  # noqa: PLC0415 - found from here on
 
         folder.mkdir(parents=True, exist_ok=True)

@@ -22,6 +22,7 @@ pub struct Buckets(pub Vec<(i64, i64, u64)>);
 /// One-way delays of the timed frames. Negative delays are counted and included in the minimum, but are in no bucket.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "DelayCounts")]
 pub struct Delay {
     pub frames: u64,
     pub negative: u64,
@@ -43,6 +44,7 @@ pub struct Delay {
 /// D(i) - D(i-1), signed, for consecutive frames of a sender that both arrived (RFC 5481 section 4.1).
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "VariationCounts")]
 pub struct Variation {
     pub pairs: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,6 +87,7 @@ pub struct LateDelay {
 /// One direction of one phase.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "StreamCounts")]
 pub struct Counts {
     pub intended_frames: u64,
     pub intended_rate: f64,
@@ -152,6 +155,7 @@ pub struct Counts {
 /// Phase 2, by sending side. Absent: the side does not send.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Phase2Counts")]
 pub struct Phase2 {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initiator: Option<Counts>,
@@ -187,6 +191,7 @@ pub struct SourceCounts {
 /// Counts of one of the tester's ports.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "PortCounters")]
 pub struct Port {
     /// Frames that the port did not accept (drops of xdp_devmap_xmit), and frames whose reaction could not be written.
     pub refused: u64,
@@ -299,6 +304,7 @@ pub struct Clock {
 /// Frame lengths, octets with FCS.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "FrameSizes")]
 pub struct Frame {
     pub initiator_octets: u32,
     pub responder_octets: u32,

@@ -33,7 +33,7 @@ fn rules() -> Value {
 pub fn comparison() -> Schema {
     let types = generator(SchemaSettings::draft2020_12().for_deserialize()).into_root_schema_for::<Comparison>();
     let mut schema = named("comparison", types);
-    if let Some(trial) = schema.pointer_mut("/$defs/Request").and_then(Value::as_object_mut) {
+    if let Some(trial) = schema.pointer_mut("/$defs/TrialRequest").and_then(Value::as_object_mut) {
         trial.insert("allOf".into(), rules());
     }
     schema.insert("x-beyond-schema".into(), json!([ENGINE_RULES, &COMPARISON_RULES].concat()));

@@ -6,7 +6,7 @@ mod tcp;
 mod udp;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::dns::Query;
 use crate::family::Family;
@@ -19,7 +19,7 @@ const MOST_REQUEST: u64 = 1360;
 
 /// What test frames are: UDP datagrams; ICMP echo requests and replies, whose identifier is the Initiator's port; or TCP
 /// segments, after a handshake in phase 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names of protocols")]
 pub enum Transport {

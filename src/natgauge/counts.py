@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from natgauge.late_delays import LateDelays
 from natgauge.measurer import Arrivals, Counts, Delays, Direction, Variation
 from natgauge.other_traffic import OtherTraffic
 from natgauge.trial_evidence import CpuStalls, IcmpErrors, PortDrops
-from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
+from natgauge.trials import DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
 
 
 def counts_of(stream: StreamCounts, limit_seconds: float | None = None) -> Counts:
@@ -25,22 +25,22 @@ def counts_of(stream: StreamCounts, limit_seconds: float | None = None) -> Count
         late=stream.late,
         late_delays=_late_delays(stream, limit_seconds),
         damaged=stream.damaged,
-        fragments=stream.fragments or 0,
-        tagged=stream.tagged or 0,
-        without_checksum=stream.without_checksum or 0,
+        fragments=stream.fragments,
+        tagged=stream.tagged,
+        without_checksum=stream.without_checksum,
         untranslated=stream.untranslated,
         mistranslated=stream.mistranslated,
-        skipped=stream.skipped or 0,
+        skipped=stream.skipped,
         zero_checksums=stream.zero_checksums or 0,
         messages=tuple(Arrivals(message.name, message.received, message.wrong) for message in stream.messages),
         background=stream.background_frames or 0,
         background_received=stream.background_received or 0,
-        nominal_seconds=(stream.nominal_ns or 0) / 1e9,
-        sending_seconds=(stream.sending_ns or 0) / 1e9,
-        worst_lag_seconds=(stream.worst_lag_ns or 0) / 1e9,
-        final_lag_seconds=(stream.final_lag_ns or 0) / 1e9,
-        settled_lag_seconds=_seconds(stream.settled_lag_ns),
-        stalled_seconds=_seconds(stream.stalled_ns),
+        nominal_seconds=stream.nominal_ns / 1e9,
+        sending_seconds=stream.sending_ns / 1e9,
+        worst_lag_seconds=stream.worst_lag_ns / 1e9,
+        final_lag_seconds=stream.final_lag_ns / 1e9,
+        settled_lag_seconds=stream.settled_lag_ns / 1e9,
+        stalled_seconds=stream.stalled_ns / 1e9,
         lost_in_stalls=stream.lost_in_stalls,
         last_lost_seconds=_seconds(stream.last_lost_ns),
         longest_silence=None if silence is None else (silence.from_ns / 1e9, silence.to_ns / 1e9),
@@ -88,7 +88,7 @@ def other_traffic_of(result: TrialResult) -> OtherTraffic:
     """Return the foreign frames at both of the tester's ports, next to all offered frames."""
     offered = sum(stream.offered_frames for stream in streams_of(result).values())
     foreign = result.ports.initiator.foreign + result.ports.responder.foreign
-    return OtherTraffic(foreign, offered, (result.wall_ns or 0) / 1e9)
+    return OtherTraffic(foreign, offered, result.wall_ns / 1e9)
 
 
 def phase2_counts(result: TrialResult, limit_seconds: float | None = None) -> dict[Direction, Counts]:
@@ -118,7 +118,7 @@ def _variation(counts: VariationCounts | None) -> Variation | None:
     return Variation(counts.pairs, counts.minimum_ns / 1e9, counts.maximum_ns / 1e9, _buckets(counts.buckets))
 
 
-def _buckets(buckets: Buckets) -> tuple[tuple[float, float, int], ...]:
+def _buckets(buckets: Sequence[tuple[int, int, int]]) -> tuple[tuple[float, float, int], ...]:
     return tuple((lower / 1e9, upper / 1e9, frames) for lower, upper, frames in buckets)
 
 
@@ -151,7 +151,7 @@ def stalls_of(result: TrialResult) -> tuple[CpuStalls, ...]:
             stalls=cpu.stalls,
             stalled_seconds=cpu.stalled_ns / 1e9,
             worst_stall_seconds=cpu.worst_stall_ns / 1e9,
-            stolen_seconds=(cpu.stolen_ns or 0) / 1e9,
+            stolen_seconds=cpu.stolen_ns / 1e9,
         )
         for cpu in result.cpus
     )
@@ -172,13 +172,13 @@ def port_drops_of(port: PortCounters, *, tap: bool = False) -> PortDrops:
     """
     if tap:
         # The port's drops include the frames that found its queue full.
-        left = max(0, (port.tx_dropped or 0) - port.refused)
+        left = max(0, port.tx_dropped - port.refused)
         return PortDrops(redirect_errors=port.redirect_errors, tx_dropped=left, queue_full=port.refused)
     return PortDrops(
         refused=port.refused,
         redirect_errors=port.redirect_errors,
-        rx_dropped=port.rx_dropped or 0,
-        tx_dropped=port.tx_dropped or 0,
+        rx_dropped=port.rx_dropped,
+        tx_dropped=port.tx_dropped,
     )
 
 
@@ -186,7 +186,7 @@ def icmp_errors_of(result: TrialResult) -> IcmpErrors:
     """Return the ICMP errors about frames of both ports."""
     ports = (result.ports.initiator, result.ports.responder)
     return IcmpErrors(
-        too_big=sum(port.too_big or 0 for port in ports),
-        others=sum(port.icmp_errors or 0 for port in ports),
+        too_big=sum(port.too_big for port in ports),
+        others=sum(port.icmp_errors for port in ports),
         path_mtu=min((port.path_mtu for port in ports if port.path_mtu), default=None),
     )

@@ -8,10 +8,42 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from natgauge.trials import InitiatorStream, Phase2, Progress, TrialRequest, TrialResult
+from natgauge.trials import InitiatorStream, Phase2, Progress, ResponderStream, TrialRequest, TrialResult
 
-PORT = {"refused": 0, "redirect_errors": 0, "foreign": 0, "neighbour_replies": 0}
-STALLED = {"cpu": 1, "role": "watched", "stalls": 1, "stalled_ns": 20_000_000, "worst_stall_ns": 20_000_000}
+PORT = {
+    "refused": 0,
+    "redirect_errors": 0,
+    "foreign": 0,
+    "neighbour_replies": 0,
+    "rx_dropped": 0,
+    "tx_dropped": 0,
+    "gateway_mac": "02:00:00:00:00:01",
+    "icmp_errors": 0,
+    "too_big": 0,
+}
+#: What most streams have none of.
+NO_FAULTS = {
+    "duplicates": 0,
+    "reordered": 0,
+    "late": 0,
+    "damaged": 0,
+    "fragments": 0,
+    "tagged": 0,
+    "without_checksum": 0,
+    "untranslated": 0,
+    "mistranslated": 0,
+    "skipped": 0,
+    "stalled_ns": 0,
+}
+STALLED = {
+    "cpu": 1,
+    "role": "watched",
+    "stalls": 1,
+    "stalled_ns": 20_000_000,
+    "worst_stall_ns": 20_000_000,
+    "longest_stalls": [],
+    "stolen_ns": 0,
+}
 
 
 @dataclass(slots=True)
@@ -70,7 +102,6 @@ class FakeEngine:
                 if stream is not None
             }
         answer = {
-            "event": "result",
             "version": 1,
             "engine": "fake",
             "mark": request.mark,
@@ -78,11 +109,15 @@ class FakeEngine:
             "state_table": {
                 "connections": request.connections,
                 "stored": phase1["received_frames"] if phase1 else 0,
+                "remapped": 0,
                 "octets": 8 * request.connections,
             },
             "ports": {"initiator": {**PORT, **self.port}, "responder": {**PORT, **self.port}},
             "cpus": [] if self.lost_in_stalls is None else [STALLED],
-            "clock": {"source": "tsc"},
+            "clock": {"source": "tsc", "steps": 0},
+            "start_to_first_frame_ns": 1_000_000,
+            "wall_ns": 0,
+            "frame": {"initiator_octets": request.frame.size, "responder_octets": request.frame.size},
         }
         if request.record_receiver_time:
             answer["receiver_time"] = self.receiver_time
@@ -101,16 +136,13 @@ class FakeEngine:
         nominal = round(seconds * 1e9)
         sending = round(frames / sent_at * 1e9)
         return {
+            **NO_FAULTS,
             "intended_frames": frames,
             "intended_rate": rate,
+            "made_frames": frames,
             "offered_frames": frames,
             "received_frames": received,
-            "duplicates": 0,
-            "reordered": 0,
-            "late": 0,
-            "damaged": 0,
-            "untranslated": 0,
-            "mistranslated": 0,
+            "messages": [{"name": "datagram", "received": received, "wrong": 0}],
             "nominal_ns": nominal,
             "sending_ns": sending,
             "worst_lag_ns": sending - nominal,
@@ -155,7 +187,7 @@ class FakeEngine:
         return {"delay": delay}
 
 
-def _sending(phase2: Phase2, stream: InitiatorStream) -> tuple[int, float]:
+def _sending(phase2: Phase2, stream: InitiatorStream | ResponderStream) -> tuple[int, float]:
     """Frames, and seconds to send them in, of both parts where there is a step."""
     frames, seconds = stream.frames, stream.frames / stream.rate
     if phase2.step is None:
@@ -165,12 +197,11 @@ def _sending(phase2: Phase2, stream: InitiatorStream) -> tuple[int, float]:
 
 def _began(phase: str) -> Progress:
     counts = {"intended_frames": 0, "made_frames": 0, "received_frames": 0}
-    return Progress.model_validate({"event": "progress", "phase": phase, "seconds": 0.0, **counts})
+    return Progress.model_validate({"phase": phase, "seconds": 0.0, **counts})
 
 
 def _period(result: dict[str, Any]) -> Progress:
-    period = {name: value for name, value in result.items() if name != "event"}
-    return Progress.model_validate({**_began("phase2").model_dump(), "period": period})
+    return Progress.model_validate({**_began("phase2").model_dump(), "period": result})
 
 
 def quiet(_progress: Progress) -> None:

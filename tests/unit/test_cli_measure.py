@@ -122,7 +122,6 @@ def test_on_a_terminal_one_live_line_shows_rate_bounds_and_time_left_and_a_narro
         display.event(begun)
         display.running(
             Progress(
-                event="progress",
                 phase="phase2",
                 seconds=1.5,
                 intended_frames=3000,

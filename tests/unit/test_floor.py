@@ -84,7 +84,7 @@ def test_floor_and_tester_have_the_same_ports_core_and_frames() -> None:
         (only,) = request.contestants
         assert (request.floor, request.cpu, only.trial.senders.cpus) == (0, 3, (3,))
         assert (only.trial.connections, only.trial.frame.size, only.trial.record_delays) == (5000, 64, True)
-        assert only.trial.frame.transport is None
+        assert only.trial.frame.transport == "udp"
         # Or the frames of phase 1 would be the ones that are timed.
         assert only.trial.phase2 is not None
         assert (request.slices.frames, request.slices.new, request.slices.up, request.slices.down) == (

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.unit.test_trials import STREAM
 
 from natgauge.counts import counts_of
 from natgauge.late_delays import LateDelays, merged
@@ -56,10 +57,10 @@ def test_a_sentence_tells_delay_reason_and_option(delays: LateDelays, arrival: s
 
 
 def stream(late: int, *messages: str, **more: object) -> StreamCounts:
-    none = dict.fromkeys(("received_frames", "duplicates", "reordered", "damaged", "untranslated", "mistranslated"), 0)
     arrivals = [{"name": name, "received": 0, "wrong": 0} for name in messages]
-    sent = {"intended_frames": 1000, "intended_rate": 1000.0, "offered_frames": 1000}
-    return StreamCounts.model_validate({**none, **sent, "late": late, "messages": arrivals, **more})
+    sent = {"intended_frames": 1000, "intended_rate": 1000.0, "made_frames": 1000, "offered_frames": 1000}
+    given = {**STREAM, **sent, "received_frames": 0, "late": late, "messages": arrivals}
+    return StreamCounts.model_validate({**given, **more})
 
 
 DELAY = {"minimum_ns": 148_000_000, "maximum_ns": 152_000_000, "sum_ns": 150_000_000_000}

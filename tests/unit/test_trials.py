@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agreement with the engine: models beside the published schemas, and how the engine's end is told."""
+"""The agreement with the engine: requests and results by the published schemas, and how the engine's end is told."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
-from natgauge.trials import Progress, TrialRequest, TrialResult, parse_line, phase1_of, run
+from natgauge.trials import Progress, TrialRequest, TrialResult, nominal_seconds, parse_line, phase1_of, run
 
 TRIAL = Path(__file__).resolve().parents[2] / "trial"
 REQUEST_SCHEMA = json.loads((TRIAL / "request-1.schema.json").read_text())
@@ -128,11 +128,8 @@ def engine(folder: Path, script: str) -> Path:
 
 
 def test_the_worked_example_is_a_request_and_comes_back_unchanged() -> None:
-    written = json.loads(request().to_json())
-    added = {name: value for name, value in written.items() if name not in EXAMPLE}
-    assert written == {**EXAMPLE, **added}
-    assert set(added.values()) == {False}, "a switch that the example leaves out is off"
-    assert TrialRequest.model_validate(written) == request()
+    assert request().model_dump(exclude_unset=True) == EXAMPLE
+    assert TrialRequest.model_validate_json(request().to_json()) == request()
 
 
 def stateless(**others: Any) -> TrialRequest:
@@ -165,54 +162,6 @@ def test_the_results_of_these_tests_obey_the_published_schema() -> None:
     jsonschema.validate(RESULT, RESULT_SCHEMA)
     jsonschema.validate(STATELESS_RESULT, RESULT_SCHEMA)
     jsonschema.validate(PROGRESS, RESULT_SCHEMA)
-
-
-def line_schema(event: str) -> dict[str, Any]:
-    """The published schema of one kind of line."""
-    return next(kind for kind in RESULT_SCHEMA["oneOf"] if kind["properties"]["event"]["const"] == event)
-
-
-def properties(schema: dict[str, Any], name: str = "") -> dict[str, set[str]]:
-    """Every object of a schema by its path, with the names of its properties."""
-    found: dict[str, set[str]] = {}
-    if "properties" in schema:
-        found[name] = set(schema["properties"])
-        for key, inner in schema["properties"].items():
-            found |= properties(inner, f"{name}.{key}")
-    if isinstance(schema.get("items"), dict):
-        found |= properties(schema["items"], f"{name}[]")
-    return found
-
-
-def resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
-    """The schema with its references put in place and optional values taken as their type."""
-    if "$ref" in schema:
-        return resolved(definitions[schema["$ref"].rsplit("/", 1)[1]], definitions)
-    for alternative in schema.get("anyOf", []):
-        if alternative.get("type") != "null":
-            return resolved(alternative, definitions)
-    plain = dict(schema)
-    if "properties" in schema:
-        plain["properties"] = {key: resolved(inner, definitions) for key, inner in schema["properties"].items()}
-    if isinstance(schema.get("items"), dict):
-        plain["items"] = resolved(schema["items"], definitions)
-    return plain
-
-
-@pytest.mark.parametrize(
-    ("model", "schema"),
-    [
-        (TrialRequest, REQUEST_SCHEMA),
-        (TrialResult, {**line_schema("result"), "$defs": RESULT_SCHEMA["$defs"]}),
-        (Progress, {**line_schema("progress"), "$defs": RESULT_SCHEMA["$defs"]}),
-    ],
-)
-def test_models_have_exactly_the_fields_of_the_published_schemas(model: Any, schema: dict[str, Any]) -> None:
-    own = model.model_json_schema()
-    theirs = properties(resolved(schema, schema["$defs"]))
-    assert properties(resolved(own, own.get("$defs", {}))) == theirs
-    # Something was really compared: the deepest of each.
-    assert any(name.count(".") >= 2 for name in theirs) or model is Progress
 
 
 def test_a_result_comes_back_with_progress_on_the_way(tmp_path: Path) -> None:
@@ -341,6 +290,7 @@ def test_lines_come_whole_however_the_engine_writes_them(tmp_path: Path) -> None
         ("nonsense", "not JSON"),
         ("[1]", "unknown event"),
         ('{"event": "weather"}', "unknown event"),
+        ('{"event": ["result"]}', "unknown event"),
         (json.dumps({**RESULT, "version": 2}), "version 2"),
         (json.dumps({**RESULT, "surprise": 1}), "surprise"),
         (json.dumps({**RESULT, "phase1": {**STREAM, "late": -1}}), "phase1.late"),
@@ -355,6 +305,6 @@ def test_lines_outside_the_agreement_are_refused_with_their_place(line: str, wor
 
 def test_a_trials_nominal_length_is_both_phases_with_waits() -> None:
     # 100000 frames at 200000/s, 0.5 s grace, 0.1 s gap, 600000 frames at 300000/s each way, 0.5 s grace.
-    assert request().nominal_seconds == pytest.approx(0.5 + 0.5 + 0.1 + 2.0 + 0.5)
-    assert request(phase2=STEPPED).nominal_seconds == pytest.approx(3.6 + 2.0)
-    assert stateless().nominal_seconds == pytest.approx(2.0 + 0.5)
+    assert nominal_seconds(request()) == pytest.approx(0.5 + 0.5 + 0.1 + 2.0 + 0.5)
+    assert nominal_seconds(request(phase2=STEPPED)) == pytest.approx(3.6 + 2.0)
+    assert nominal_seconds(stateless()) == pytest.approx(2.0 + 0.5)

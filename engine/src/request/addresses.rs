@@ -128,9 +128,10 @@ impl std::fmt::Display for Mac {
     }
 }
 
-/// The device's port on a link. Without `mac` the engine resolves `address` by ARP or NDP.
+/// The device's end of a link. Without `mac` the engine resolves `address` by ARP or NDP.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "GatewaySide")]
 pub struct Gateway {
     pub mac: Option<Mac>,
     /// IPv4 or IPv6 address in text form, of the side's family.

@@ -75,7 +75,7 @@ impl Slices {
 /// One round of a comparison.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "natgauge comparison request, version 1")]
+#[schemars(rename = "ComparisonRequest", title = "natgauge comparison request, version 1")]
 pub struct Comparison {
     #[allow(dead_code, reason = "checked before the rest is read")]
     #[serde(with = "Whole::<VERSION, VERSION>")]

@@ -38,6 +38,7 @@ type Grace = Whole<0, LONGEST_GRACE_MS>;
 /// The side that opens connections (RFC 9693 section 3).
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "InitiatorSide")]
 pub struct Initiator {
     #[serde(with = "Text::<1, LONGEST_NAME>")]
     pub interface: String,
@@ -61,6 +62,7 @@ pub struct Initiator {
 /// The side that answers.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ResponderSide")]
 pub struct Responder {
     #[serde(with = "Text::<1, LONGEST_NAME>")]
     pub interface: String,
@@ -302,6 +304,7 @@ fn five_milliseconds() -> u64 {
 /// Limits of a trial.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "TrialLimits")]
 pub struct Limits {
     /// The trial is aborted after this time.
     #[serde(default, with = "Positive::<2_000_000>")]
@@ -311,7 +314,7 @@ pub struct Limits {
 /// One elementary test: phase 1, gap, phase 2.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "natgauge trial request, version 1")]
+#[schemars(rename = "TrialRequest", title = "natgauge trial request, version 1")]
 pub struct Request {
     #[allow(dead_code, reason = "checked before the rest is read")]
     #[serde(with = "Whole::<VERSION, VERSION>")]

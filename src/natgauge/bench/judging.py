@@ -19,7 +19,7 @@ from natgauge.counts import (
     port_drops_of,
     stalls_of,
 )
-from natgauge.measurer import MOST_TOGETHER, Arrivals, Counts, Direction, TrialOutcome, TrialPlan
+from natgauge.measurer import Arrivals, Counts, Direction, TrialOutcome, TrialPlan
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.trials import TrialResult, phase1_of
 from natgauge.verdicts import judge
@@ -100,7 +100,7 @@ def judged(
         table_count=raw.count_after,
         established=raw.established,
         refused=raw.faults,
-        delays=delays_by_direction(result, _frames_together(raw) if placement == "shared" else None),
+        delays=delays_by_direction(result, raw.request.senders.batch if placement == "shared" else None),
         restart=raw.restart,
         disturbed=judgement.disturbed,
         excused=judgement.excused,
@@ -185,11 +185,6 @@ def _hops_of(raw: RawTrial) -> TrialHops:
         ),
     }
     return hops_of(record)
-
-
-def _frames_together(raw: RawTrial) -> int:
-    """Return the number of frames per batch."""
-    return raw.request.senders.batch or MOST_TOGETHER
 
 
 def _judgement(outcome: TrialOutcome) -> dict[str, object]:

@@ -43,6 +43,7 @@ from natgauge.trials import (
     StreamCounts,
     TrialRequest,
     TrialResult,
+    nominal_seconds,
     run,
 )
 from natgauge.words import Verdict
@@ -277,8 +278,8 @@ class LabMeasurer(Measurer):
 
         def seconds_of(result: TrialResult) -> float:
             nonlocal first_ns
-            first_ns = first_ns or result.wall_ns or 0
-            return length + ((result.wall_ns or 0) - first_ns) / 1e9
+            first_ns = first_ns or result.wall_ns
+            return length + (result.wall_ns - first_ns) / 1e9
 
         def ended(raw: RawTrial) -> None:
             nonlocal began
@@ -644,7 +645,7 @@ class LabMeasurer(Measurer):
         Raises:
             OutlastingError: the time-out cannot be raised, or is the user's.
         """
-        timeout, seconds = self.settings.udp_timeout, request.nominal_seconds
+        timeout, seconds = self.settings.udp_timeout, nominal_seconds(request)
         if timeout is None or request.phase1 is None or seconds < timeout:
             return []
         if not self._raise_timeout(seconds):

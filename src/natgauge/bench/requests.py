@@ -34,6 +34,8 @@ from natgauge.trials import (
     Translation,
     TrialLimits,
     TrialRequest,
+    frame_of,
+    nominal_seconds,
 )
 from natgauge.words import Family
 
@@ -135,24 +137,24 @@ class Requests:
             order=plan.order,
             frame=self._frame(plan),
             phase1=None if plan.stateless else _phase1(plan, pace, grace),
-            gap_ms=None if plan.phase2 is None else _GAP_MS,
+            gap_ms=0 if plan.phase2 is None else _GAP_MS,
             phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, pace, grace),
             background=self._background(plan),
             record_delays=plan.record_delays,
             delay_samples=_samples(plan),
             record_variation=plan.record_variation,
             record_loss_times=plan.record_loss_times,
-            accept_zero_checksum=plan.accept_zero_checksum or None,
+            accept_zero_checksum=plan.accept_zero_checksum,
             frame_timeout_ms=None if plan.frame_timeout_seconds is None else plan.frame_timeout_seconds * 1000,
             senders=Senders(cpus=settings.sender_cpus, batch=pace.batch, stall_ns=round(pace.stall_seconds * 1e9)),
             watch_cpus=settings.watch_cpus,
-            watch_stall_ns=round(watched_bound(plan) * 1e9) if plan.record_delays else None,
+            watch_stall_ns=round(watched_bound(plan) * 1e9),
         )
         return request.model_copy(update={"limits": TrialLimits(seconds=longest_seconds(request))})
 
     def _frame(self, plan: TrialPlan) -> Frame:
         families = (self.constants.initiator_family, self.constants.responder_family)
-        return self.traffic.frame(families, plan.query, handed_on=plan.handed_on).using(plan)
+        return frame_of(self.traffic.frame(families, plan.query, handed_on=plan.handed_on), plan)
 
     def _background(self, plan: TrialPlan) -> Background | None:
         if plan.foreground_share >= 1 or self.constants.background is None:
@@ -209,7 +211,7 @@ def _edges(traffic: TrafficPlan, sets: PortSets | None) -> CustomerEdges | None:
         first_address=str(address),
         first_psid=psid,
         relay=sets.relay if traffic.tunnelled else None,
-        first=traffic.first_edge or None,
+        first=traffic.first_edge,
     )
 
 
@@ -234,7 +236,7 @@ def _refuse_long(plan: TrialPlan) -> None:
 
 def longest_seconds(request: TrialRequest) -> float:
     """Return the seconds after which the engine aborts a trial; at most `LONGEST_SECONDS`."""
-    return min(LONGEST_SECONDS, request.nominal_seconds * 2 + SLACK_SECONDS)
+    return min(LONGEST_SECONDS, nominal_seconds(request) * 2 + SLACK_SECONDS)
 
 
 def _range(addresses: Addresses) -> AddressRange:
@@ -260,7 +262,7 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) ->
         )
     step = None if phase2.step is None else Step(share=phase2.step.share, seconds=phase2.step.seconds)
     return Phase2(
-        periods=phase2.periods if phase2.periods > 1 else None,
+        periods=phase2.periods,
         initiator=initiator,
         responder=responder,
         grace_ms=grace_ms,

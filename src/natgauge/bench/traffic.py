@@ -133,8 +133,7 @@ class TrafficPlan:
         from natgauge.trials import Frame  # noqa: PLC0415
 
         if query is None:
-            transport = None if self.transport == "udp" else self.transport
-            return Frame(size=self.frame_size, side=self.frame_side, transport=transport)
+            return Frame(size=self.frame_size, side=self.frame_side, transport=self.transport)
         if self.tunnelled and families[0] == "ipv6":
             return Frame(size=QUERY_OCTETS[families[1]], side="responder", query=query, handed_on=handed_on)
         return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query, handed_on=handed_on)

@@ -181,7 +181,7 @@ class TrialRun:
             if progress.period is None:
                 self.progress(progress)
             else:
-                period(progress.period.as_trial)
+                period(progress.period)
 
         period(self.run(request, report))
 

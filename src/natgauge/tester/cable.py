@@ -29,6 +29,7 @@ from natgauge.trials import (
     Translation,
     TrialRequest,
     TrialResult,
+    frame_of,
     phase1_of,
     run,
 )
@@ -129,8 +130,9 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
     target = str(OUTSIDE[family].host(0) if destination is None else destination)
     targets = AddressRange(first=target, last=target)
     most = 1 if transport == "icmp" else _MOST_DESTINATION_PORTS
-    ports = min(-(-connections // _SOURCE_PORTS.count), most)
-    sources = -(-connections // (_SOURCE_PORTS.count * ports))
+    source_ports = _SOURCE_PORTS.last - _SOURCE_PORTS.first + 1
+    ports = min(-(-connections // source_ports), most)
+    sources = -(-connections // (source_ports * ports))
     return TrialRequest(
         mark=secrets.randbelow(0xFFFF_FFFF) + 1,
         seed=secrets.randbits(64),
@@ -153,9 +155,10 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
         ),
         translation=Translation(source="unchanged"),
         connections=connections,
-        frame=Frame(size=frame_size, side="initiator", transport=None if transport == "udp" else transport),
+        order="permutation",
+        frame=Frame(size=frame_size, side="initiator", transport=transport),
         phase1=phase1,
-        gap_ms=None if phase2 is None else _GAP_MS,
+        gap_ms=0 if phase2 is None else _GAP_MS,
         phase2=phase2,
         record_delays=record_delays,
         record_variation=record_variation,
@@ -339,7 +342,9 @@ class CableTester:
             record_variation=kind.variation,
             transport=kind.transport,
         )
-        return request.model_copy(update={"frame": request.frame.using(kind).model_copy(update={"query": kind.query})})
+        return request.model_copy(
+            update={"frame": frame_of(request.frame.model_copy(update={"query": kind.query}), kind)}
+        )
 
 
 def _rate_of(counts: StreamCounts) -> float:

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial: the request to `natgauge-engine`, its result, and how the engine is run."""
+"""One trial: the request to `natgauge-engine`, its result, and how the engine is run.
 
-from natgauge.trials.agreement import (
-    LEAST_STALL_SECONDS,
-    LONGEST_PHASE_SECONDS,
-    REQUEST_VERSION,
-    RESULT_VERSION,
+The types of requests and results are generated from the engine's schemas (`trial/*.schema.json`) by every build. The
+engine checks bounds and rules between fields, and refuses a wrong request before it touches anything. Times are
+integers in nanoseconds (`_ns`) or milliseconds (`_ms`), rates are frames/s.
+"""
+
+from natgauge.trials.generated import (
     AddressRange,
     Background,
-    Buckets,
+    Block,
     Clock,
     Closing,
-    Count,
+    ComparisonRequest,
+    ComparisonResult,
+    Contestant,
+    ContestantCounts,
     Cpu,
     CustomerEdges,
     DelayCounts,
     DelaySamples,
     DeviceSigns,
+    FloorCounts,
     Frame,
     FrameSizes,
     GatewaySide,
@@ -34,44 +39,32 @@ from natgauge.trials.agreement import (
     ResponderStream,
     Senders,
     Silence,
+    Slices,
     StateTable,
     Step,
     StreamCounts,
+    StreamTally,
     Translation,
     TrialLimits,
     TrialRequest,
     TrialResult,
     VariationCounts,
-    phase1_of,
-)
-from natgauge.trials.comparison import (
-    Block,
-    ComparisonRequest,
-    ComparisonResult,
-    Contestant,
-    ContestantCounts,
-    FloorCounts,
-    Slices,
-    StreamTally,
 )
 from natgauge.trials.process import ProgressCallback, compare, parse_line, run
+from natgauge.trials.trial import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS, frame_of, nominal_seconds, phase1_of
 
 __all__ = [
     "LEAST_STALL_SECONDS",
     "LONGEST_PHASE_SECONDS",
-    "REQUEST_VERSION",
-    "RESULT_VERSION",
     "AddressRange",
     "Background",
     "Block",
-    "Buckets",
     "Clock",
     "Closing",
     "ComparisonRequest",
     "ComparisonResult",
     "Contestant",
     "ContestantCounts",
-    "Count",
     "Cpu",
     "CustomerEdges",
     "DelayCounts",
@@ -107,6 +100,8 @@ __all__ = [
     "TrialResult",
     "VariationCounts",
     "compare",
+    "frame_of",
+    "nominal_seconds",
     "parse_line",
     "phase1_of",
     "run",

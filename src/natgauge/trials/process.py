@@ -11,7 +11,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Final, get_args
 
 from pydantic import ValidationError
 
@@ -19,14 +19,19 @@ from natgauge.bounded_output import BoundedOutput, size_in_words
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
 from natgauge.host import programs
 from natgauge.system_errors import of_host
-from natgauge.trials.agreement import RESULT_VERSION, Progress, TrialRequest, TrialResult
-from natgauge.trials.comparison import ComparisonRequest, ComparisonResult
+from natgauge.trials.generated import ComparisonRequest, ComparisonResult, Progress, TrialRequest, TrialResult
+from natgauge.trials.trial import nominal_seconds
 
 ProgressCallback = Callable[[Progress], None]
 
 #: Errors by the engine's exit status: 2 wrong request, 3 unsuitable host, 4 failure during the trial, 5 no frame can be
 #: sent.
 _ERRORS: dict[int, type[NatgaugeError]] = {2: UsageError, 3: HostError, 4: BrokenError, 5: UnreachableError}
+
+#: The lines of the engine's output, by their event.
+_EVENTS: Final[dict[str, type[TrialResult | Progress]]] = {"result": TrialResult, "progress": Progress}
+#: The version of results that this natgauge reads.
+(_RESULT_VERSION,) = get_args(TrialResult.model_fields["version"].annotation)
 
 #: Seconds that the engine may take after SIGTERM to undo its changes, before SIGKILL.
 _TERM_PATIENCE_SECONDS = 10.0
@@ -63,7 +68,7 @@ def run(
         UnreachableError: a port has no carrier, or the gateway behind it does not answer (5).
         BrokenError: the engine failed (4), was killed, ran out of time or answered outside the agreement.
     """
-    limit = seconds if seconds is not None else request.nominal_seconds * 2 + _SLACK_SECONDS
+    limit = seconds if seconds is not None else nominal_seconds(request) * 2 + _SLACK_SECONDS
     last: TrialResult | None = None
 
     def read(line: bytes) -> None:
@@ -208,13 +213,12 @@ def parse_line(line: bytes | str) -> TrialResult | Progress:
     except ValueError as error:
         raise BrokenError(f"trial: natgauge-engine wrote a line that is not JSON: {_shorten(line)}") from error
     event = document.get("event") if isinstance(document, dict) else None
-    if event == "result" and document.get("version") != RESULT_VERSION:
+    if event == "result" and document.get("version") != _RESULT_VERSION:
         raise BrokenError(
             f"trial: natgauge-engine writes version {document.get('version')!r} of the result, "
-            f"this natgauge version {RESULT_VERSION}; rebuild both with `make build`"
+            f"this natgauge version {_RESULT_VERSION}; rebuild both with `make build`"
         )
-    models: dict[object, type[TrialResult | Progress]] = {"result": TrialResult, "progress": Progress}
-    model = models.get(event)
+    model = _EVENTS.get(str(event))
     if model is None:
         raise BrokenError(f"trial: natgauge-engine wrote an unknown event: {_shorten(line)}")
     try:

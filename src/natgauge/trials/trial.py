@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What follows from a request or a result of one trial."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from natgauge.errors import BrokenError
+from natgauge.trials.generated import Closing, Frame, StreamCounts, TrialRequest, TrialResult
+from natgauge.words import Close
+
+#: Bounds of the engine's schema that requests are made with. The timer interrupt is no stall.
+LEAST_STALL_SECONDS: Final = 10e-6
+LONGEST_PHASE_SECONDS: Final = 17_000.0
+
+
+class TcpUse(Protocol):
+    """Use of TCP connections, as in `natgauge.measurer.TrialPlan`."""
+
+    @property
+    def half_open(self) -> bool:
+        """Whether connections stay half-open."""
+        ...
+
+    @property
+    def close(self) -> Close | None:
+        """The Initiator's segment that begins to close; None = connections stay open."""
+        ...
+
+    @property
+    def request_octets(self) -> int | None:
+        """Octets of the request of a transaction; None = there is none."""
+        ...
+
+
+def frame_of(frame: Frame, tcp: TcpUse) -> Frame:
+    """Return the same frame with this use of TCP connections."""
+    closing = None if tcp.close is None else Closing(by=tcp.close, request_octets=tcp.request_octets)
+    return frame.model_copy(update={"closing": closing, "half_open": tcp.half_open})
+
+
+def nominal_seconds(request: TrialRequest) -> float:
+    """Return the duration of an undisturbed trial in s: phase 1, periods of phase 2, gaps, waits for last frames."""
+    gap, seconds = request.gap_ms / 1e3, 0.0
+    if request.phase1 is not None:
+        seconds += _sending(request.connections, request.phase1.rate) + request.phase1.grace_ms / 1e3
+    if request.phase2 is None:
+        return seconds + gap
+    streams = [s for s in (request.phase2.initiator, request.phase2.responder) if s is not None]
+    period = max((_sending(s.frames, s.rate) for s in streams), default=0.0)
+    period += request.phase2.grace_ms / 1e3
+    period += request.phase2.step.seconds if request.phase2.step is not None else 0.0
+    return seconds + request.phase2.periods * (gap + period)
+
+
+def _sending(frames: int, rate: float) -> float:
+    """Return the seconds that the frames take; 0 at a rate that the engine refuses."""
+    return frames / rate if rate > 0 else 0.0
+
+
+def phase1_of(result: TrialResult) -> StreamCounts:
+    """Return the counts of phase 1, for trials that have a phase 1.
+
+    Raises:
+        BrokenError: the engine left them out.
+    """
+    if result.phase1 is None:
+        raise BrokenError("trial: natgauge-engine left phase 1 out of its result")
+    return result.phase1
