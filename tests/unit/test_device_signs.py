@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.test_trials import PORT, RESULT, STREAM
+from tests.unit.fake_engine import PORT
+from tests.unit.test_trials import RESULT, STREAM
 
 from natgauge.bench import forwarding
 from natgauge.bench.device_signs import signs_of

@@ -15,6 +15,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.unit.fake_engine import PORT
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
 from natgauge.trials import Progress, TrialRequest, TrialResult, nominal_seconds, parse_line, phase1_of, run
@@ -48,17 +49,6 @@ STREAM = {
     "final_lag_ns": 100,
     "settled_lag_ns": 2_100,
     "stalled_ns": 0,
-}
-PORT = {
-    "refused": 0,
-    "redirect_errors": 0,
-    "foreign": 0,
-    "neighbour_replies": 0,
-    "rx_dropped": 0,
-    "tx_dropped": 0,
-    "gateway_mac": "02:00:00:00:00:01",
-    "icmp_errors": 0,
-    "too_big": 0,
 }
 RESULT: dict[str, Any] = {
     "event": "result",
