@@ -67,7 +67,7 @@ def trial(lab: NetnsLab) -> TrialResult:
     """One in which the sender, at least, was left in peace for most of the time."""
     for _ in range(ATTEMPTS):
         result = attempt(lab)
-        stalled = initiator_of(result).stalled_ns or 0
+        stalled = initiator_of(result).stalled_ns
         if stalled < MOST_STALLED * SECONDS * 1e9:
             return result
     pytest.fail(f"the sender stood still for {stalled / 1e9:.2f} s of {SECONDS} s; is the host idle?")

@@ -138,6 +138,7 @@ def trial_request(lab: NetnsLab, *, phase2: bool, translated: bool = True, **cho
         if translated
         else {"source": "unchanged"},
         "connections": CONNECTIONS,
+        "order": "permutation",
         "frame": {"size": 100, "side": "initiator"},
         "phase1": {"rate": RATE, "grace_ms": 200},
         "gap_ms": 50,
