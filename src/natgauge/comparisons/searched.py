@@ -15,10 +15,9 @@ from natgauge.errors import UsageError
 from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement, make_result
-from natgauge.procedures.kit.search import permanent_loss
+from natgauge.procedures.kit.search import late_frames, permanent_loss, queues
 from natgauge.procedures.kit.search.late_frames import rounded_up
 from natgauge.procedures.kit.search.rate_search import SearchSettings
-from natgauge.procedures.kit.search.searched_rate import most_too_high
 from natgauge.records.comparison import SearchLimit
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate, relative_half_width
@@ -225,3 +224,22 @@ def _half_width(first: RateBounds, second: RateBounds) -> float:
     """Return half the width of the interval of one pair, as a share of the larger cost."""
     ratio, low, high = first.middle / second.middle, first.lower / second.upper, first.upper / second.lower
     return relative_half_width(ratio, low, high)
+
+
+def most_too_high(repetition: Measurement, settings: SearchSettings) -> float:
+    """The largest share by which the rate may be too high: the device surely does value / (1 + share).
+
+    Frames that wait in queues before the device raise it (`queues`), and so does the lag that is tolerated in `shared`
+    placement (`late_frames`). Where both can happen, both count. Without the figure `TRIAL_SECONDS` nothing passed, and
+    the share is 0.
+    """
+    seconds = repetition.figures.get(TRIAL_SECONDS)
+    if seconds is None:
+        return 0.0
+    settings = settings.as_run()
+    share = 0.0
+    if queues.waits(settings.placement, settings.own_processes) and settings.frame_timeout_seconds is not None:
+        share += queues.most_share(settings.frame_timeout_seconds, seconds)
+    if settings.placement == "shared":
+        share += late_frames.most_share(seconds, settings.error)
+    return share

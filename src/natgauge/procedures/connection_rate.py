@@ -32,9 +32,9 @@ from natgauge.procedures.kit.result.handshakes import with_handshakes
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames, queues
-from natgauge.procedures.kit.search.establishing import EstablishingRate
 from natgauge.procedures.kit.search.expected import expected_rate
 from natgauge.procedures.kit.search.rate_search import SearchSettings
+from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.words import Verdict
 
 
@@ -59,7 +59,7 @@ class ConnectionRateSettings(DrawSettings, SearchSettings):
         return queues.limited(self)
 
 
-class _ConnectionRate(EstablishingRate[ConnectionRateSettings]):
+class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
     """The highest rate in connections/s."""
 
     def __init__(self, runner: TrialRunner, settings: ConnectionRateSettings) -> None:
@@ -72,8 +72,8 @@ class _ConnectionRate(EstablishingRate[ConnectionRateSettings]):
         repetition = with_handshakes(super().search_once(known))
         return repetition if self.settings.order != DRAWN else self._with_drawn(repetition)
 
-    def trial(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
-        outcome = super().trial(rate, _short, bounds)
+    def probe(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+        outcome = super().probe(rate, _short, bounds)
         if outcome.verdict is Verdict.PASS and outcome.table_count is not None:
             self._counted[rate] = outcome.table_count
         return outcome

@@ -35,12 +35,10 @@ from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.tcp_states import left_in
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.frame_counts import forwarding_rate
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import late_frames, queues
-from natgauge.procedures.kit.search.binary_search import search
-from natgauge.procedures.kit.search.rate_search import SearchSettings, establishing_span, search_plan
+from natgauge.procedures.kit.search import queues
+from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
@@ -117,27 +115,21 @@ class _TearDownRate(HeldConnections[TearDownRateSettings]):
 class _ClosingRate(HeldConnections[TearDownRateSettings], SearchedRate[TearDownRateSettings]):
     """The highest rate in connections/s at which segments close the connections."""
 
+    phase = 2
+
     def search_once(self, known: float | None) -> Measurement:
-        span = establishing_span(self.runner.measurer, self.settings.connections)
-        plan = search_plan(self.settings, span, known, draw=self.runner.draw, short_probes=False)
-        repetition = search(plan, self._closed, lambda outcome: forwarding_rate(outcome.phase2.values()))
+        repetition = super().search_once(known)
         passed = [one.outcome for one in repetition.attempts if one.outcome.verdict is Verdict.PASS]
         left = [one.table_count for one in passed if one.table_count is not None]
         figures = {**repetition.figures, **({ENTRIES_LEFT: float(left[-1])} if left else {})}
         return replace(repetition, figures=figures)
-
-    def length(self) -> late_frames.Length:
-        return late_frames.of_connections(self.settings.connections)
-
-    def seconds(self, rate: float) -> float:
-        return self.settings.connections / rate
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         how = "FIN, FIN-ACK and ACK" if self.settings.close == "fin" else "a reset"
         text = f"connections are closed by {how}; the device may keep an entry of each for a while"
         return [Note("method", text), *super().notes(measurements)]
 
-    def _closed(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+    def probe(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
         plan = self.settings.phase1_plan(self.preparation.rate)
         return self.trial(rate, left_in(self.settings.close or "established", plan, rate), bounds)
 

@@ -31,8 +31,8 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.handshakes import with_handshakes
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search import queues
-from natgauge.procedures.kit.search.establishing import EstablishingRate
 from natgauge.procedures.kit.search.rate_search import SearchSettings
+from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.words import MOST_REQUEST_OCTETS, Close
 
 
@@ -64,7 +64,7 @@ class TransactionRateSettings(SearchSettings):
         return [*super().notes(), Note("method", text)]
 
 
-class _TransactionRate(EstablishingRate[TransactionRateSettings]):
+class _TransactionRate(SearchedRate[TransactionRateSettings]):
     """The highest rate in transactions/s."""
 
     unit = METRIC.unit

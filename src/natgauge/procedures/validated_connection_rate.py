@@ -27,12 +27,10 @@ from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure import validation
 from natgauge.procedures.kit.measure.validation import Cause, ValidationSettings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.frame_counts import forwarding_rate
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import late_frames, queues
-from natgauge.procedures.kit.search.binary_search import search
-from natgauge.procedures.kit.search.rate_search import SearchSettings, establishing_span, search_plan
+from natgauge.procedures.kit.search import queues
+from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.words import Verdict
 
@@ -76,12 +74,10 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         self.validation_rates: dict[float, float] = {}
 
     def search_once(self, known: float | None) -> Measurement:
-        span = establishing_span(self.runner.measurer, self.settings.connections)
         self.validation = self.settings.validation()
         self.causes.clear()
         self.validation_rates.clear()
-        plan = search_plan(self.settings, span, known, draw=self.runner.draw, short_probes=False)
-        repetition = search(plan, self._trial, lambda outcome: forwarding_rate([outcome.phase1]), self._fewer)
+        repetition = super().search_once(known)
         validation_rate = self.validation_rates.get(repetition.value)
         figures = (
             {}
@@ -92,14 +88,9 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
             repetition, figures={**repetition.figures, **figures}, notes=(*repetition.notes, *self._asking_notes())
         )
 
-    def length(self) -> late_frames.Length:
-        return late_frames.of_connections(self.settings.connections)
+    # Phase 1 is the shorter one, as connections are asked no faster than they were established.
 
-    def seconds(self, rate: float) -> float:
-        # Phase 1 is the shorter one, as connections are asked no faster than they were established.
-        return self.settings.connections / rate
-
-    def _trial(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+    def probe(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
         validation_rate = self.validation.rate(rate)
         plan = validation.plan(self.settings, self.settings.connections, rate, validation_rate)
         outcome = self.runner.run(plan, rate, bounds)
@@ -120,7 +111,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
             return again
         return replace(outcome, reason=f"{outcome.reason} ({why})")
 
-    def _fewer(self, rate: float, connections: int, bounds: Bounds) -> TrialOutcome:
+    def fewer(self, rate: float, connections: int, bounds: Bounds) -> TrialOutcome:
         plan = validation.plan(self.settings, connections, rate, self.validation.rate(rate))
         return self.runner.run(plan, rate, bounds)
 

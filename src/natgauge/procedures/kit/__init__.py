@@ -14,7 +14,7 @@ The frame of every measurement:
 
 `search/`: the highest rate.
 
-* `rate_search`, `searched_rate`: settings and repetitions of a search, with `binary_search` or `mlr_search`
+* `rate_search`, `searched_rate`: settings and repetitions of a search, by `binary_search` or `mlr_search`
 * `expected`, `bracket`: where a search starts, the loads it has tried, and where it continues
 * `permanent_loss`, `rare_loss`: loss that does not depend on the rate
 * `invalid_trials`: how often an INVALID trial is repeated

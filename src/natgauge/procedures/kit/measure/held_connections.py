@@ -18,13 +18,11 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, UnpreparableError, prepare
 from natgauge.procedures.kit.repetitions import Answered, Repetitions
-from natgauge.procedures.kit.result.frame_counts import forwarding_rate
 from natgauge.procedures.kit.result.results import Attempt, Measurement, MeasurementResult, Row, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
-from natgauge.procedures.kit.search.binary_search import search
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
-from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, search_plan
+from natgauge.procedures.kit.search.rate_search import SearchSettings, Span
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.words import LimitedBy, Verdict
 
@@ -160,6 +158,9 @@ def unprepared(rough: MeasurementResult, figures: Mapping[str, float]) -> Answer
 class HeldRate(SearchedRate[SearchT]):
     """The highest rate of phase 2, in frames/s of each active direction."""
 
+    phase = 2
+    short_probes = True
+
     def __init__(self, runner: TrialRunner, settings: SearchT, preparation: Preparation) -> None:
         super().__init__(runner, settings)
         self.preparation = preparation
@@ -191,8 +192,7 @@ class HeldRate(SearchedRate[SearchT]):
 
     def searched(self, known: float | None) -> Measurement:
         """Search by bisection."""
-        plan = search_plan(self.settings, self.span(), known, draw=self.runner.draw, short_probes=True)
-        return search(plan, self._probe, lambda outcome: forwarding_rate(outcome.phase2.values()))
+        return super().search_once(known)
 
     def length(self) -> late_frames.Length:
         """The length of phase 2: phase 1 only prepares, and its lateness decides nothing."""
@@ -219,7 +219,8 @@ class HeldRate(SearchedRate[SearchT]):
             raise UnpreparableError(self.runner.metric, self.preparation, outcome)
         return judged
 
-    def _probe(self, rate: float, short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+    def probe(self, rate: float, short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+        """Run the trial of a rate, or a short one."""
         seconds = self.settings.phase2_seconds
         return self.trial(rate, probe_seconds(seconds) if short else seconds, bounds)
 

@@ -94,18 +94,6 @@ def lowest_rate(connections: int, top: float) -> float:
     return min(connections / LONGEST_TRIAL_SECONDS, top / LEAST_SPAN)
 
 
-def establishing_span(measurer: Measurer, connections: int, expected: float | None = None) -> Span:
-    """The span in which to search for the rate at which `connections` are established."""
-    top = top_rate(measurer)
-    return Span(
-        top=top,
-        floor=lowest_rate(connections, top),
-        start=connections / FIRST_TRIAL_SECONDS,
-        expected=expected,
-        unit="connections/s",
-    )
-
-
 def near(hint: float, error: SearchError, draw: float) -> float:
     """Return a start near a hint, but not at it: a search that begins at the last answer finds the same again.
 
