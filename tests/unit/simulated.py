@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tests.unit.recorded_delays import recorded
+
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Arrivals, Counts, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
 from natgauge.paired.slices import CostBlock, CostPlan, CostRound
-from natgauge.procedures.kit.result.delay_statistics import recorded
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.trial_evidence import CpuStalls, PortDrops, TrialEvidence
 from natgauge.verdicts import judge

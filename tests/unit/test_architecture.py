@@ -62,8 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trials": {"bounded_output", "errors", "host", "system_errors", "words"},
     "counts": {"late_delays", "measurer", "other_traffic", "trial_evidence", "trials"},
     "labs": {
-        "bounded_output", "core_work", "errors", "files", "foreign", "host", "inputs", "system_errors", "table_memory",
-        "words",
+        "bounded_output", "core_work", "errors", "files", "host", "inputs", "system_errors", "table_memory", "words",
     },
     "cleaning": {"errors", "host", "labs"},
     "guest_building": {"errors", "host", "labs"},
@@ -91,16 +90,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         "version", "words",
     },
     "comparisons": {
-        "analysis", "bench", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "notes",
-        "other_traffic", "paired", "procedures", "records", "statistics", "trials", "words",
+        "analysis", "bench", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "metrics",
+        "notes", "other_traffic", "paired", "procedures", "records", "statistics", "trials", "words",
     },
     "reports": {
         "analysis", "causes", "errors", "foreign", "known_doubts", "late_delays", "metrics", "notes", "other_traffic",
         "outputs", "plain_text", "records", "statistics", "system_errors", "table_memory", "tables", "words",
     },
     "stored": {
-        "analysis", "causes", "doubts", "errors", "foreign", "inputs", "labs", "measurements", "metrics", "notes",
-        "paired", "procedures", "records", "reports", "statistics", "words",
+        "analysis", "causes", "doubts", "errors", "foreign", "inputs", "labs", "metrics", "notes", "paired",
+        "procedures", "records", "reports", "statistics", "words",
     },
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.

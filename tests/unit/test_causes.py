@@ -16,7 +16,7 @@ from tests.unit.test_explain import PORTS as PORTS_OF_TRIAL
 from tests.unit.test_permanent_loss import measure
 
 from natgauge import causes
-from natgauge.causes.cause import Cause, TableState, most_frequent, of_share, refined
+from natgauge.causes.cause import Cause, TableState, most_frequent, of_share
 from natgauge.causes.counters import facts_of
 from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, hops_of
 from natgauge.causes.kinds import Kind, kinds
@@ -29,6 +29,7 @@ from natgauge.procedures.kit.result.causes import of_search, with_cause
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.parameters import Parameters
 from natgauge.reports.bottleneck import bottleneck
+from natgauge.reports.explanation import refined
 from natgauge.words import Verdict
 
 #: 300 of 1000 frames were not sent on.

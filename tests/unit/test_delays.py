@@ -6,14 +6,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.recorded_delays import inter_packet_variations, recorded
 
 from natgauge.measurer import Delays, Variation
 from natgauge.procedures.kit.result.delay_statistics import (
     delay_variation,
-    inter_packet_variations,
     percentile_of,
     percentile_within,
-    recorded,
     without_slowest,
 )
 from natgauge.statistics.order_statistics import percentile

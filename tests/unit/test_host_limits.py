@@ -11,11 +11,12 @@ import pytest
 from tests.unit.test_causes import FEWER, FULL, PORTS
 from tests.unit.test_explain import ALL, trial
 
-from natgauge.causes.cause import Cause, TableState, of_share, refined
+from natgauge.causes.cause import Cause, TableState, of_share
 from natgauge.causes.hops import hops_of
 from natgauge.causes.hosts import hosts_of
 from natgauge.causes.of_trial import cause_of
 from natgauge.procedures.kit.result.causes import of_search
+from natgauge.reports.explanation import refined
 
 #: Connections of four hosts, as a permutation distributes them.
 OPENED = (1016, 983, 1007, 994)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
+from natgauge.campaigns.joined import join
 from natgauge.notes import Note
 from natgauge.procedures import get
-from natgauge.procedures.kit.repetitions import join
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.words import LimitedBy, Verdict

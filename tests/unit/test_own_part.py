@@ -24,10 +24,10 @@ from tests.unit.campaigning import (
 
 from natgauge import procedures
 from natgauge.campaigns.bench_protocol import Prepared
+from natgauge.campaigns.joined import join
 from natgauge.campaigns.journal import entries
 from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE, with_own_part, with_receiver, with_server
 from natgauge.measurements.making import make
-from natgauge.procedures.kit.repetitions import join
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.stored.find_results import read_summary

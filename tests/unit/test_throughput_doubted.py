@@ -10,13 +10,13 @@ import pytest
 from tests.unit.simulated import Gateway
 from tests.unit.test_rare_loss import LosesAFew
 
+from natgauge.campaigns.joined import join
 from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.state import RecordedRepetition
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability
 from natgauge.procedures import get
-from natgauge.procedures.kit.repetitions import join
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain

@@ -15,6 +15,7 @@ from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
+from natgauge.campaigns.joined import counted, join
 from natgauge.campaigns.journal import EVIDENCE, AppendLine, entries
 from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.campaigns.replay import RecordedCall, ReplayError, ReplayingMeasurer
@@ -26,7 +27,6 @@ from natgauge.measurements.measure import keep
 from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Event
-from natgauge.procedures.kit.repetitions import counted, join
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import Parameters, joined

@@ -20,8 +20,6 @@ Certainty = Literal["seen", "guess"]
 
 #: Share of the table's limit at which the table counts as full: per-CPU counters and eviction leave a little room.
 FULL_SHARE: Final = 0.999
-#: What a trial alone shows, and what all trials of a measurement may add.
-_REFINED: Final = frozenset({("rule", "rate limit"), ("host limit", "rate limit"), ("not known", "table")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +152,3 @@ def most_frequent(causes: Iterable[Cause]) -> Cause:
     kinds_of = sorted((cause.kind for cause in known), key=lambda kind: kind == "slow")
     kind = Counter(kinds_of).most_common(1)[0][0]
     return next(cause for cause in reversed(known) if cause.kind == kind)
-
-
-def refined(cause: Cause, whole: Cause | None) -> Cause:
-    """Return the cause of a trial, as all trials of its measurement together show it.
-
-    Where `whole`, that of the measurement, is None, it is not known.
-    """
-    if whole is not None and (cause.kind, whole.kind) in _REFINED:
-        return replace(cause, kind=whole.kind, certainty=whole.certainty, hop=whole.hop, remedy=whole.remedy)
-    return cause

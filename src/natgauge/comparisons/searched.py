@@ -12,6 +12,7 @@ from typing import Final, Literal
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.doubts import doubts, find
 from natgauge.errors import UsageError
+from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement, make_result

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.causes.cause import Cause, TableState, refined
+from natgauge.causes.cause import Cause, TableState
 from natgauge.causes.counters import CounterFacts
 from natgauge.causes.hops import LATE, HopLoss, TrialHops, hops_of
 from natgauge.causes.of_trial import cause_of
@@ -44,6 +44,8 @@ _NOT_READ: Final = (
     "The record has no counters of the gateway's kernel (an earlier natgauge, no Linux, or no access to it): the hops "
     "softnet to rules are not known."
 )
+#: What a trial alone shows, and what all trials of a measurement may add.
+_REFINED: Final = frozenset({("rule", "rate limit"), ("host limit", "rate limit"), ("not known", "table")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,16 @@ def _of_measurement(folder: Path) -> Cause | None:
     with suppress(UsageError):
         return read_record(folder / SUMMARY, Result).cause
     return None
+
+
+def refined(cause: Cause, whole: Cause | None) -> Cause:
+    """Return the cause of a trial, as all trials of its measurement together show it.
+
+    Where `whole`, that of the measurement, is None, it is not known.
+    """
+    if whole is not None and (cause.kind, whole.kind) in _REFINED:
+        return replace(cause, kind=whole.kind, certainty=whole.certainty, hop=whole.hop, remedy=whole.remedy)
+    return cause
 
 
 def _stored(trial: Mapping[str, Any], whole: Cause) -> str | None:

@@ -18,7 +18,7 @@ from functools import cache
 from itertools import combinations, pairwise
 from typing import Final
 
-from natgauge.statistics.two_samples import divided, multiplied
+from natgauge.statistics.polynomials import divided, multiplied
 
 #: Longer series are averaged over this number of blocks of consecutive values.
 MOST_BLOCKS: Final = 30

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval
+from natgauge.statistics.polynomials import divided, multiplied
 
 
 def moses_interval(
@@ -55,19 +56,3 @@ def mann_whitney_counts(first: int, second: int) -> tuple[int, ...]:
     for step in range(1, first + 1):
         counts = divided(multiplied(counts, second + step), step)
     return tuple(counts)
-
-
-def multiplied(counts: Sequence[int], power: int) -> list[int]:
-    """Return the product of a polynomial, given by its coefficients, and 1 - q**power."""
-    product = [*counts, *([0] * power)]
-    for at, count in enumerate(counts):
-        product[at + power] -= count
-    return product
-
-
-def divided(counts: Sequence[int], power: int) -> list[int]:
-    """Over 1 - q**power, without a remainder."""
-    quotient: list[int] = []
-    for at, count in enumerate(counts):
-        quotient.append(count + (quotient[at - power] if at >= power else 0))
-    return quotient[: len(counts) - power]

@@ -6,12 +6,12 @@ from __future__ import annotations
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from natgauge.errors import NatgaugeError
 from natgauge.notes import Note
-from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import GoneError, TrialRunner
 from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, Repeat, TrialSettings
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, stopped
@@ -103,35 +103,3 @@ def well_known(values: Sequence[float]) -> bool:
     if interval is None or interval.coverage < CONFIDENCE:
         return False
     return (interval.upper - interval.lower) / 2 <= NARROW * abs(statistics.median(values))
-
-
-def counted(singles: Sequence[MeasurementResult]) -> list[int]:
-    """Return the indices of the repetitions that count: those that time did not end, or else the first one."""
-    return [at for at, result in enumerate(singles) if result.limited_by != TIME] or [0]
-
-
-def join(
-    singles: Sequence[MeasurementResult], settings: TrialSettings, single: TrialSettings, notes: Sequence[Note] = ()
-) -> MeasurementResult:
-    """Put repetitions together that were measured one by one.
-
-    One that its time cut off counts only where there is no other, for its value is no more than a bound. Each of the
-    singles has one repetition, measured with the settings `single`; they are in the order of their measurement.
-    """
-    kept = [singles[at] for at in counted(singles)]
-    notes = list(notes)
-    if len(kept) < len(singles) and kept[0].limited_by != TIME:
-        cut = len(singles) - len(kept)
-        notes.append(
-            Note("time used up", f"{cut} of {len(singles)} repetitions left out, which their time cut off", cut)
-        )
-    # What one repetition says of the number of repetitions holds for none of them any more.
-    own = set(single.notes())
-    shared = [
-        note for result in kept for note in result.notes if note not in own and note not in result.repetition_notes
-    ]
-    parameters: dict[str, Any] = {**kept[0].parameters, "repeat": settings.repeat}
-    measurements = [measurement for result in kept for measurement in result.measurements]
-    notes += [*settings.notes(), *shared]
-    joined = make_result(kept[0].metric, kept[0].unit, parameters, measurements, notes)
-    return replace(joined, first=tuple(inner for result in kept for inner in result.first))
