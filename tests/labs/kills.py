@@ -225,7 +225,7 @@ class _Campaign:
             self.killed.faults.append(f"{self.folder.name}, kill {self.killed.kills}: lines of the journal are gone")
         self._known = whole
         try:
-            list(entries(self.folder / "out", evidence=True))
+            list(entries(self.folder / "out"))
             status(self.folder / "out")
         except NatgaugeError as error:
             self.killed.faults.append(f"{self.folder.name}, kill {self.killed.kills}: {error}")
@@ -249,8 +249,11 @@ def _answered(folder: Path) -> tuple[int, int]:
     """Trials in the journal, and in the results."""
     if not (folder / JOURNAL).exists():
         return 0, 0
-    journal = sum(len(one["evidence"]) for one in _lines(folder, JOURNAL) if one["event"] == "answer")
-    return journal, sum(len(_lines(path, "trials.jsonl")) for path in (folder / "results").iterdir())
+    counted: dict[str, int] = {}
+    for one in _lines(folder, JOURNAL):
+        if one["event"] == "answer":
+            counted[f"{one['cell']}-{one['measurement']}"] = one["stored"]["trials"]
+    return sum(counted.values()), sum(len(_lines(path, "trials.jsonl")) for path in (folder / "results").iterdir())
 
 
 def faults(folder: Path) -> Iterator[str]:
@@ -295,21 +298,22 @@ def _faults_of(own: list[dict[str, Any]], repetitions: int) -> Iterator[str]:
 
 def _differences(own: list[dict[str, Any]], trials: list[dict[str, Any]]) -> Iterator[str]:
     """Compare the trials of each repetition, as it began last in the journal, with those in the results folder."""
-    counted: dict[int, list[Any]] = {}
+    counted: dict[int, int] = {}
     cores: dict[int, Any] = {}
     for one in own:
         if one["event"] == "repetition":
-            counted[one["repetition"]] = []
+            counted[one["repetition"]] = 0
             cores[one["repetition"]] = (one.get("worker") or {}).get("cores")
         elif one["event"] == "answer":
-            counted[one["repetition"]] += [(one["repetition"], trial["began"]) for trial in one["evidence"]]
-            for trial in one["evidence"]:
-                used = set(trial["request"]["senders"]["cpus"])
-                if (allowed := cores[one["repetition"]]) is not None and not used <= {*allowed}:
-                    yield f"repetition {one['repetition']}: a trial ran on cores {used}, its worker has {allowed}"
-    expected = [trial for number in sorted(counted) for trial in counted[number]]
-    found = [(trial["repetition"], trial["began"]) for trial in trials]
-    if found != expected:
+            others = sum(number for repetition, number in counted.items() if repetition < one["repetition"])
+            counted[one["repetition"]] = one["stored"]["trials"] - others
+    for trial in trials:
+        used, allowed = set(trial["request"]["senders"]["cpus"]), cores.get(trial["repetition"])
+        if allowed is not None and not used <= {*allowed}:
+            yield f"repetition {trial['repetition']}: a trial ran on cores {used}, its worker has {allowed}"
+    expected = [repetition for repetition, number in sorted(counted.items()) for _ in range(number)]
+    found = [trial["repetition"] for trial in trials]
+    if found != expected or [trial["trial"] for trial in trials] != list(range(1, len(trials) + 1)):
         yield f"its folder has {len(found)} trials, the journal {len(expected)} that count, and they are not the same"
 
 

@@ -82,7 +82,7 @@ def spread_out(
 
 def counted_once(folder: Path) -> None:
     """Each repetition has ended once, and its results folder has each of its trials once."""
-    happened = list(entries(folder / "out", evidence=True))
+    happened = list(entries(folder / "out"))
     ended = Counter(
         (one["cell"], one["measurement"], one["repetition"]) for one in happened if one["event"] == "repetition-ended"
     )
@@ -92,7 +92,9 @@ def counted_once(folder: Path) -> None:
         if one["event"] == "repetition":
             known.setdefault((one["cell"], one["measurement"]), {})[one["repetition"]] = 0
         elif one["event"] == "answer":
-            known[one["cell"], one["measurement"]][one["repetition"]] += len(one["evidence"])
+            trials = known[one["cell"], one["measurement"]]
+            others = sum(number for repetition, number in trials.items() if repetition < one["repetition"])
+            trials[one["repetition"]] = one["stored"]["trials"] - others
     for (cell, measurement), trials in known.items():
         lines = (folder / "out" / "results" / f"{cell}-{measurement}" / "trials.jsonl").read_text().splitlines()
         told = Counter(json.loads(line)["repetition"] for line in lines)

@@ -16,7 +16,7 @@ from benchmarks.required import RATES, Figure
 from benchmarks.tester import Load
 from jsonschema import Draft202012Validator
 
-from natgauge.campaigns.journal import line_of
+from natgauge.campaigns.journal import entry_of, text_of
 from natgauge.records.store import JOURNAL
 
 ROOT = Path(__file__).parents[2]
@@ -133,5 +133,6 @@ def test_a_published_table_has_a_row_for_each_campaign_or_the_reason_why_there_i
 
 def test_time_of_a_campaign_has_no_pause_between_sessions(tmp_path: Path) -> None:
     events = [("session", 10.0), ("visit", 14.0), ("session", 1_000.0), ("session-ended", 1_005.0)]
-    (tmp_path / JOURNAL).write_text("".join(line_of(event, {"at": at, "cell": "one"}) + "\n" for event, at in events))
+    lines = [text_of(entry_of(event, {"at": at, "cell": "one"})) for event, at in events]
+    (tmp_path / JOURNAL).write_text("".join(line + "\n" for line in lines))
     assert list(published_tables.sessions(tmp_path)) == [4.0, 5.0]

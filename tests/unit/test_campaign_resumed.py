@@ -18,7 +18,7 @@ from tests.unit.simulated import Gateway
 from natgauge.bench.observer import Silent
 from natgauge.campaigns.campaign import RunOrder
 from natgauge.campaigns.campaign import run as run_campaign
-from natgauge.campaigns.journal import EVIDENCE, Journal, entries
+from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.replay import ReplayingMeasurer
 from natgauge.campaigns.status import status
 from natgauge.cleaning import cleanup
@@ -228,13 +228,16 @@ def test_a_full_disk_ends_in_one_line_and_loses_nothing(
 
 def test_the_evidence_of_every_trial_is_kept_once(undisturbed: tuple[Path, int]) -> None:
     folder, trials = undisturbed
-    kept = [trial for entry in entries(folder / "out", evidence=True) for trial in entry.get(EVIDENCE, ())]
+    kept = [line for path in (folder / "out").rglob("trials.jsonl") for line in path.read_text().splitlines()]
     assert len(kept) == trials
+    counted = [entry["stored"]["trials"] for entry in entries(folder / "out") if entry["event"] == "answer"]
+    assert sum(counted) > trials
+    assert '"verdict"' not in "".join(map(json.dumps, [[*entry] for entry in entries(folder / "out")]))
 
 
-@pytest.mark.parametrize("older", ["natgauge-journal-1", "natgauge-journal-2"])
+@pytest.mark.parametrize("older", ["natgauge-journal-1", "natgauge-journal-2", "natgauge-journal-3"])
 def test_a_journal_of_an_older_schema_is_refused_in_one_line(tmp_path: Path, older: str) -> None:
-    """Notes were sentences in version 1; the remarks of trials were called notes in version 2."""
+    """Notes were sentences in version 1, the remarks of trials notes in version 2; version 3 had the evidence."""
     benches = Benches(killed=Dies(3))
     with pytest.raises(Killed):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)

@@ -66,6 +66,11 @@ def of(event: str, change: Callable[[Line], object]) -> Callable[[list[Line]], l
     return changed
 
 
+def lasting(event: str, change: Callable[[Line], object]) -> Callable[[list[Line]], list[Line]]:
+    """Change the last line of an event."""
+    return lambda lines: of(event, change)(lines[::-1])[::-1]
+
+
 def without(event: str) -> Callable[[list[Line]], list[Line]]:
     """Remove the first line of an event."""
 
@@ -100,13 +105,17 @@ def twice(event: str) -> Callable[[list[Line]], list[Line]]:
         (of("trial", lambda line: line["bounds"].pop("lower")), "bounds.lower: Field required"),
         (of("answer", lambda line: line.update(raised=["HostError", ""])), "raised.0: 'HostError': Input should be"),
         (of("answer", lambda line: line.update(call="fly")), "call: 'fly': Input should be"),
-        (of("answer", lambda line: line.update(evidence=[1])), "evidence.0: 1: Input should be a valid dictionary"),
-        (of("answer", lambda line: line.pop("evidence")), "evidence: Field required"),
+        (of("answer", lambda line: line.pop("stored")), "stored: Field required"),
+        (
+            of("answer", lambda line: line["stored"].update(octets=-1)),
+            "stored.octets: -1: Input should be greater than",
+        ),
         (of("repetition-ended", lambda line: line.update(seconds=-1)), "seconds: -1: Input should be greater than"),
         (of("repetition-ended", lambda line: line["measured"].pop("metric")), "measured.metric: Field required"),
         (of("repetition-ended", lambda line: line["measured"].update(unit=[])), "measured.unit: []: Input should be"),
         (without("repetition"), "answer of repetition 1 of linux-ipv4"),
         (without("repetition-ended"), "repetition of repetition 2 of linux-ipv4"),
+        (lasting("answer", lambda line: line["stored"].update(trials=0)), "answer of repetition 2 of linux-ipv4"),
         (twice("repetition-ended"), "repetition-ended of repetition 1 of linux-ipv4"),
     ],
 )

@@ -22,7 +22,7 @@ from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
 from natgauge.campaigns.bench_protocol import Prepared
-from natgauge.campaigns.journal import entries, line_of
+from natgauge.campaigns.journal import entries, entry_of
 from natgauge.campaigns.spread import cluster, worker
 from natgauge.campaigns.spread.coordinator import Coordinator
 from natgauge.campaigns.spread.resources import Offer
@@ -245,7 +245,7 @@ def test_the_command_of_a_result_has_the_lab_of_the_plan(
 
 @pytest.mark.usefixtures("dask")
 def test_a_line_has_the_time_at_which_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "line_of", lambda event, fields: line_of(event, {**fields, "at": 1000.0}))
+    monkeypatch.setattr(worker, "entry_of", lambda event, fields: entry_of(event, {**fields, "at": 1000.0}))
     spread_out(tmp_path)
     assert {one["at"] for one in entries(tmp_path / "out") if one["event"] == "repetition"} == {1000.0}
 

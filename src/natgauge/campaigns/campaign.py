@@ -158,6 +158,7 @@ def run(
                 observer=observer or Silent(),
                 only=order.only,
             )
+            session.check()
             _run(session, retry_broken=order.retry_broken)
         return folder, session.state
 

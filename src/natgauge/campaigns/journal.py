@@ -22,8 +22,6 @@ from natgauge.campaigns import journal_lines
 from natgauge.errors import HostError, UsageError
 from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, plain, read_lines
 
-#: Key of the evidence in a line: most of the journal's size, and needed for results folders only.
-EVIDENCE: Final = "evidence"
 _PATIENCE_SECONDS: Final = 0.3
 
 JournalLine = Mapping[str, Any]
@@ -65,7 +63,7 @@ class Journal:
             ) from None
         except OSError as error:
             self._close()
-            raise _unwritable(self.path, error) from error
+            raise unwritable_journal(self.path, error) from error
         except UsageError:
             self._close()
             raise
@@ -93,7 +91,8 @@ class Journal:
         Raises:
             HostError: the disk is full or the file cannot be written; the lines so far are whole.
         """
-        line = line_of(event, fields).encode() + b"\n"
+        entry = entry_of(event, fields)
+        line = text_of(entry).encode() + b"\n"
         try:
             self._write(line)
             if sync:
@@ -101,10 +100,9 @@ class Journal:
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._file, self._length)
-            raise _unwritable(self.path, error) from error
+            raise unwritable_journal(self.path, error) from error
         self._length += len(line)
-        read: dict[str, Any] = json.loads(line)
-        return read
+        return entry
 
     def _write(self, line: bytes) -> None:
         left = memoryview(line)
@@ -112,9 +110,13 @@ class Journal:
             left = left[os.write(self._file, left) :]
 
 
-def line_of(event: str, fields: Mapping[str, object]) -> str:
-    """A line of the journal with the present time, without the line feed."""
-    entry = {"schema": JOURNAL_SCHEMA, "event": event, "at": round(time.time(), 3), **plain(fields)}
+def entry_of(event: str, fields: Mapping[str, object]) -> dict[str, Any]:
+    """A line of the journal with the present time, as it will be read again."""
+    return {"schema": JOURNAL_SCHEMA, "event": event, "at": round(time.time(), 3), **plain(fields)}
+
+
+def text_of(entry: JournalLine) -> str:
+    """The text of a line, without the line feed."""
     return json.dumps(entry, allow_nan=False, separators=(",", ":"))
 
 
@@ -132,7 +134,8 @@ def _lock(file: int) -> None:
             return
 
 
-def _unwritable(path: Path, error: OSError) -> HostError:
+def unwritable_journal(path: Path, error: OSError) -> HostError:
+    """Return the error of a file without which a campaign cannot go on."""
     remedy = "make room, then go on with --resume" if error.errno == errno.ENOSPC else "see that it can be written"
     return HostError(f"campaign: cannot write {path}: {error.strerror}; {remedy}")
 
@@ -153,12 +156,8 @@ def _whole_lines(path: Path) -> int:
     return 0
 
 
-def entries(folder: Path, *, evidence: bool = False) -> Iterator[JournalLine]:
+def entries(folder: Path) -> Iterator[JournalLine]:
     """Every whole line of a campaign's journal.
-
-    Args:
-        folder: folder of the campaign.
-        evidence: whether to include the evidence of the trials, which is most of the journal.
 
     Raises:
         UsageError: the file is missing, a line is damaged or of another version.
@@ -166,8 +165,6 @@ def entries(folder: Path, *, evidence: bool = False) -> Iterator[JournalLine]:
     path = folder / JOURNAL
     for number, entry in enumerate(read_lines(path, JOURNAL_SCHEMA), start=1):
         journal_lines.check(entry, f"{path}:{number}")
-        if not evidence:
-            entry.pop(EVIDENCE, None)
         yield entry
 
 

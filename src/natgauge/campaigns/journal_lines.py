@@ -75,13 +75,20 @@ class _Repetition(_OfRepetition):
     worker: _Worker | None = None
 
 
+class _Stored(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    trials: Annotated[int, Field(ge=0)]
+    octets: Annotated[int, Field(ge=0)]
+
+
 class _Answer(_OfRepetition):
     call: Literal["measure", "periods", "empty_timed", "watch_count", "restart", "own_delays", "costs"]
     plan: dict[str, Any] | None
     answer: Any
     seconds: _Seconds
     raised: Annotated[tuple[Literal["BrokenError", "UsageError"], str], Field(strict=False)] | None
-    evidence: list[dict[str, Any]]
+    stored: _Stored
 
 
 class _RepetitionEnded(_OfRepetition):

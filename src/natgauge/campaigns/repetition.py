@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,8 +13,9 @@ from natgauge.bench.observer import Observer
 from natgauge.bench.planned import Planned
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
+from natgauge.campaigns.evidence import EVIDENCE, EvidenceFile, Extent
 from natgauge.campaigns.joined import counted, join
-from natgauge.campaigns.journal import EVIDENCE, AppendLine, entries
+from natgauge.campaigns.journal import AppendLine
 from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.campaigns.replay import RecordedCall, ReplayError, ReplayingMeasurer
 from natgauge.campaigns.state import RecordedRepetition
@@ -31,10 +30,8 @@ from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.record import first_fault
-from natgauge.records.store import CAMPAIGN_RESULTS, Memory, Store, plain, result_name
+from natgauge.records.store import Memory, Store, plain
 from natgauge.system_errors import unwritable
-
-_MAKING: Final = ".making"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,18 +145,22 @@ class EndedMeasurement:
         single: settings of one repetition.
         repetitions: at least one.
         cause: reason why there are fewer than requested; empty = there are not.
+        stored: how much of their evidence counts.
     """
 
     single: TrialSettings
     repetitions: Sequence[RecordedRepetition]
     cause: str
+    stored: Extent
 
 
-def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement, ended: EndedMeasurement) -> str:
+def write_result(
+    evidence: EvidenceFile, point: PlannedCell, measurement: CellMeasurement, ended: EndedMeasurement
+) -> str:
     """Write the results folder of a measurement; an incomplete one is replaced.
 
     Args:
-        folder: folder of the campaign.
+        evidence: evidence of its trials.
         point: the cell.
         measurement: the measurement.
         ended: its repetitions.
@@ -170,19 +171,14 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
     Raises:
         UsageError: it cannot be written, or the journal was edited so that the repetitions are no result.
     """
-    own = result_name(point.name, measurement.name)
-    name = f"{CAMPAIGN_RESULTS}/{own}"
     first, number = ended.repetitions[0].begun, len(ended.repetitions)
     parameters = [Parameters.model_validate(repetition.begun["parameters"]) for repetition in ended.repetitions]
     broken = f"broken after {number} of {measurement.most_repetitions} repetitions: {ended.cause}"
     notes = [Note("ended early", broken)] if ended.cause else []
     results = [repetition.result for repetition in ended.repetitions]
     measured = join(results, measurement.planned.settings, ended.single, notes)
-    making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{own}"
     try:
-        shutil.rmtree(making, ignore_errors=True)
-        making.mkdir(parents=True)
-        store = Store(making)
+        store = Store(evidence.settle(ended.stored))
         of_result = joined([parameters[at] for at in counted(results)], measurement.metric)
         conduct = _conduct([ended.repetitions[at] for at in counted(results)])
         own_part = {name: value for repetition in ended.repetitions for name, value in repetition.own_part.items()}
@@ -190,18 +186,15 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
         store.write_plan(run.flat())
         store.write_recipe(as_played(point.recipe), digest(point.recipe))
         store.write_environment({"machine": first["machine"], "device": first["device"]})
-        for trial in _trials(folder, point.name, measurement.name):
-            store.add_trial(trial)
-        keep(measured, run, store, folder / name)
-        shutil.rmtree(folder / name, ignore_errors=True)
-        making.rename(folder / name)
+        keep(measured, run, store, evidence.result)
+        evidence.publish()
     except ValidationError as error:
         raise UsageError(
-            f"campaign: the repetitions of {own} in the journal are no result: {first_fault(error)}; {REMEDY}"
+            f"campaign: the repetitions of {evidence.name} in the journal are no result: {first_fault(error)}; {REMEDY}"
         ) from None
     except OSError as error:
-        raise unwritable(folder / name, error, what="results", remedy="see that its folder can be written") from error
-    return name
+        raise unwritable(evidence.result, error, what="results", remedy="see that its folder can be written") from error
+    return evidence.name
 
 
 def _as_requested(parameters: Parameters, measurement: CellMeasurement) -> Parameters:
@@ -216,19 +209,3 @@ def _conduct(repetitions: Sequence[RecordedRepetition]) -> Mapping[str, Any]:
         "seeds": [of_repetition.get("seed") for of_repetition in parameters],
         "begun": [repetition.begun["at"] for repetition in repetitions],
     }
-
-
-def _trials(folder: Path, cell: str, measurement: str) -> Iterator[Mapping[str, Any]]:
-    """The evidence of every trial that counts: of a repetition that began again, the trials after that."""
-    trials: dict[int, list[Mapping[str, Any]]] = {}
-    for entry in entries(folder, evidence=True):
-        if entry.get("cell") != cell or entry.get("measurement") != measurement:
-            continue
-        if entry["event"] == "repetition":
-            trials[entry["repetition"]] = []
-        elif entry["event"] == "answer":
-            trials[entry["repetition"]].extend(
-                {"repetition": entry["repetition"], **trial} for trial in entry[EVIDENCE]
-            )
-    for number in sorted(trials):
-        yield from trials[number]

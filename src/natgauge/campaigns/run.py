@@ -13,17 +13,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from natgauge.bench.observer import Observer, Silent
 from natgauge.campaigns.bench_protocol import MakeBench
 from natgauge.campaigns.cell_run import CellRun, is_open, pending
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.estimate import repetitions
+from natgauge.campaigns.evidence import EVIDENCE, STORED, EvidenceFile
 from natgauge.campaigns.journal import Journal
 from natgauge.campaigns.repetition import EndedMeasurement, write_result
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
+from natgauge.records.store import result_name
 
 
 def most_rounds(points: Sequence[PlannedCell]) -> int:
@@ -121,6 +123,16 @@ class Session:
         for point in points:
             self.finish_all(point)
 
+    def check(self) -> None:
+        """Refuse to go on where evidence is missing; nothing is measured or written then.
+
+        Raises:
+            UsageError: the journal counts more of it than there is.
+        """
+        for (cell, measurement), known in self.state.measurements.items():
+            if not known.folder:
+                EvidenceFile(self.folder, result_name(cell, measurement)).check(known.stored)
+
     def order(self, points: Sequence[PlannedCell], round_number: int) -> list[PlannedCell]:
         """The cells in the order of a round; it follows from the seed."""
         order = sorted(points, key=lambda point: point.name)
@@ -128,12 +140,22 @@ class Session:
         return order
 
     def append_line(self, event: str, *, sync: bool = True, **fields: object) -> None:
-        """Append a line to the journal, and update the state.
+        """Append a line to the journal, its evidence to that of the measurement, and update the state.
 
         Raises:
             HostError: it cannot be written.
         """
+        if EVIDENCE in fields:
+            fields = self._stored(fields)
         self.state.take(self.journal.add(event, sync=sync, **fields))
+
+    def _stored(self, fields: Mapping[str, Any]) -> dict[str, object]:
+        """Store the evidence of an answer, and return the fields of its line: where the evidence ends in its file."""
+        cell, measurement = fields["cell"], fields["measurement"]
+        file = EvidenceFile(self.folder, result_name(cell, measurement))
+        known = self.state.measurement(cell, measurement).stored
+        stored = file.append(fields["repetition"], fields[EVIDENCE], known)
+        return {**{name: value for name, value in fields.items() if name != EVIDENCE}, STORED: stored._asdict()}
 
     def _chosen(self) -> Sequence[PlannedCell]:
         for pattern in self.only:
@@ -159,7 +181,10 @@ class Session:
             cause = self.state.broken(point.name, point.device, measurement.name)
         single = replace(measurement.planned.settings, **{**known.ended[0].begun["given"], "repeat": 1})
         written = write_result(
-            self.folder, point, measurement, EndedMeasurement(single=single, repetitions=known.ended, cause=cause)
+            EvidenceFile(self.folder, result_name(point.name, measurement.name)),
+            point,
+            measurement,
+            EndedMeasurement(single=single, repetitions=known.ended, cause=cause, stored=known.stored),
         )
         self.append_line("result", cell=point.name, measurement=measurement.name, folder=written, cause=cause)
 

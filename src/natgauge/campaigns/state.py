@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from natgauge.campaigns.evidence import STORED, Extent
 from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.campaigns.replay import RecordedCall
@@ -33,6 +34,7 @@ class RecordedRepetition:
         seconds: its duration, without the time between sessions.
         own_part: figures of the tester's receivers and of the server alone, measured after its trials, by their names
             in the journal.
+        stored: how much of the measurement's evidence counts, with that of this repetition.
     """
 
     number: int
@@ -41,6 +43,7 @@ class RecordedRepetition:
     measured: Any = None
     seconds: float = 0.0
     own_part: Mapping[str, float] = field(default_factory=dict)
+    stored: Extent = field(default_factory=Extent)
 
     @property
     def result(self) -> MeasurementResult:
@@ -86,6 +89,11 @@ class MeasurementState:
     def under_way(self) -> RecordedRepetition | None:
         """The repetition that has not ended."""
         return next((repetition for repetition in self.repetitions if repetition.measured is None), None)
+
+    @property
+    def stored(self) -> Extent:
+        """How much of the evidence counts."""
+        return self.repetitions[-1].stored if self.repetitions else Extent()
 
     def is_done(self, repeat: Repeat, most: int) -> bool:
         """Whether all requested repetitions have ended."""
@@ -178,7 +186,8 @@ class CampaignState:
         known = self._of(entry)
         if entry["repetition"] != len(known.ended) + 1:
             raise _misplaced(entry)
-        known.repetitions = [*known.ended, RecordedRepetition(entry["repetition"], entry)]
+        known.repetitions = list(known.ended)
+        known.repetitions.append(RecordedRepetition(entry["repetition"], entry, stored=known.stored))
 
     def _take_answer(self, entry: JournalLine) -> None:
         repetition = self._running(entry)
@@ -188,6 +197,11 @@ class CampaignState:
             entry["call"], entry["plan"], entry["answer"], entry["seconds"], None if raised is None else tuple(raised)
         )
         repetition.answers.append(call)
+        # A worker's own state has no files.
+        stored = Extent(**entry.get(STORED, repetition.stored._asdict()))
+        if min(stored.trials - repetition.stored.trials, stored.octets - repetition.stored.octets) < 0:
+            raise _misplaced(entry)
+        repetition.stored = stored
 
     def _take_repetition_ended(self, entry: JournalLine) -> None:
         repetition = self._running(entry)

@@ -24,7 +24,7 @@ from natgauge.bench.observer import Observer, Silent
 from natgauge.campaigns.bench_protocol import CampaignBench, LabBench, MakeBench
 from natgauge.campaigns.cell_run import CellRun
 from natgauge.campaigns.cells import PlannedCell, PlannedOrFaults, each
-from natgauge.campaigns.journal import line_of
+from natgauge.campaigns.journal import entry_of, text_of
 from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.spread.resources import Offer, Resources, likeness, machine_digest, needs
 from natgauge.campaigns.state import CampaignState, MeasurementState
@@ -189,8 +189,9 @@ def run_cell(task: CellTask) -> EndedRun:
     def append(event: str, *, sync: bool = True, **fields: object) -> None:
         del sync
         run.check_wanted()
-        line = line_of(event, fields)
-        state.take(json.loads(line))
+        entry = entry_of(event, fields)
+        line = text_of(entry)
+        state.take(entry)
         if event == "trial":
             run.send("trial", line)
         else:

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The evidence of a measurement's trials, from the first trial to the results folder: one file, written once.
+
+It grows in the folder that becomes the results folder when the measurement has ended. The journal says how far it
+counts: evidence reaches the disk before its line of the journal does, and whatever follows is cut off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from natgauge.campaigns.journal import unwritable_journal
+from natgauge.campaigns.journal_lines import REMEDY
+from natgauge.errors import HostError, UsageError
+from natgauge.records.store import CAMPAIGN_RESULTS, TRIAL_SCHEMA, TRIALS, plain
+
+#: Key of the trials of an answer, on their way to this file; and of the extent with which the journal replaces them.
+EVIDENCE: Final = "evidence"
+STORED: Final = "stored"
+_MAKING: Final = ".making"
+
+
+class Extent(NamedTuple):
+    """How much of a file counts: its first trials, and their octets."""
+
+    trials: int = 0
+    octets: int = 0
+
+
+class EvidenceFile:
+    """Evidence of one measurement of a campaign.
+
+    Attributes:
+        name: of the results folder, below the campaign's.
+        making: the folder in which the evidence grows and the result is made.
+        result: the results folder.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """Name it; nothing is touched.
+
+        Args:
+            folder: folder of the campaign.
+            name: name of the results folder.
+        """
+        self.name = f"{CAMPAIGN_RESULTS}/{name}"
+        self.making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{name}"
+        self.result = folder / self.name
+        self._path = self.making / TRIALS
+
+    def check(self, known: Extent) -> None:
+        """Refuse to go on without evidence that the journal counts.
+
+        Raises:
+            UsageError: the file has less than what counts.
+        """
+        sizes = [path.stat().st_size for path in (self._path, self.result / TRIALS) if path.is_file()]
+        if known.octets > (sizes or [0])[0]:
+            raise UsageError(self._lacking((sizes or [0])[0], known))
+
+    def append(self, repetition: int, trials: Sequence[Mapping[str, Any]], known: Extent) -> Extent:
+        """Append the trials of one answer; they are on the disk when this returns.
+
+        Args:
+            repetition: number of the repetition.
+            trials: the trials in the order in which they ended.
+            known: how much of the file counts.
+
+        Returns:
+            How much of it counts from now on.
+
+        Raises:
+            HostError: the disk is full or the file cannot be written; what counted is whole.
+        """
+        if not trials:
+            return known
+        of_all = {"schema": TRIAL_SCHEMA}
+        numbered = (
+            {**of_all, "trial": number, "repetition": repetition, **plain(trial)}
+            for number, trial in enumerate(trials, start=known.trials + 1)
+        )
+        lines = "".join(json.dumps(trial, allow_nan=False, separators=(",", ":")) + "\n" for trial in numbered).encode()
+        try:
+            file = self._open(known)
+            try:
+                write(file, lines)
+                os.fsync(file)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise unwritable_journal(self._path, error) from error
+        return Extent(known.trials + len(trials), known.octets + len(lines))
+
+    def settle(self, known: Extent) -> Path:
+        """Return the folder for the result: it has the evidence that counts, and nothing else.
+
+        Raises:
+            OSError: it cannot be written.
+            HostError: the file has become shorter than what counts.
+        """
+        if known.trials:
+            os.close(self._open(known))
+        else:
+            self._make_folder()
+            self._path.unlink(missing_ok=True)
+        for path in self.making.iterdir():
+            if path != self._path:
+                path.unlink()
+        return self.making
+
+    def publish(self) -> None:
+        """Make the folder the results folder, in the place of an incomplete one.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        shutil.rmtree(self.result, ignore_errors=True)
+        self.making.rename(self.result)
+
+    def _make_folder(self) -> None:
+        # A link could lead to any folder of the machine, which this would change.
+        if self.making.is_symlink():
+            raise HostError(f"campaign: {self.making}: is a link, which leads elsewhere; remove it")
+        self.making.mkdir(parents=True, exist_ok=True)
+
+    def _open(self, known: Extent) -> int:
+        """Open the file at the end of what counts, without what follows.
+
+        A session that was killed after the result was made, or an incomplete result, has it in the results folder only.
+        """
+        self._make_folder()
+        if known.octets and not self._path.exists():
+            self._copy_back()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        file = os.open(self._path, flags, 0o644)
+        try:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode) or found.st_size < known.octets:
+                # It was whole when the session began.
+                raise HostError(self._lacking(found.st_size, known))  # noqa: TRY301 - the file is closed below
+            os.ftruncate(file, known.octets)
+            os.lseek(file, known.octets, os.SEEK_SET)
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
+    def _lacking(self, octets: int, known: Extent) -> str:
+        return (
+            f"campaign: {self._path}: has {octets:,} octets, but the journal counts {known.octets:,} of "
+            f"{known.trials:,} trials; {REMEDY}"
+        )
+
+    def _copy_back(self) -> None:
+        earlier = self.result / TRIALS
+        if earlier.is_file() and not earlier.is_symlink():
+            copy = self._path.with_suffix(".copy")
+            shutil.copyfile(earlier, copy)
+            copy.replace(self._path)
+
+
+def write(file: int, octets: bytes) -> None:
+    """Write all of them."""
+    left = memoryview(octets)
+    while left:
+        left = left[os.write(file, left) :]

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The evidence of a campaign is written once, and what a killed session left of it never counts."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, campaign, quick_disk, results
+
+from natgauge.campaigns import evidence
+from natgauge.campaigns.evidence import EvidenceFile, Extent
+from natgauge.campaigns.journal import entries
+from natgauge.errors import HostError, UsageError
+
+__all__ = ["quick_disk"]
+
+NAME = "linux-ipv4-connection-rate"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """A campaign that nobody disturbed, and how many trials it took."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    benches = Benches()
+    campaign(folder, benches, plan=ONE_CONNECTION_RATE)
+    return folder, sum(benches.trials.values())
+
+
+def result(folder: Path) -> Path:
+    """The results folder of the campaign's only measurement."""
+    (found,) = (folder / "out" / "results").iterdir()
+    return found
+
+
+def trials(folder: Path) -> list[tuple[int, int, Any]]:
+    """Number, repetition and plan of each trial of the result."""
+    lines = (result(folder) / "trials.jsonl").read_text().splitlines()
+    return [(line["trial"], line["repetition"], line["plan"]) for line in map(json.loads, lines)]
+
+
+def begun(folder: Path, after: int = 6) -> Path:
+    """A campaign that was killed after some trials, and the folder in which its evidence grows."""
+    with pytest.raises(Killed):
+        campaign(folder, Benches(killed=Dies(after)), plan=ONE_CONNECTION_RATE)
+    return result(folder)
+
+
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.soak)])
+def test_killed_while_the_evidence_of_any_trial_is_written_each_trial_is_there_once(
+    step: int, undisturbed: tuple[Path, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Of the trial's evidence nothing, a part or all has reached the disk, and its line of the journal has not."""
+    reference, number_of = undisturbed
+    whole = evidence.write
+    for number, octets in zip(range(1, number_of + 1, step), itertools.cycle((0, 40, 10**6)), strict=False):
+        folder, dies = tmp_path_factory.mktemp("cut"), Dies(number)
+
+        def write(file: int, lines: bytes, dies: Dies = dies, octets: int = octets) -> None:
+            last = dies.moment()
+            whole(file, lines[:octets] if last else lines)
+            if last:
+                raise Killed
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(evidence, "write", write)
+            with pytest.raises(Killed):
+                campaign(folder, Benches(), plan=ONE_CONNECTION_RATE)
+        campaign(folder, Benches(), plan=ONE_CONNECTION_RATE)
+        assert results(folder) == results(reference)
+        assert trials(folder) == trials(reference)
+
+
+@pytest.mark.parametrize("moment", ["before the result", "in the result", "between the folders", "before its line"])
+def test_killed_while_the_result_is_made_the_result_is_made_again(
+    moment: str, undisturbed: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference, _ = undisturbed
+    publish = EvidenceFile.publish
+
+    def publishing(self: EvidenceFile) -> None:
+        if moment == "between the folders":
+            shutil.rmtree(self.result, ignore_errors=True)
+        elif moment == "before its line":
+            publish(self)
+        raise Killed
+
+    def settling(_self: EvidenceFile, _known: Extent) -> Path:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        if moment == "before the result":
+            patch.setattr(EvidenceFile, "settle", settling)
+        else:
+            patch.setattr(EvidenceFile, "publish", publishing)
+        with pytest.raises(Killed):
+            campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert results(tmp_path) == results(reference)
+    assert trials(tmp_path) == trials(reference)
+    assert sorted(path.name for path in result(tmp_path).iterdir()) == sorted(
+        path.name for path in result(reference).iterdir()
+    )
+
+
+def test_no_evidence_is_in_the_journal(undisturbed: tuple[Path, int]) -> None:
+    folder, number_of = undisturbed
+    answers = [entry for entry in entries(folder / "out") if entry["event"] == "answer"]
+    assert not [entry for entry in answers if "evidence" in entry]
+    assert [entry["stored"]["trials"] for entry in answers][-1] == len(trials(folder)) == number_of
+
+
+def test_an_incomplete_result_keeps_its_evidence_until_a_complete_one_takes_its_place(
+    undisturbed: tuple[Path, int], tmp_path: Path
+) -> None:
+    """A device that broke in the second repetition is tried again; the session that does is killed in between."""
+    reference, _ = undisturbed
+    ended = [number for _, number, _ in trials(reference)].count(1)
+
+    with pytest.MonkeyPatch.context() as patch:
+        whole = EvidenceFile.append
+
+        def append(self: EvidenceFile, repetition: int, *rest: Any) -> Extent:
+            if repetition == 2:
+                raise UsageError("it broke")
+            return whole(self, repetition, *rest)
+
+        patch.setattr(EvidenceFile, "append", append)
+        campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert len(trials(tmp_path)) == ended
+    incomplete = (result(tmp_path) / "trials.jsonl").read_bytes()
+    with pytest.raises(Killed):
+        campaign(tmp_path, Benches(killed=Dies(3)), plan=ONE_CONNECTION_RATE, retry_broken=True)
+    assert (tmp_path / "out" / "results" / NAME / "trials.jsonl").read_bytes() == incomplete
+    campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert trials(tmp_path) == trials(reference)
+    assert results(tmp_path) == results(reference)
+
+
+@pytest.mark.parametrize("left", [0, 100, None])
+def test_evidence_that_is_less_than_the_journal_counts_is_refused_in_one_line(left: int | None, tmp_path: Path) -> None:
+    path = begun(tmp_path) / "trials.jsonl"
+    if left is None:
+        path.unlink()
+    else:
+        os.truncate(path, left)
+    with pytest.raises(UsageError) as refused:
+        campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert f"{path}: has {left or 0} octets, but the journal counts " in str(refused.value)
+    assert "restore it, or begin a new campaign: --out" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("of", ["folder", "file"])
+def test_a_link_in_the_place_of_the_evidence_changes_nothing_elsewhere(of: str, tmp_path: Path) -> None:
+    making = begun(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    if of == "folder":
+        making.rename(elsewhere)
+        making.symlink_to(elsewhere)
+        target = elsewhere / "trials.jsonl"
+    else:
+        target = elsewhere
+        (making / "trials.jsonl").rename(target)
+        (making / "trials.jsonl").symlink_to(target)
+    before = target.read_bytes()
+    with pytest.raises((UsageError, HostError)) as refused:
+        campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert str(making) in str(refused.value)
+    assert target.read_bytes() == before
+
+
+def test_a_disk_that_is_full_for_the_evidence_ends_in_one_line_and_loses_nothing(
+    undisturbed: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference, number_of = undisturbed
+    left = [5]
+
+    def write(file: int, lines: bytes) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            os.write(file, lines[:30])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        os.write(file, lines)
+
+    benches = Benches()
+    with monkeypatch.context() as patch:
+        patch.setattr(evidence, "write", write)
+        with pytest.raises(HostError, match=r"trials.jsonl: No space .*; make room, then"):
+            campaign(tmp_path, benches, plan=ONE_CONNECTION_RATE)
+    campaign(tmp_path, benches, plan=ONE_CONNECTION_RATE)
+    assert sum(benches.trials.values()) == number_of + 1
+    assert trials(tmp_path) == trials(reference)
