@@ -71,6 +71,7 @@ def discovered(folder: Path) -> tuple[str, str]:
     raise AssertionError(said)
 
 
+@pytest.mark.soak  # test_audit.py has the same classes of the same gateway
 @pytest.mark.slow("coturn waits for answers that the gateway drops")
 def test_coturn_finds_the_same_mapping_and_filtering(tmp_path: Path) -> None:
     cell, _ = cell_of("nftables-nat44", {"lab_name": LAB})

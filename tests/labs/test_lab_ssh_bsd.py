@@ -25,7 +25,7 @@ from natgauge.labs.ssh import remote
 
 pytestmark = [
     TIMEOUT,
-    pytest.mark.calm,
+    pytest.mark.soak,  # unit/test_remote_bsd.py and unit/test_far_recipes.py play each verb of each recipe
     pytest.mark.slow("plays gateways over ssh with a Python process for each of their commands"),
     pytest.mark.skipif(absent(SSHD), reason="openssh-server is not installed: make test installs it"),
 ]
@@ -71,7 +71,7 @@ def lab_on(far: FarMachine, recipe: str, **others: Any) -> Lab:
     return lab
 
 
-@pytest.mark.parametrize("name", [*RECIPES, *(pytest.param(one, marks=pytest.mark.soak) for one in OTHERS)])
+@pytest.mark.parametrize("name", [*RECIPES, *OTHERS])
 def test_a_gateway_is_played_there_and_the_machine_is_as_it_was(
     name: str, far: FarMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

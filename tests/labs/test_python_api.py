@@ -25,8 +25,9 @@ def test_the_page_has_examples() -> None:
 
 
 NAMES = ("measurement", "comparison", "audit", "bench", "observer", "error", "frames")
-#: The figures of a comparison need a core that nobody else uses; the audit waits for time-outs of a minute.
-MARKS = {"comparison": [pytest.mark.alone], "audit": [pytest.mark.soak]}
+#: A comparison needs a core that nobody else uses, and test_compare.py has shorter ones; the audit waits for time-outs
+#: of a minute.
+MARKS = {"comparison": [pytest.mark.alone, pytest.mark.soak], "audit": [pytest.mark.soak]}
 
 
 @pytest.fixture

@@ -67,6 +67,7 @@ def test_workers_that_are_killed_cost_their_cell_runs_and_nothing_counts_twice(
     assert {key: value[0] for key, value in results(tmp_path).items()} == first, moments.told
 
 
+@pytest.mark.soak  # unit/test_spread_coordinator.py loses workers without processes
 def test_a_cell_that_kills_whoever_visits_it_is_broken_and_others_go_on(tmp_path: Path) -> None:
     plan = SMALL.replace("repetitions = 2", "repetitions = 1")
     with dask.config.set({"distributed.scheduler.allowed-failures": 1}):
@@ -78,6 +79,7 @@ def test_a_cell_that_kills_whoever_visits_it_is_broken_and_others_go_on(tmp_path
     assert "nft" not in [one["cell"][:3] for one in entries(tmp_path / "out") if one["event"] == "repetition"]
 
 
+@pytest.mark.soak  # the first test kills a worker, too
 def test_a_worker_that_is_killed_while_it_starts_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask's nanny gives such a worker up; a campaign waited for it for ever."""
     monkeypatch.setattr(coordinator, "POLL_SECONDS", 0.2)

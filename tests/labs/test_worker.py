@@ -23,7 +23,10 @@ from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common import namespaces
 from natgauge.records.store import JOURNAL
 
-pytestmark = pytest.mark.slow("a worker is killed and restarts in the middle of a campaign")
+pytestmark = [
+    pytest.mark.soak,  # test_spread.py kills workers of simulated gateways, test_lab_netns.py kills labs
+    pytest.mark.slow("a worker is killed and restarts in the middle of a campaign"),
+]
 
 NAME = "e2e-worker"
 PLAN = small_plan("worker", NAME, ["linux-ipv4"], 2_000, throughput=False)

@@ -39,7 +39,10 @@ REPEATED: Final = {
     "connection rate": "`validated connection rate, roughly` opens connections at a known rate",
     "validated connection rate": "the device of `validated connection rate, roughly`, in a longer search",
     "loss of every 40th frame of a router": "every 50th frame, in the other direction",
+    "loss at every rate": "`share of new connections lost` is lost at every rate; truth/test_stalls.py loses frames so",
+    "delay beyond the time limit": "truth/test_tester.py has late frames, unit/test_late_at_every_rate.py the doubt",
     "delay of 10000 us": "a longer delay",
+    "packet delay variation, once": "of the delays of `inter packet delay variation, once`, by another formula",
     "packet delay variation": "the device of `packet delay variation, once`, three times",
     "inter packet delay variation": "the device of `inter packet delay variation, once`, three times",
     "burst into a queue": "another buffer than that of `burst into a bucket`",
@@ -50,6 +53,7 @@ REPEATED: Final = {
     "capacity of 25000 behind a deep queue": "a still slower device",
     "connection-rate behind a deep queue": "`validated connection rate, roughly` opens connections at a known rate",
     "validated-connection-rate behind a deep queue": "the queue of `connection-rate behind a deep queue`",
+    "connection rate with controls that fail by chance": "unit/test_device_controls.py has commands that fail",
     "throughput behind a deep queue": "the queue of `connection-rate behind a deep queue`",
     "collapse": "simulated devices of the unit tests collapse",
     "stability of a device that gets worse": "two minutes; `stability` has a trend and a first failure in two seconds",
@@ -65,7 +69,10 @@ REPEATED: Final = {
     "new connections on a wire": "test_external.py counts the same device's connections, trial by trial",
 }
 #: Why a procedure has no row in `make test`.
-WITHOUT_ROW: Final = {"cost": "devices of known cost are calibrated by themselves: tests.labs.known_costs"}
+WITHOUT_ROW: Final = {
+    "cost": "devices of known cost are calibrated by themselves: tests.labs.known_costs",
+    "pdv": "`inter packet delay variation, once` times the same device; test_every_metric.py measures it",
+}
 
 
 def tier_of(row: Row) -> Tier:
