@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -120,3 +121,15 @@ def test_use_in_one_direction_is_no_circle(tmp_path: Path) -> None:
     (tmp_path / "a.rs").write_text("// use crate::b;\nuse std::fs;\nmod tests {\n    use super::Thing;\n}")
     (tmp_path / "b.rs").write_text("use crate::a::Thing;")
     assert circle_in(tmp_path) == []
+
+
+def test_no_test_is_in_a_program_of_which_no_test_program_is_made() -> None:
+    """Nor in a comment: documentation is not tested."""
+    manifest = tomllib.loads((SOURCES.parent / "Cargo.toml").read_text())
+    assert manifest["lib"]["doctest"] is False
+    left_out = [SOURCES.parent / each["path"] for each in manifest["bin"] if each["test"] is False]
+    assert len(left_out) == 3
+    shared = SOURCES / "bin" / "common"
+    for path in (*left_out, *shared.rglob("*.rs")):
+        assert "#[test]" not in path.read_text(), path
+    assert not [path for path in SOURCES.rglob("*.rs") if re.search(r"^\s*//[/!] ```", path.read_text(), re.MULTILINE)]

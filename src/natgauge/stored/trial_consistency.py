@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -85,29 +85,35 @@ def check_trials(path: Path, gateways: Sequence[str] = ()) -> list[_Seen]:
     Raises:
         UsageError: a trial contradicts itself or the others, with both values; or a line is damaged.
     """
-    numbers: dict[bytes, int] = {}
+    begun: Counter[float] = Counter()
     seen: list[_Seen] = []
     for line, raw in enumerate(read_lines(path, TRIAL_SCHEMA, whole=True), start=1):
         at = f"{path}:{line}"
         trial = checked(raw, at)
         expect("the number of the trial", trial["trial"], line, "its line is", Path(at))
-        _refuse_twice(trial, line, numbers, at)
+        begun.update([trial["began"]] if trial.get("began") is not None else [])
         _check_verdict(trial, Path(at))
         if gateways and trial.get("gateway") not in gateways:
             raise ContradictionError(Path(at), "gateway", trial.get("gateway"), "the record has", ", ".join(gateways))
         seen.append(_Seen(Verdict(trial["verdict"]), trial.get("failed_phase"), periods(trial)))
+    if together := {began for began, count in begun.items() if count > 1}:
+        _refuse_twice(path, together)
     return seen
 
 
-def _refuse_twice(trial: Mapping[str, Any], line: int, numbers: dict[bytes, int], at: str) -> None:
-    """Refuse a trial that is another one again: no two begin at the same moment with equal results."""
-    if trial.get("began") is None:
-        return
-    own = json.dumps({name: value for name, value in trial.items() if name != "trial"}, sort_keys=True)
-    digest = hashlib.blake2b(own.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    earlier = numbers.setdefault(digest, line)
-    if earlier != line:
-        raise ContradictionError(Path(at), "the trial", line, "all else of it is that of trial", earlier)
+def _refuse_twice(path: Path, together: Collection[float]) -> None:
+    """Refuse a trial that is another one again: no two that began together have equal results."""
+    numbers: dict[bytes, int] = {}
+    for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA, whole=True), start=1):
+        if trial.get("began") not in together:
+            continue
+        own = json.dumps({name: value for name, value in trial.items() if name != "trial"}, sort_keys=True)
+        digest = hashlib.blake2b(own.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        earlier = numbers.setdefault(digest, line)
+        if earlier != line:
+            raise ContradictionError(
+                Path(f"{path}:{line}"), "the trial", line, "all else of it is that of trial", earlier
+            )
 
 
 def _check_verdict(trial: Mapping[str, Any], where: Path) -> None:
