@@ -24,46 +24,13 @@ def channels(port: str, one: dict[str, Any]) -> str:
     return "\n".join([f"Channel parameters for {port}:", *parts])
 
 
-def coalescing(port: str, one: dict[str, Any]) -> str:
-    words = one["coalescing"]
-    first = f"Adaptive RX: {words.get('adaptive-rx', 'n/a')}  TX: {words.get('adaptive-tx', 'n/a')}"
-    return f"Coalesce parameters for {port}:\n{first}\nstats-block-usecs:\tn/a\n\nrx-usecs:\t{words['rx-usecs']}\n"
-
-
-def pause(port: str, one: dict[str, Any]) -> str:
-    words = one["pause"]
-    return (
-        f"Pause parameters for {port}:\nAutonegotiate:\t{words['autoneg']}\nRX:\t\t{words['rx']}\nTX:\t\t{words['tx']}"
-    )
-
-
-def offloads(port: str, one: dict[str, Any]) -> str:
-    words = one["offloads"]
-    lines = {"rxvlan": "rx-vlan-offload", "lro": "large-receive-offload", "rx-gro-hw": "rx-gro-hw"}
-    return "\n".join([f"Features for {port}:", *(f"{line}: {words[name]}" for name, line in lines.items())])
-
-
-def energy(port: str, one: dict[str, Any]) -> str:
-    status = {"on": "enabled - active", "off": "disabled"}[one["energy"]["eee"]]
-    return f"EEE settings for {port}:\n\tEEE status: {status}\n\tTx LPI: 17 (us)\n"
-
-
 #: The part of the settings that an option shows or sets.
 PARTS = {
     "-l": "queues",
     "-L": "queues",
-    "-c": "coalescing",
-    "-C": "coalescing",
-    "-a": "pause",
-    "-A": "pause",
     "-n": "hash",
     "-N": "hash",
-    "-k": "offloads",
-    "-K": "offloads",
-    "--show-eee": "energy",
-    "--set-eee": "energy",
 }
-SHOWN = {"-l": channels, "-c": coalescing, "-a": pause, "-k": offloads, "--show-eee": energy}
 
 
 def hashing(_port: str, one: dict[str, Any], flow: str) -> str:
@@ -76,15 +43,15 @@ def main(file: Path, verb: str, port: str, *words: str) -> str:
     told = json.loads(file.read_text())
     one = told[port]
     part = PARTS[verb]
-    if part not in one or one.get("refuses") == verb:
+    if part not in one:
         sys.exit("netlink error: Operation not supported")
     if verb == "-n":
         return hashing(port, one, words[1])
-    if verb in SHOWN:
-        return SHOWN[verb](port, one)
+    if verb == "-l":
+        return channels(port, one)
     if verb == "-N":
         one["hash"][words[1]] = words[2]
-    elif one.get("deaf") != verb:
+    else:
         pairs = zip(words[::2], words[1::2], strict=True)
         one[part] |= {name: int(value) if value.isdecimal() else value for name, value in pairs}
     file.write_text(json.dumps(told))

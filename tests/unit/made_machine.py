@@ -1,32 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine made up of files and a stand-in for ethtool, for what looks at settings and changes them."""
+"""A machine made up of files, for what looks at settings and changes them."""
 
 from __future__ import annotations
 
 import copy
 import json
-import shutil
-import stat
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-from tests.unit import fake_ethtool
-
+from natgauge.errors import HostError
+from natgauge.host.ethtool import Part
 from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
 
 PORT: dict[str, Any] = {
-    "most": {"combined": 8},
+    "most queues": {"combined": 8},
     "queues": {"combined": 2},
     "coalescing": {"adaptive-rx": "on", "adaptive-tx": "on", "rx-usecs": 50},
     "pause": {"autoneg": "on", "rx": "on", "tx": "on"},
     "hash": {"udp4": "sd", "udp6": "sdfn"},
     "offloads": {"rxvlan": "on", "lro": "off", "rx-gro-hw": "on [fixed]"},
-    "energy": {"eee": "on"},
+    "eee": {"eee": "on"},
 }
 INTERRUPTS = """\
            CPU0       CPU1       CPU2       CPU3
@@ -58,6 +54,31 @@ FILES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class MadeMachine(TunedMachine):
+    """A machine whose kernel answers from a file.
+
+    A port that `refuses` a part of its settings says so, and one that is `deaf` to it does nothing.
+    """
+
+    file: Path = Path()
+
+    def port_values(self, port: str, part: Part) -> dict[str, str]:
+        """What the driver has."""
+        found = json.loads(self.file.read_text())[port].get(part, {})
+        return {name: str(value) for name, value in found.items()}
+
+    def set_port(self, port: str, part: Part, values: Mapping[str, str]) -> None:
+        """Set it, unless the port refuses or is deaf."""
+        ports = json.loads(self.file.read_text())
+        one = ports[port]
+        if part not in one or one.get("refuses") == part:
+            raise HostError(f"port {port}: {part} cannot be set (Operation not supported)")
+        if one.get("deaf") != part:
+            one[part] |= {name: int(value) if value.isdecimal() else value for name, value in values.items()}
+            self.file.write_text(json.dumps(ports))
+
+
 class Made:
     """A made-up machine, and the file that remembers."""
 
@@ -67,30 +88,14 @@ class Made:
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        program = folder / "ethtool"
-        shutil.copy(Path(__file__).with_name("fake_ethtool.py"), program)
-        program.write_text(f"#!{sys.executable}\n{program.read_text()}")
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        self.file = folder / "ethtool.json"
+        self.file = folder / "ports.json"
         self.ports = {name: copy.deepcopy(PORT) for name in ("eth0", "eth1")} | {"veth1": {}}
-        self.machine = TunedMachine(self.root, str(program))
+        self.machine = MadeMachine(self.root, self.file)
         self.path = folder / "run" / "host" / "found.json"
-
-    def answer_here(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Have ethtool answer in this process: a program for each of many questions would take seconds."""
-
-        def answer(_machine: TunedMachine, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-            try:
-                said = fake_ethtool.main(self.file, *arguments)
-            except SystemExit as error:
-                return subprocess.CompletedProcess(arguments, 1, "", str(error))
-            return subprocess.CompletedProcess(arguments, 0, said, "")
-
-        monkeypatch.setattr(TunedMachine, "_run", answer)
 
     @property
     def ports(self) -> dict[str, Any]:
-        """What ethtool knows, by port."""
+        """What the kernel knows, by port."""
         found: dict[str, Any] = json.loads(self.file.read_text())
         return found
 
@@ -99,7 +104,7 @@ class Made:
         self.file.write_text(json.dumps(ports))
 
     def change(self, port: str, **changed: Any) -> None:
-        """Have ethtool know something else of a port."""
+        """Have the kernel know something else of a port."""
         ports = self.ports
         ports[port] |= changed
         self.ports = ports

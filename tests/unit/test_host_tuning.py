@@ -6,17 +6,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.made_machine import Made
+from tests.unit.made_machine import Made, MadeMachine
 
 from natgauge.cleaning import cleanup
 from natgauge.cli import run
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities
+from natgauge.host.ethtool import Part
 from natgauge.host.tuning import changes, tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.knobs import KNOBS
@@ -24,16 +26,13 @@ from natgauge.host.tuning.ports import settings_of
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
-    """With an ethtool in this process: a program for each of many questions would take seconds."""
-    one = Made(tmp_path)
-    one.answer_here(monkeypatch)
-    return one
+def made(tmp_path: Path) -> Made:
+    return Made(tmp_path)
 
 
 @pytest.fixture
 def at_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
-    """With an ethtool that is a program."""
+    """Which is taken for this machine."""
     made = Made(tmp_path)
     monkeypatch.setattr(tuner, "TunedMachine", lambda: made.machine)
     for function in (tuner.tune, tuner.restore):
@@ -124,7 +123,7 @@ def test_killed_at_any_moment_everything_is_put_back(made: Made, monkeypatch: py
     """Before each change, and after it before it is noted what the driver made of it."""
     before = made.state()
     moments = 0
-    write, tell = TunedMachine.write, TunedMachine.set_ethtool
+    write, tell = TunedMachine.write, MadeMachine.set_port
 
     def until(limit: int) -> int:
         """Tune, killed at this moment; how many there were."""
@@ -146,7 +145,7 @@ def test_killed_at_any_moment_everything_is_put_back(made: Made, monkeypatch: py
 
         with monkeypatch.context() as patched:
             patched.setattr(TunedMachine, "write", around(write))
-            patched.setattr(TunedMachine, "set_ethtool", around(tell))
+            patched.setattr(MadeMachine, "set_port", around(tell))
             with suppress(_KilledError):
                 made.tune("eth1")
         return passed
@@ -170,7 +169,7 @@ def test_a_kill_in_the_middle_of_restoring_loses_nothing(made: Made, monkeypatch
         raise _KilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr(TunedMachine, "set_ethtool", killed)
+        patched.setattr(MadeMachine, "set_port", killed)
         with pytest.raises(_KilledError):
             made.restore()
     assert made.state() != before
@@ -205,7 +204,7 @@ def test_what_was_put_back_by_hand_or_is_gone_is_no_fault(made: Made) -> None:
 
 
 def test_what_a_driver_refuses_is_told_and_the_rest_is_set(made: Made) -> None:
-    made.change("eth1", refuses="-A", deaf="-C")
+    made.change("eth1", refuses="pause", deaf="coalescing")
     done = made.tune("eth1")
     assert done["pause", "eth1"].done == "failed"
     assert "Operation not supported" in done["pause", "eth1"].text
@@ -248,12 +247,12 @@ def test_a_process_that_ends_while_all_are_listed_is_passed_over(made: Made) -> 
 
 
 def test_rates_that_a_driver_rounds_are_still_ours(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    tell = TunedMachine.set_ethtool
+    tell = MadeMachine.set_port
 
-    def rounded(self: TunedMachine, verb: str, port: str, *words: str) -> None:
-        tell(self, verb, port, *["3" if word == "4" else word for word in words])
+    def rounded(self: MadeMachine, port: str, part: Part, values: Mapping[str, str]) -> None:
+        tell(self, port, part, {name: "3" if value == "4" else value for name, value in values.items()})
 
-    monkeypatch.setattr(TunedMachine, "set_ethtool", rounded)
+    monkeypatch.setattr(MadeMachine, "set_port", rounded)
     assert made.tune("eth1")["queues", "eth1"].text == "combined 2 -> combined 3"
     assert made.restore()["queues", "eth1"].done == "restored"
 
@@ -292,13 +291,6 @@ def test_a_damaged_file_is_refused_in_one_line_and_nothing_is_touched(made: Made
 def test_only_one_process_changes_settings_at_a_time(made: Made) -> None:
     with changes.state(made.path), pytest.raises(HostError, match="another natgauge changes settings"):
         made.tune()
-
-
-def test_a_host_without_ethtool_is_told_what_to_install(tmp_path: Path) -> None:
-    machine = TunedMachine(Made(tmp_path).root, "/nowhere/ethtool")
-    looked = [one for one in tuner.check(["eth1"], machine=machine) if one.outcome == "failed"]
-    assert {one.knob for one in looked} == {"queues", "rss", "coalescing", "pause", "offloads", "eee"}
-    assert all("apt-get install ethtool" in one.remark for one in looked)
 
 
 def test_a_virtual_machine_has_nothing_to_set(tmp_path: Path) -> None:

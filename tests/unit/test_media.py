@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from tests.unit.test_recording import CONDITIONS, result
 
 from natgauge.analysis.comparing import comparable
 from natgauge.ethernet import theoretical_maximum
-from natgauge.host import capabilities
+from natgauge.host import capabilities, ethtool
 from natgauge.labs.contract import Port
 from natgauge.labs.wire import lab as wire_lab
 from natgauge.labs.wire import media, xdp
@@ -62,12 +63,17 @@ def port(
 ) -> None:
     """A port whose driver answers so."""
 
-    def ask(_interface: str, command: int, octets: int) -> bytes | None:
-        if command == media._GET_DRIVER:
-            told = struct.pack("I32s32s32s96x", command, b"ixgbe", b"6.18", b"0x800003df\0junk")
-            assert len(told) == octets == 196
-            return told
-        return None if pause is None else struct.pack("4I", command, 1, *pause)
+    def ask(_interface: str, request: Any) -> None:
+        assert ctypes.sizeof(request) == 196
+        assert request.cmd == media._GET_DRIVER
+        ctypes.memmove(
+            ctypes.addressof(request), struct.pack("I32s32s32s", 3, b"ixgbe", b"6.18", b"0x800003df\0junk"), 100
+        )
+
+    def read(_interface: str, part: str) -> dict[str, str] | None:
+        assert part == "pause"
+        words = ("off", "on")
+        return None if pause is None else {"autoneg": "on", "rx": words[pause[0]], "tx": words[pause[1]]}
 
     class Tool:
         def __init__(self, _interface: str) -> None:
@@ -81,7 +87,8 @@ def port(
                 raise NotSupportedError
             return SimpleNamespace(port=kind, speed=speed)
 
-    monkeypatch.setattr(media, "_ask", ask)
+    monkeypatch.setattr(ethtool, "ask", ask)
+    monkeypatch.setattr(ethtool, "read", read)
     monkeypatch.setattr(media, "_has_card", lambda _interface: card)
     monkeypatch.setattr(media, "IoctlEthtool", Tool)
 

@@ -273,9 +273,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     monkeypatch.setattr(capabilities, "require", lambda *_: None)
     monkeypatch.setattr(xdp_trial, "refusal", lambda _: None)
     monkeypatch.setattr(locks, "RUN", tmp_path / "run")
-    one = Made(tmp_path)
-    one.answer_here(monkeypatch)
-    return one
+    return Made(tmp_path)
 
 
 def test_settings_that_tuning_would_change_are_warnings(made: Made) -> None:

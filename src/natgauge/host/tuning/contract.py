@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from socket import if_nameindex
-from typing import Final, Protocol
+from typing import Protocol
 
 from natgauge.errors import HostError
+from natgauge.host import ethtool
 from natgauge.inputs.cores import parse_cores
-
-_SECONDS: Final = 20.0
-#: ethtool lies where a user's own PATH does not look.
-_PATH: Final = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +74,9 @@ class TunedMachine:
 
     Attributes:
         root: folder in place of "/".
-        ethtool: name or path of the program.
     """
 
     root: Path = Path("/")
-    ethtool: str = "ethtool"
 
     def path(self, path: str) -> Path:
         """Return the path of a file of this machine."""
@@ -103,25 +96,17 @@ class TunedMachine:
         except OSError as error:
             raise HostError(f"{path}: cannot be set to {value} ({error.strerror})") from error
 
-    def get_ethtool(self, *arguments: str) -> str | None:
-        """Return the output of ethtool; None = the driver has no such setting.
+    def port_values(self, port: str, part: ethtool.Part) -> Mapping[str, str]:
+        """Return the values of a part of a port's settings, by name; empty where the driver has nothing of it."""
+        return ethtool.read(port, part) or {}
+
+    def set_port(self, port: str, part: ethtool.Part, values: Mapping[str, str]) -> None:
+        """Set values of a part of a port's settings.
 
         Raises:
-            HostError: there is no ethtool.
+            HostError: the kernel or the driver refuses.
         """
-        done = self._run(arguments)
-        return done.stdout if done.returncode == 0 else None
-
-    def set_ethtool(self, *arguments: str) -> None:
-        """Set something with ethtool.
-
-        Raises:
-            HostError: the driver refuses, or there is no ethtool.
-        """
-        done = self._run(arguments)
-        if done.returncode:
-            output = " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"
-            raise HostError(f"ethtool {' '.join(arguments)}: {output}")
+        ethtool.write(port, part, values)
 
     def cpus(self) -> tuple[int, ...]:
         """Cores that the kernel runs on now."""
@@ -134,19 +119,3 @@ class TunedMachine:
     def hides_port(self, port: str) -> bool:
         """Whether there is such an interface, though /sys was mounted in another network namespace and lacks it."""
         return self.root == Path("/") and not self.has_port(port) and any(port == name for _, name in if_nameindex())
-
-    def _run(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PATH": _PATH, "LC_ALL": "C"}
-        try:
-            return subprocess.run(
-                [self.ethtool, *arguments],
-                capture_output=True,
-                text=True,
-                timeout=_SECONDS,
-                check=False,
-                env=environment,
-            )
-        except FileNotFoundError:
-            raise HostError("ethtool: is not installed; run: apt-get install ethtool") from None
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise HostError(f"ethtool {' '.join(arguments)}: does not run: {error}") from error

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from natgauge.host.tuning.contract import FoundSetting, TunedMachine
 
@@ -43,3 +43,14 @@ class OfPorts(ABC):
     @abstractmethod
     def better(self, machine: TunedMachine, key: str, value: str) -> str:
         """The value to measure with; the present one where it is as good."""
+
+
+def in_words(values: Mapping[str, object]) -> str:
+    """Return values as a setting of a port has them: "rx 1 tx 1"."""
+    return " ".join(f"{name} {value}" for name, value in values.items())
+
+
+def from_words(value: str) -> dict[str, str]:
+    """Return the values of a setting by name."""
+    words = value.split()
+    return dict(zip(words[::2], words[1::2], strict=True))

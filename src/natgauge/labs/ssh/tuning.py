@@ -7,13 +7,15 @@ lab runs both on the other machine.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from natgauge.host.ethtool import FLOWS, Part
 from natgauge.host.tuning.contract import TunedMachine, TuningKnob
-from natgauge.host.tuning.knobs.flow_hash import FLOWS, FlowHash
+from natgauge.host.tuning.knobs.flow_hash import FlowHash
 from natgauge.host.tuning.knobs.governor import Governor
 from natgauge.host.tuning.knobs.queues import Queues
 from natgauge.labs.ssh.facts import SECTION, sections_of
@@ -24,6 +26,13 @@ KNOBS: Final[Mapping[str, TuningKnob]] = {
     "device_queues": Queues(),
     "device_flow_hash": FlowHash(),
 }
+#: Beginning of a line of ethtool's output, and the letter for it.
+_LETTERS: Final = {
+    "L2DA": "m", "VLAN tag": "v", "L3 proto": "t", "IP SA": "s", "IP DA": "d", "L4 bytes 0 & 1": "f",
+    "L4 bytes 2 & 3": "n", "Discard": "r",
+}  # fmt: skip
+_HEADINGS: Final = re.compile(r"^(?:Pre-set maximums|Current hardware settings):", re.MULTILINE)
+_NUMBER: Final = re.compile(r"^(RX|TX|Combined):\s+(\d+)$", re.MULTILINE)
 _FILES: Final = (
     "/sys/devices/system/cpu/online /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor "
     "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_available_governors"
@@ -72,9 +81,18 @@ class Snapshot(TunedMachine):
         lines = self.sections.get(f"file {path}")
         return None if lines is None else "\n".join(lines).strip()
 
-    def get_ethtool(self, *arguments: str) -> str | None:
-        """Return the output of ethtool; None = the driver has no such setting."""
-        return "\n".join(self.sections.get(shlex.join(arguments), ())) or None
+    def port_values(self, port: str, part: Part) -> Mapping[str, str]:
+        """Return the values of a part of a port's settings, by name; empty where the driver has nothing of it."""
+        if part == "hash":
+            return {flow: _hashed(self._output("-n", port, "rx-flow-hash", flow)) for flow in FLOWS}
+        parts = _HEADINGS.split(self._output("-l", port))
+        if part not in ("queues", "most queues") or len(parts) != 3:
+            return {}
+        return {kind.lower(): number for kind, number in _NUMBER.findall(parts[1 if part == "most queues" else 2])}
+
+    def _output(self, *arguments: str) -> str:
+        """Return the output of ethtool; empty where the driver has no such setting."""
+        return "\n".join(self.sections.get(shlex.join(arguments), ()))
 
     def values(self, interfaces: Sequence[str]) -> dict[str, object]:
         """Return the settings by the names of `KNOBS`; None where the machine does not report one."""
@@ -113,10 +131,18 @@ class _ShellText(TunedMachine):
         quoted = shlex.quote(path)
         self.lines.append(f"[ ! -e {quoted} ] || echo {shlex.quote(value)} > {quoted}")
 
-    def set_ethtool(self, *arguments: str) -> None:
+    def set_port(self, port: str, part: Part, values: Mapping[str, str]) -> None:
         """Add a line that runs ethtool, if the interface is there."""
-        interface = shlex.quote(arguments[1])
-        self.lines.append(f"! ip link show {interface} > /dev/null 2>&1 || ethtool {shlex.join(arguments)}")
+        option = {"queues": ["-L", port], "hash": ["-N", port, "rx-flow-hash"]}[part]
+        words = [word for pair in values.items() for word in pair]
+        interface = shlex.quote(port)
+        self.lines.append(f"! ip link show {interface} > /dev/null 2>&1 || ethtool {shlex.join([*option, *words])}")
+
+
+def _hashed(output: str) -> str:
+    """Return the letters of the fields in ethtool's output."""
+    lines = [line.strip() for line in output.splitlines()]
+    return "".join(letter for words, letter in _LETTERS.items() if any(line.startswith(words) for line in lines))
 
 
 def _as_shell(knob: TuningKnob, key: str, value: str) -> str:

@@ -6,10 +6,7 @@ RFC 8219 section 5.1 requires a report of the medium, RFC 2544 section 26.1 the 
 
 from __future__ import annotations
 
-import array
-import fcntl
-import socket
-import struct
+import ctypes
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -17,6 +14,8 @@ from typing import Final, Literal
 from pyroute2 import IPRoute
 from pyroute2.ethtool.common import LINK_PORT_NAMES, PORT_NONE, PORT_OTHER
 from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
+
+from natgauge.host import ethtool
 
 NOT_KNOWN: Final = "not known"
 VIRTUAL: Final = "virtual"
@@ -30,13 +29,23 @@ _FLOW: Final[dict[tuple[bool, bool], FlowControl]] = {
     (True, True): "received and sent",
 }
 
-_SIOCETHTOOL: Final = 0x8946
-_REQUEST: Final = struct.Struct("16sP16x")  # struct ifreq with a pointer
-_GET_DRIVER, _GET_PAUSE = 0x03, 0x12
-_DRIVER: Final = struct.Struct("I32s32s32s96x")  # struct ethtool_drvinfo, to its firmware
-_PAUSE: Final = struct.Struct("4I")  # struct ethtool_pauseparam
 #: A driver that does not know its speed says 0 or one of these.
 _NO_SPEED: Final = frozenset({0, 0xFFFF, 0xFFFF_FFFF})
+
+
+_GET_DRIVER: Final = 0x03
+
+
+class _Driver(ctypes.Structure):
+    """Begin of struct ethtool_drvinfo, with room for its rest."""
+
+    _fields_ = (
+        ("cmd", ctypes.c_uint32),
+        ("driver", ctypes.c_char * 32),
+        ("version", ctypes.c_char * 32),
+        ("firmware", ctypes.c_char * 32),
+        ("rest", ctypes.c_uint8 * 96),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +85,12 @@ def _has_card(interface: str) -> bool:
 
 def _driver(interface: str) -> tuple[str, str | None]:
     """Name of the driver, and firmware."""
-    answer = _ask(interface, _GET_DRIVER, _DRIVER.size)
-    if answer is None:
+    described = _Driver(_GET_DRIVER)
+    try:
+        ethtool.ask(interface, described)
+    except OSError:
         return NOT_KNOWN, None
-    _, driver, _, firmware = _DRIVER.unpack(answer)
-    return _text(driver) or NOT_KNOWN, _text(firmware) or None
+    return _text(described.driver) or NOT_KNOWN, _text(described.firmware) or None
 
 
 def _link(interface: str) -> tuple[str, int | None]:
@@ -95,22 +105,8 @@ def _link(interface: str) -> tuple[str, int | None]:
 
 
 def _flow_control(interface: str) -> FlowControl:
-    answer = _ask(interface, _GET_PAUSE, _PAUSE.size)
-    if answer is None:
-        return "not known"
-    _, _, received, sent = _PAUSE.unpack(answer)
-    return _FLOW[bool(received), bool(sent)]
-
-
-def _ask(interface: str, command: int, octets: int) -> bytes | None:
-    """Return the driver's answer; None where it does not support the request."""
-    answer = array.array("B", struct.pack("I", command) + bytes(octets - 4))
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as opened:
-        try:
-            fcntl.ioctl(opened, _SIOCETHTOOL, _REQUEST.pack(interface.encode(), answer.buffer_info()[0]))
-        except OSError:
-            return None
-    return answer.tobytes()
+    pause = ethtool.read(interface, "pause")
+    return "not known" if pause is None else _FLOW[pause["rx"] == "on", pause["tx"] == "on"]
 
 
 def _text(field: bytes) -> str:

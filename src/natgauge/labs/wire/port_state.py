@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pyroute2 import IPRoute
-from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
 
 from natgauge.errors import HostError, NatgaugeError, UsageError
+from natgauge.host import ethtool
 from natgauge.host.cpus import online_cpus
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.drivers import DriverFacts, driver_facts
@@ -29,6 +28,7 @@ FindingWord = Literal[
 
 #: Octets of a frame besides its IP packet: Ethernet header and FCS.
 FRAME_OVERHEAD: Final = 18
+_QUEUES: Final[tuple[ethtool.Part, ethtool.Part]] = ("queues", "most queues")
 _UP: Final = 0x1  # IFF_UP
 _LOOPBACK: Final = 0x8  # IFF_LOOPBACK
 
@@ -308,13 +308,11 @@ def _peer_of(routes: IPRoute, link: Any) -> str | None:
 
 def _transmit_queues(interface: str) -> tuple[int | None, int | None]:
     """Return the present and the largest number; None where the driver does not report it, 0 only for a tap."""
-    try:
-        with closing(IoctlEthtool(interface)) as tool:
-            channels = tool.get_channels()
-    except (EthtoolError, OSError):
-        return None, None
-    now, most = channels.tx_count + channels.combined_count, channels.max_tx + channels.max_combined
-    return int(now) if most else None, int(most) or None
+    now, most = (
+        sum(int(number) for kind, number in (ethtool.read(interface, part) or {}).items() if kind != "rx")
+        for part in _QUEUES
+    )
+    return now if most else None, most or None
 
 
 def _default_route_interfaces(routes: IPRoute) -> set[Any]:

@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import re
-
 from natgauge.host.tuning.contract import TunedMachine
-from natgauge.host.tuning.of_ports import OfPorts
+from natgauge.host.tuning.of_ports import OfPorts, from_words, in_words
 
 
 class Coalescing(OfPorts):
@@ -28,17 +26,14 @@ class Coalescing(OfPorts):
 
     def wait(self, machine: TunedMachine, key: str) -> int | None:
         """Return the wait of the port in us; None = its driver does not report it."""
-        usecs = re.search(r"^rx-usecs:\s+(\d+)$", machine.get_ethtool("-c", key) or "", re.MULTILINE)
-        return None if usecs is None else int(usecs[1])
+        usecs = machine.port_values(key, "coalescing").get("rx-usecs")
+        return None if usecs is None else int(usecs)
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "adaptive-rx on adaptive-tx off"; what the driver does not have is left out."""
-        line = re.search(r"^Adaptive RX: (\S+)\s+TX: (\S+)", machine.get_ethtool("-c", key) or "", re.MULTILINE)
-        if line is None:
-            return None
-        pairs = (("adaptive-rx", line[1]), ("adaptive-tx", line[2]))
-        return " ".join(f"{name} {word}" for name, word in pairs if word in {"on", "off"}) or None
+        values = machine.port_values(key, "coalescing").items()
+        return in_words({name: value for name, value in values if name.startswith("adaptive")}) or None
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Switch adaptive interrupt coalescing; `value` as `read` returns it."""
-        machine.set_ethtool("-C", key, *value.split())
+        machine.set_port(key, "coalescing", from_words(value))

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import re
-
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.of_ports import OfPorts
 
@@ -23,11 +21,8 @@ class EnergySaving(OfPorts):
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """Return "on" or "off"."""
-        found = re.search(
-            r"^\s*EEE status:\s+(enabled|disabled)", machine.get_ethtool("--show-eee", key) or "", re.MULTILINE
-        )
-        return {"enabled": "on", "disabled": "off"}[found[1]] if found else None
+        return machine.port_values(key, "eee").get("eee")
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Switch it; most drivers take the link down and up."""
-        machine.set_ethtool("--set-eee", key, "eee", value)
+        machine.set_port(key, "eee", {"eee": value})

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from natgauge.host.tuning.contract import TunedMachine
-from natgauge.host.tuning.of_ports import OfPorts
+from natgauge.host.tuning.of_ports import OfPorts, from_words, in_words
 
 _OFF: Final = "autoneg off rx off tx off"
-_LINES: Final = {"autoneg": "Autonegotiate", "rx": "RX", "tx": "TX"}
 
 
 class Pause(OfPorts):
@@ -27,10 +25,8 @@ class Pause(OfPorts):
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "autoneg on rx on tx off"."""
-        output = machine.get_ethtool("-a", key) or ""
-        words = {name: re.search(rf"^{line}:\s+(on|off)", output, re.MULTILINE) for name, line in _LINES.items()}
-        return " ".join(f"{name} {word[1]}" for name, word in words.items() if word) or None
+        return in_words(machine.port_values(key, "pause")) or None
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Switch it; some drivers take the link down and up."""
-        machine.set_ethtool("-A", key, *value.split())
+        machine.set_port(key, "pause", from_words(value))

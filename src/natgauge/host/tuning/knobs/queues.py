@@ -3,15 +3,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Final
 
 from natgauge.host.tuning.contract import TunedMachine
-from natgauge.host.tuning.of_ports import OfPorts
-
-_KINDS: Final = ("rx", "tx", "combined")
-_HEADINGS: Final = re.compile(r"^(?:Pre-set maximums|Current hardware settings):", re.MULTILINE)
+from natgauge.host.tuning.of_ports import OfPorts, from_words, in_words
 
 
 class Queues(OfPorts):
@@ -29,16 +24,16 @@ class Queues(OfPorts):
             return value
         most, now = channels
         cores = len(machine.cpus())
-        return _words({kind: min(cores, most[kind]) for kind in now})
+        return in_words({kind: min(cores, most[kind]) for kind in now})
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "combined 4", or "rx 1 tx 1"."""
         channels = _channels(machine, key)
-        return None if channels is None else _words(channels[1])
+        return None if channels is None else in_words(channels[1])
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Change their number; most drivers take the link down and up."""
-        machine.set_ethtool("-L", key, *value.split())
+        machine.set_port(key, "queues", from_words(value))
 
 
 def _channels(machine: TunedMachine, port: str) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
@@ -48,18 +43,6 @@ def _channels(machine: TunedMachine, port: str) -> tuple[Mapping[str, int], Mapp
     """
     if machine.text(f"/sys/class/net/{port}/tun_flags") is not None:
         return None
-    parts = _HEADINGS.split(machine.get_ethtool("-l", port) or "")
-    if len(parts) != 3:
-        return None
-    most, now = ({kind: number for kind in _KINDS if (number := _number(part, kind)) is not None} for part in parts[1:])
-    now = {kind: number for kind, number in now.items() if most.get(kind)}
+    most = {kind: int(number) for kind, number in machine.port_values(port, "most queues").items()}
+    now = {kind: int(number) for kind, number in machine.port_values(port, "queues").items() if most.get(kind)}
     return (most, now) if now else None
-
-
-def _number(part: str, kind: str) -> int | None:
-    match = re.search(rf"^{kind}:\s+(\d+)$", part, re.MULTILINE | re.IGNORECASE)
-    return int(match[1]) if match else None
-
-
-def _words(numbers: Mapping[str, int]) -> str:
-    return " ".join(f"{kind} {number}" for kind, number in numbers.items())

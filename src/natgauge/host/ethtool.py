@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of a port's driver as the kernel has them (Linux: networking/ethtool-netlink), in the words of ethtool(8).
+
+Two things go by ioctl (linux/ethtool.h): the fields of a frame that choose its queue, which netlink has only from Linux
+6.17 on, and off-loads, as pyroute2 does it. A port is one of the calling thread's network namespace.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
+from pyroute2.netlink import NLM_F_ACK, NLM_F_REQUEST, genlmsg
+from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.generic import GenericNetlinkSocket
+from pyroute2.netlink.generic.ethtool import ethtoolheader
+
+from natgauge.errors import HostError
+
+#: Parts of the settings of a port; each has values by name, such as "rx-usecs": "50".
+Part = Literal["queues", "most queues", "coalescing", "pause", "eee", "offloads", "hash"]
+
+_SIOCETHTOOL: Final = 0x8946
+_REQUEST: Final = struct.Struct("16sP16x")  # struct ifreq with a pointer
+#: Flows whose hash can be chosen: UDP_V4_FLOW and UDP_V6_FLOW.
+FLOWS: Final[Mapping[str, int]] = {"udp4": 0x02, "udp6": 0x06}
+#: Fields of a frame in the letters of ethtool: RXH_L2DA, RXH_VLAN and so on.
+_FIELDS: Final = {
+    "m": 1 << 1, "v": 1 << 2, "t": 1 << 3, "s": 1 << 4, "d": 1 << 5, "f": 1 << 6, "n": 1 << 7, "r": 1 << 31,
+}  # fmt: skip
+_GET_HASH, _SET_HASH = 0x29, 0x2A
+#: Off-loads by the name that ethtool sets, and the kernel's name of the feature.
+OFFLOADS: Final[Mapping[str, str]] = {"rxvlan": "rx-vlan-hw-parse", "lro": "rx-lro", "rx-gro-hw": "rx-gro-hw"}
+#: Ends the value of an off-load that the driver does not let go of.
+FIXED: Final = " [fixed]"
+
+
+class _HashRequest(ctypes.Structure):
+    """Begin of struct ethtool_rxnfc, with room for its rest."""
+
+    _fields_ = (
+        ("cmd", ctypes.c_uint32),
+        ("flow", ctypes.c_uint32),
+        ("fields", ctypes.c_uint64),
+        ("rest", ctypes.c_uint8 * 256),
+    )
+
+
+class _Message(genlmsg):  # type: ignore[misc]  # pyroute2 has no types
+    ethtoolheader = ethtoolheader
+
+
+def _message(*attributes: tuple[str, str]) -> type[Any]:
+    """Return the type of a message with these attributes behind its header."""
+    return type("Message", (_Message,), {"nla_map": (("UNSPEC", "none"), ("HEADER", "ethtoolheader"), *attributes)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A part of the settings that netlink knows.
+
+    Attributes:
+        get: number of the message that asks; that of the message that sets is the next one.
+        message: type of both messages.
+        names: attributes by the name of the value.
+    """
+
+    get: int
+    message: type[Any]
+    names: Mapping[str, str]
+
+
+_QUEUES: Final = _message(
+    *((name, "uint32") for name in ("MOST_RX", "MOST_TX", "MOST_OTHER", "MOST_BOTH", "RX", "TX", "OTHER", "BOTH"))
+)
+_COALESCING: Final = _message(
+    *((f"USECS_{number}", "uint32") for number in range(2, 11)), ("ADAPTIVE_RX", "uint8"), ("ADAPTIVE_TX", "uint8")
+)
+_NETLINK: Final[Mapping[Part, _Asked]] = {
+    "queues": _Asked(17, _QUEUES, {"rx": "RX", "tx": "TX", "combined": "BOTH"}),
+    "most queues": _Asked(17, _QUEUES, {"rx": "MOST_RX", "tx": "MOST_TX", "combined": "MOST_BOTH"}),
+    "coalescing": _Asked(
+        19, _COALESCING, {"adaptive-rx": "ADAPTIVE_RX", "adaptive-tx": "ADAPTIVE_TX", "rx-usecs": "USECS_2"}
+    ),
+    "pause": _Asked(
+        21,
+        _message(("AUTONEG", "uint8"), ("RX", "uint8"), ("TX", "uint8")),
+        {"autoneg": "AUTONEG", "rx": "RX", "tx": "TX"},
+    ),
+    "eee": _Asked(
+        23, _message(("OURS", "none"), ("PEER", "none"), ("ACTIVE", "uint8"), ("ENABLED", "uint8")), {"eee": "ENABLED"}
+    ),
+}
+
+
+def read(port: str, part: Part) -> dict[str, str] | None:
+    """Return the values of a part that the driver has; None = it has nothing of it."""
+    try:
+        if part == "hash":
+            return {flow: _hashed(port, number) for flow, number in FLOWS.items()}
+        if part == "offloads":
+            return _offloads(port)
+        asked = _NETLINK[part]
+        answer = _exchange(port, asked, asked.get)
+    except (NetlinkError, EthtoolError, OSError):
+        return None
+    kinds = dict(asked.message.nla_map)
+    values = {name: answer.get_attr(attribute) for name, attribute in asked.names.items()}
+    return {
+        name: str(value) if kinds[asked.names[name]] == "uint32" else "on" if value else "off"
+        for name, value in values.items()
+        if value is not None
+    } or None
+
+
+def write(port: str, part: Part, values: Mapping[str, str]) -> None:
+    """Set values of a part; most drivers take the link down and up for queues, pause and EEE.
+
+    Raises:
+        HostError: the kernel or the driver refuses.
+    """
+    try:
+        if part == "hash":
+            for flow, letters in values.items():
+                ask(port, _HashRequest(_SET_HASH, FLOWS[flow], sum(_FIELDS[letter] for letter in letters)))
+        elif part == "offloads":
+            _set_offloads(port, values)
+        else:
+            asked = _NETLINK[part]
+            numbers = {"on": 1, "off": 0}
+            attributes = [
+                (asked.names[name], numbers[value] if value in numbers else int(value))
+                for name, value in values.items()
+            ]
+            _exchange(port, asked, asked.get + 1, attributes)
+    except (NetlinkError, EthtoolError, OSError) as error:
+        reason = getattr(error, "strerror", None) or (
+            os.strerror(error.code) if isinstance(error, NetlinkError) else ""
+        )
+        wanted = " ".join(f"{name} {value}" for name, value in values.items())
+        raise HostError(f"port {port}: {part} cannot be set to {wanted} ({reason or type(error).__name__})") from error
+
+
+def ask(port: str, request: Any) -> None:
+    """Have the driver fill in, or obey, a structure of linux/ethtool.h.
+
+    Raises:
+        OSError: it does not support the request.
+    """
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as opened:
+        fcntl.ioctl(opened, _SIOCETHTOOL, _REQUEST.pack(port.encode(), ctypes.addressof(request)))
+
+
+def _exchange(port: str, asked: _Asked, command: int, attributes: list[tuple[str, int]] | None = None) -> Any:
+    """Send one message, and return the answer."""
+    message = asked.message()
+    message["cmd"] = command
+    message["version"] = 1
+    message["attrs"] = [("HEADER", {"attrs": [("ETHTOOL_A_HEADER_DEV_NAME", port)]}), *(attributes or ())]
+    flags = NLM_F_REQUEST if attributes is None else NLM_F_REQUEST | NLM_F_ACK
+    with GenericNetlinkSocket() as netlink:
+        netlink.bind("ethtool", asked.message)
+        return next(iter(netlink.nlm_request(message, msg_type=netlink.prid, msg_flags=flags)), None)
+
+
+def _hashed(port: str, flow: int) -> str:
+    request = _HashRequest(_GET_HASH, flow)
+    ask(port, request)
+    return "".join(letter for letter, bit in _FIELDS.items() if request.fields & bit)
+
+
+def _offloads(port: str) -> dict[str, str] | None:
+    with closing(IoctlEthtool(port)) as tool:
+        features = tool.get_features()
+    return {
+        name: ("on" if features.is_active(feature) else "off")
+        + ("" if features.is_available(feature) and not features.is_never_changed(feature) else FIXED)
+        for name, feature in OFFLOADS.items()
+        if feature in features
+    } or None
+
+
+def _set_offloads(port: str, values: Mapping[str, str]) -> None:
+    with closing(IoctlEthtool(port)) as tool:
+        features = tool.get_features()
+        for name, value in values.items():
+            features[OFFLOADS[name]] = value == "on"
+        tool.set_features(features)
