@@ -25,8 +25,8 @@ from natgauge.bench.question import ask
 from natgauge.cli import run
 from natgauge.cli.progress import ProgressDisplay, duration
 from natgauge.errors import BrokenError, FaultError, HostError, NatgaugeError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import Cell, Question
-from natgauge.inputs.types import SearchError
 from natgauge.labs import netns
 from natgauge.measurements.making import make
 from natgauge.measurements.measure import Answer, answer

@@ -12,7 +12,7 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.procedures.kit.search.rate_search import near, own_grid

@@ -25,7 +25,7 @@ from natgauge.cli.generator import ClickInputType
 from natgauge.comparisons import compare as comparing
 from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import BrokenError, FaultError, HostError, UsageError
-from natgauge.inputs import cores, types
+from natgauge.inputs import cores, measuring_types, types
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import Question
 from natgauge.labs import wire
@@ -152,8 +152,8 @@ def test_each_share_reads_as_it_was_written(value: float) -> None:
 
 @given(st.floats(min_value=1e-6, max_value=0.5) | st.floats(min_value=1, max_value=1e9).map(lambda rate: -rate))
 def test_each_error_of_a_search_reads_as_it_was_written(value: float) -> None:
-    error = types.SearchError(share=value) if value > 0 else types.SearchError(rate=-value)
-    assert types.SearchError.parse(str(error)) == error
+    error = measuring_types.SearchError(share=value) if value > 0 else measuring_types.SearchError(rate=-value)
+    assert measuring_types.SearchError.parse(str(error)) == error
 
 
 @pytest.mark.parametrize(
@@ -170,10 +170,10 @@ def test_each_error_of_a_search_reads_as_it_was_written(value: float) -> None:
         (types.Flag(), 1, "x: 1 is not true or false"),
         (cores.CoreList(), "0,0", 'x "0,0": a core is named twice; name each once'),
         (cores.CoreList(), [1, -2], '"-2" is neither a core nor a range of cores'),
-        (types.RepetitionCount(), "many", "x: 'many' is neither a number nor auto"),
+        (measuring_types.RepetitionCount(), "many", "x: 'many' is neither a number nor auto"),
         (types.Words.of(("a", "b")), "c", "x: 'c' is unknown; choose one of a, b"),
-        (types.Shares(), [0.5, "x"], "is no list of shares"),
-        (types.ErrorOfSearch(), "nan", "neither a share such as 1% nor a rate such as 1000"),
+        (measuring_types.Shares(), [0.5, "x"], "is no list of shares"),
+        (measuring_types.ErrorOfSearch(), "nan", "neither a share such as 1% nor a rate such as 1000"),
     ],
     ids=str,
 )
@@ -194,14 +194,14 @@ VALUES: tuple[tuple[type[types.InputType], st.SearchStrategy[Any]], ...] = (
     (types.Whole, st.integers(1, 70_000)),
     (types.Number, st.floats(0.01, 1e6) | st.integers(0, 20)),
     (types.Share, st.floats(0.01, 1)),
-    (types.Shares, st.lists(st.floats(0.001, 1), min_size=1, max_size=4, unique=True)),
+    (measuring_types.Shares, st.lists(st.floats(0.001, 1), min_size=1, max_size=4, unique=True)),
     (cores.CoreList, st.lists(st.integers(0, 4096), min_size=1, max_size=5, unique=True)),
     (
         cores.DeviceCoreList,
         st.sampled_from([(0, 2), {"ce": (2, 3), "pe": (4,)}, "ce=2-3,pe=4", 1]),
     ),
-    (types.RepetitionCount, st.integers(1, 1000) | st.just("auto")),
-    (types.ErrorOfSearch, st.floats(1e-6, 0.5) | st.floats(1, 1e6) | st.sampled_from(["1%", "1000"])),
+    (measuring_types.RepetitionCount, st.integers(1, 1000) | st.just("auto")),
+    (measuring_types.ErrorOfSearch, st.floats(1e-6, 0.5) | st.floats(1, 1e6) | st.sampled_from(["1%", "1000"])),
     (types.Text, TEXTS),
 )
 

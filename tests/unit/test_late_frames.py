@@ -8,7 +8,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge import procedures
 from natgauge.doubts import find
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import LAG_SHARE, Ability
 from natgauge.procedures import connection_rate, latency, throughput
 from natgauge.procedures.kit.result.results import MeasurementResult

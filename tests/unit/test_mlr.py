@@ -9,7 +9,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.throughput import PROCEDURE, ThroughputSettings

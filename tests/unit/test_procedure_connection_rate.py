@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurements.making import make
 from natgauge.measurer import Arrivals, TrialOutcome, TrialPlan
 from natgauge.procedures.connection_rate import PROCEDURE, ConnectionRateSettings

@@ -14,7 +14,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability, Direction, Restart, TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures import back_to_back, reset, system_recovery

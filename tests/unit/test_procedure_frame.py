@@ -11,7 +11,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability, Counts, Measurer, TrialOutcome, TrialPlan
 from natgauge.metrics.metric import Metric
 from natgauge.notes import Note

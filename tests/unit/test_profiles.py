@@ -10,7 +10,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.procedures import connection_rate, get, procedures
 from natgauge.procedures.kit.profiles import COMMON, Profile
 from natgauge.procedures.kit.repetitions import well_known

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurements.making import make
 from natgauge.procedures import connection_rate, throughput, validated_connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult

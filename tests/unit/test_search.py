@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Counts, TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds

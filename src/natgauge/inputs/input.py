@@ -12,19 +12,7 @@ from typing import Any, Final, Literal
 
 from natgauge.errors import about
 from natgauge.inputs.checks import Check, one_of, spoken
-from natgauge.inputs.types import (
-    ErrorOfSearch,
-    Flag,
-    InputType,
-    Number,
-    SearchError,
-    Seconds,
-    Share,
-    Text,
-    Whole,
-    WholeSeconds,
-    Words,
-)
+from natgauge.inputs.types import Flag, InputType, Number, Seconds, Share, Text, Whole, WholeSeconds, Words
 from natgauge.words import Group
 
 _KEY: Final = "input"
@@ -188,8 +176,6 @@ def _type_of(hint: Any, unit: str) -> InputType:
     for part in (hint, *alternatives):
         if typing.get_origin(part) is Literal:
             return Words.of(typing.get_args(part))
-    if SearchError in alternatives:
-        return ErrorOfSearch()
     if bool in alternatives:
         return Flag()
     if int in alternatives:

@@ -20,7 +20,7 @@ from functools import partial
 
 from natgauge.inputs.checks import positive, share_in
 from natgauge.inputs.input import described
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Counts, Direction, TrialOutcome
 from natgauge.metrics.frame_loss import METRIC, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note

@@ -35,7 +35,7 @@ from tests.labs.known_answers.rows import (
 )
 from tests.labs.known_answers.tcp_rows import TCP_ROWS
 
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.procedures.kit.measure.delay_metrics import MOST_STALLED

@@ -29,8 +29,8 @@ from tests.labs.known_answers.devices import (
 
 from natgauge import procedures
 from natgauge.bench.traffic import FIRST_SOURCE_PORT
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
-from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.measure.draws import expected_connections
 from natgauge.procedures.kit.result.results import MeasurementResult

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 
 Profile = Literal["default", "quick", "standard", "rfc"]
 #: Settings by name, of each profile that has something to say.

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Self
 
 from natgauge.inputs.checks import in_range, one_of, positive, share_in, whole
 from natgauge.inputs.input import check_all, described
-from natgauge.inputs.types import RepetitionCount, SearchError
+from natgauge.inputs.measuring_types import RepetitionCount, SearchError
 from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.profiles import Profile

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from natgauge.errors import BrokenError
 from natgauge.inputs.input import described
-from natgauge.inputs.types import Shares, shares
+from natgauge.inputs.measuring_types import Shares, shares
 from natgauge.measurer import (
     BATCH_SECONDS,
     LEAST_WATCHED_SECONDS,

@@ -18,7 +18,7 @@ from natgauge import procedures
 from natgauge.causes.kinds import FULL
 from natgauge.inputs.checks import positive
 from natgauge.inputs.input import described
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.prerequisite import inner, measure_first

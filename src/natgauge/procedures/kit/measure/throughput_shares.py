@@ -10,7 +10,7 @@ from typing import Any, Final
 from natgauge.errors import BrokenError
 from natgauge.inputs.checks import positive, share_in
 from natgauge.inputs.input import described
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.prerequisite import LITERAL, measure_first

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.errors import UsageError
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note

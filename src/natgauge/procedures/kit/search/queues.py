@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.known_doubts import Grade
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note

@@ -10,7 +10,7 @@ from functools import partial
 from natgauge.errors import BrokenError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
-from natgauge.inputs.types import SearchError
+from natgauge.inputs.measuring_types import ErrorOfSearch, SearchError
 from natgauge.measurer import Measurer
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.binary_search import NEAR, SearchPlan
@@ -46,6 +46,7 @@ class SearchSettings(TrialSettings):
         default=SearchError(share=0.01),
         metadata=described(
             "largest distance of the final bounds, as a share such as 1%, or a rate such as 1000 (frames/s)",
+            type=ErrorOfSearch(),
             section="Search",
         ),
     )
