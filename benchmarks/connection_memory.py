@@ -100,7 +100,7 @@ def measured(connections: int, lab_name: str = "memory") -> ConnectionMemory:
         name: (getattr(after, name) - getattr(before, name)) / outcome.table_count
         for name in (field.name for field in fields(Slabs))
     }
-    return ConnectionMemory(connections, outcome.octets_per_connection, **each)
+    return ConnectionMemory(connections, outcome.readings.octets_per_connection, **each)
 
 
 def page(found: Sequence[ConnectionMemory], described: Mapping[str, Any]) -> str:

@@ -8,16 +8,16 @@ tests use simulated gateways.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from natgauge.causes.cause import Cause
-from natgauge.core_work import WorkByCore
 from natgauge.errors import UsageError
 from natgauge.late_delays import LateDelays
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.paired.slices import CostPlan, CostRound
+from natgauge.readings import NO_READINGS, Readings
 from natgauge.words import Close, LimitedBy, Order, Query, ReadingOrder, Verdict
 
 #: Share of the nominal sending time by which a sender may be late at the end. It is a tenth of the usual error of a
@@ -315,10 +315,7 @@ class TrialOutcome:
         reason: a sentence with the figures that decided the verdict; empty only for PASS.
         phase2: counts per active direction of phase 2; empty when there was no phase 2.
         stored: connections that the Responder learned (its state table).
-        table_count: the device's own count after phase 1; None where the device does not report it.
-        established: the device's own number of open TCP connections after the trial; None where it is not known.
-        refused: frames that the device refused during the trial, and other events that it counts, by its own names; 0
-            where there were none. Empty = not known.
+        readings: readings of gateway, lab and host; `NO_READINGS` for a trial that did not begin.
         delays: per direction, where they were recorded.
         disturbed: whether stalls or stolen time occurred, whatever the verdict.
         excused: whether the trial would have failed, and is INVALID because disturbances explain the failure.
@@ -326,10 +323,6 @@ class TrialOutcome:
         excused_by_direction: excused frames of phase 2, by the direction that lost them; only values above 0.
         command_failures: failed tries of commands to the device in this trial; >= 0.
         device_stalled_seconds: sum of the stalls of the device's cores since phase 2 began; >= 0.
-        core_work: work of each core of the devices during the trial; empty = not known.
-        dropped: frames dropped during the trial by place, which begins with the device's name; 0 where none were.
-        octets_per_connection: memory of a connection in the kernel of the device's machine, by its growth during the
-            trial; None = not known.
         raised_timeout: UDP time-out of the device in s, where natgauge raised it for this trial or an earlier one;
             None = it is the one that the device had before the first trial.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
@@ -343,9 +336,7 @@ class TrialOutcome:
     phase1: Counts
     phase2: dict[Direction, Counts] = field(default_factory=dict)
     stored: int = 0
-    table_count: int | None = None
-    established: int | None = None
-    refused: Mapping[str, int] = field(default_factory=dict)
+    readings: Readings = NO_READINGS
     delays: dict[Direction, Delays] = field(default_factory=dict)
     restart: Restart | None = None
     disturbed: bool = False
@@ -354,15 +345,17 @@ class TrialOutcome:
     excused_by_direction: dict[Direction, int] = field(default_factory=dict)
     command_failures: int = 0
     device_stalled_seconds: float = 0.0
-    core_work: WorkByCore = field(default_factory=dict)
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    octets_per_connection: float | None = None
     raised_timeout: int | None = None
     other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
     limited_by: LimitedBy | None = None
     cause: Cause | None = None
     failed_phase: int | None = None
     remarks: tuple[str, ...] = ()
+
+    @property
+    def table_count(self) -> int | None:
+        """The device's own count after phase 1; None where the device does not report it."""
+        return self.readings.count_after
 
     @property
     def begun(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from natgauge.causes.hops import NO_HOPS, TrialHops
 from natgauge.measurer import LAG_SHARE, Counts, Direction
+from natgauge.readings import NO_READINGS, Readings
 from natgauge.words import Placement
 
 Role = Literal["sender", "watched"]
@@ -94,31 +95,17 @@ class TrialEvidence:
         stored: connections the Responder learned in phase 1.
         phase1: counts of phase 1.
         phase2: counts of each active direction of phase 2.
+        readings: readings of gateway, lab and host.
         preparation: phase 1 only prepares phase 2, so its own lag does not matter.
         each_once: every frame of phase 1 opens a connection of its own; False for enumeration with replacement.
-        table_count_before: the device's own count before phase 1; None where the device does not report it.
-        table_count_after: the same after phase 1.
         table_limit: the most connections the device is set to hold; None where unknown.
-        strays: connections in parts of the device that must hold none, by name of the part.
         cpus: stalls of the senders' and the device's CPUs.
         ports: the tester's own ports by name.
-        dropped_before: frames dropped at the device's places of the lab before the trial, by the place's name; the
-            tester's own ports are in `ports`.
-        dropped_after: the same after the trial.
         lag_share: share of a phase's nominal length by which its sending may be behind at the end.
         loss_tolerance: share of the offered frames that may be lost; 0 <= share < 1.
-        device_alive: whether the device still answers its controls; None where it has none.
-        device_error: error of the device's controls; empty where the device answered.
-        forwards: whether single frames came back after the trial; None = not tried, or `unprobed` gives the reason.
-        unprobed: error that kept the tester from sending single frames after the trial; empty = none.
         restarted: the device was restarted during phase 2, so its own count does not describe phase 1, and the loss of
             phase 2 is what the trial measures.
         closed: connections are closed before the trial ends, so the device's own count does not describe phase 1.
-        left_open: the device's own number of open TCP connections after such a trial; None where it is not known.
-        server_dropped: queries that a real server behind the device did not read in time.
-        link_losses: how often the link of each of the tester's own ports went down, by port; only where it did.
-        found_changed: global setting of the device's machine that others changed since it was set; empty = none.
-        throttled_seconds: time for which a CPU quota stopped the tester and the device's processes.
         hops: hops of the trial, with the counters that rose.
         icmp_errors: ICMP errors about the tester's frames.
     """
@@ -128,39 +115,30 @@ class TrialEvidence:
     stored: int
     phase1: Counts
     phase2: Mapping[Direction, Counts] = field(default_factory=dict)
+    readings: Readings = NO_READINGS
     preparation: bool = False
     each_once: bool = True
-    table_count_before: int | None = None
-    table_count_after: int | None = None
     table_limit: int | None = None
-    strays: Mapping[str, int] = field(default_factory=dict)
     cpus: tuple[CpuStalls, ...] = ()
     ports: Mapping[str, PortDrops] = field(default_factory=dict)
-    dropped_before: Mapping[str, int] = field(default_factory=dict)
-    dropped_after: Mapping[str, int] = field(default_factory=dict)
     lag_share: float = LAG_SHARE
     loss_tolerance: float = 0.0
-    device_alive: bool | None = None
-    device_error: str = ""
-    forwards: bool | None = None
-    unprobed: str = ""
     restarted: bool = False
     closed: bool = False
-    left_open: int | None = None
-    server_dropped: int = 0
-    link_losses: Mapping[str, int] = field(default_factory=dict)
-    found_changed: str = ""
-    throttled_seconds: float = 0.0
     hops: TrialHops = NO_HOPS
     icmp_errors: IcmpErrors = IcmpErrors()
 
     @property
     def dropped(self) -> dict[str, int]:
         """Frames dropped during the trial at the device's places of the lab, only where any were."""
-        new = {place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()}
-        return {place: count for place, count in sorted(new.items()) if count > 0}
+        return {place: count for place, count in sorted(self.readings.dropped.items()) if count > 0}
 
     @property
     def established(self) -> int | None:
         """The device's own count, where it is that of phase 1."""
-        return None if self.restarted or not self.connections else self.table_count_after
+        return None if self.restarted or not self.connections else self.readings.count_after
+
+    @property
+    def left_open(self) -> int | None:
+        """The device's own number of open TCP connections after connections were closed; None where it is not known."""
+        return self.readings.established if self.closed else None

@@ -81,8 +81,8 @@ def judge(evidence: TrialEvidence) -> Judgement:
     return replace(
         decided,
         cause=decided.cause or _cause_of(evidence, decided),
-        disturbed=bool(evidence.link_losses)
-        or evidence.throttled_seconds > 0
+        disturbed=bool(evidence.readings.link_losses)
+        or evidence.readings.throttled_seconds > 0
         or any(cpu.disturbed for cpu in evidence.cpus),
         excused_frames=sum(_excused(evidence, stream) for stream in _streams(evidence)),
         excused_by_direction={
@@ -151,48 +151,48 @@ def _stream_judged(evidence: TrialEvidence, stream: _Stream) -> Iterable[Judgeme
 
 def _gone(evidence: TrialEvidence) -> Judgement | None:
     """A device that forwards nothing has collapsed. Silent controls alone do not show that."""
-    silent = evidence.device_alive is False
-    if not silent and evidence.unprobed:
-        reason = (
-            f"whether the device still forwards is not known: single frames could not be sent ({evidence.unprobed})"
-        )
+    read = evidence.readings
+    silent = read.device_alive is False
+    if not silent and read.unprobed:
+        reason = f"whether the device still forwards is not known: single frames could not be sent ({read.unprobed})"
         return Judgement(Verdict.INVALID, reason, limited_by="host")
-    if not silent and evidence.forwards is not False:
+    if not silent and read.forwards is not False:
         return None
     if not silent:
-        controls = ", although it answers its controls" if evidence.device_alive else ""
+        controls = ", although it answers its controls" if read.device_alive else ""
         reason = f"the device forwards nothing any more{controls}: no single frame came back after the trial"
         return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
     what = "did not come back from its restart" if evidence.restarted else "no longer answers its controls"
-    why = f" ({evidence.device_error})" if evidence.device_error else ""
-    if evidence.forwards is False:
+    why = f" ({read.device_error})" if read.device_error else ""
+    if read.forwards is False:
         came = evidence.phase1.received + sum(counts.received for counts in evidence.phase2.values())
         back = f"{came} frames had come back" if came else "no frame had come back"
         reason = f"the device {what}{why} and forwards nothing: no single frame came back after the trial; {back}"
         return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
-    forwards = ", although it forwards" if evidence.forwards else ""
-    if evidence.unprobed:
-        forwards = f"; whether it forwards is not known, since single frames could not be sent ({evidence.unprobed})"
+    forwards = ", although it forwards" if read.forwards else ""
+    if read.unprobed:
+        forwards = f"; whether it forwards is not known, since single frames could not be sent ({read.unprobed})"
     return Judgement(Verdict.INVALID, f"the device {what}{why}{forwards}", limited_by="host")
 
 
 def _changed(evidence: TrialEvidence) -> Judgement | None:
     """Judge nothing of a device whose machine had other settings than the result states."""
-    return Judgement(Verdict.INVALID, evidence.found_changed, limited_by="host") if evidence.found_changed else None
+    changed = evidence.readings.found_changed
+    return Judgement(Verdict.INVALID, changed, limited_by="host") if changed else None
 
 
 def _not_empty(evidence: TrialEvidence) -> Judgement | None:
-    if not evidence.table_count_before:
+    if not evidence.readings.count_before:
         return None
-    reason = f"the device's table held {evidence.table_count_before} connections before phase 1 instead of none"
+    reason = f"the device's table held {evidence.readings.count_before} connections before phase 1 instead of none"
     return Judgement(Verdict.INVALID, reason, limited_by="host")
 
 
 def _strayed(evidence: TrialEvidence) -> Judgement | None:
     """Fail a chain that keeps connections in a part that must be stateless: it is not the chain under test."""
-    if not evidence.strays:
+    if not evidence.readings.strays:
         return None
-    held = ", ".join(f"{count} connections at {name}" for name, count in evidence.strays.items())
+    held = ", ".join(f"{count} connections at {name}" for name, count in evidence.readings.strays.items())
     return Judgement(Verdict.FAIL, f"the device keeps {held}, which must hold none", limited_by="device")
 
 
@@ -309,7 +309,7 @@ def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
     tolerance = f", tolerated {evidence.loss_tolerance:.3%}" if evidence.loss_tolerance else ""
     dropped = {
         **evidence.dropped,
-        **({"the server's sockets": evidence.server_dropped} if evidence.server_dropped else {}),
+        **({"the server's sockets": evidence.readings.server_dropped} if evidence.readings.server_dropped else {}),
     }
     places = "".join(f", {count} at {place}" for place, count in dropped.items())
     rest = f"{_table_figures(evidence) if stream.phase == 1 else ''}{evidence.icmp_errors}"
@@ -333,7 +333,7 @@ def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> LimitedBy:
     `permanent_loss`).
     """
     counts, count = stream.counts, evidence.established
-    behind = evidence.server_dropped + counts.late if evidence.server_dropped else 0
+    behind = evidence.readings.server_dropped + counts.late if evidence.readings.server_dropped else 0
     if behind and counts.received + behind >= (1 - evidence.loss_tolerance) * counts.offered:
         return "server"
     if stream.phase != 1 or (count is not None and count >= evidence.connections):
@@ -356,7 +356,7 @@ def _excused(evidence: TrialEvidence, stream: _Stream) -> int:
 
 def _explained_loss(evidence: TrialEvidence, stream: _Stream) -> float:
     drops, counts = _tester_drops(evidence), stream.counts
-    if evidence.link_losses and not evidence.restarted:
+    if evidence.readings.link_losses and not evidence.restarted:
         # When the link was down is not known, nor how many frames it took.
         return counts.lost
     if evidence.restarted and stream.phase == 2:
@@ -372,7 +372,7 @@ def _explained_loss(evidence: TrialEvidence, stream: _Stream) -> float:
 
 def _explained(evidence: TrialEvidence, stream: _Stream) -> str:
     """Number of explained frames, as a part of a sentence."""
-    if evidence.link_losses:
+    if evidence.readings.link_losses:
         return "how many is not known"
     if stream.counts.lost_in_stalls:
         return f"{stream.counts.lost_in_stalls} were due during or shortly after the stalls"
@@ -387,8 +387,8 @@ def _disturbance(evidence: TrialEvidence, stream: _Stream) -> str:
     placed = stream.counts.lost_in_stalls is not None
     causes = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(evidence)) else []
     causes += [links] if (links := _links(evidence)) else []
-    if evidence.throttled_seconds:
-        causes += [f"a CPU quota that stopped the tester for {evidence.throttled_seconds * 1000:.0f} ms"]
+    if evidence.readings.throttled_seconds:
+        causes += [f"a CPU quota that stopped the tester for {evidence.readings.throttled_seconds * 1000:.0f} ms"]
     causes += [
         f"CPU {cpu.cpu} ({cpu.role}) stalled for {(cpu.stalled_seconds if placed else cpu.lost_seconds) * 1000:.1f} ms"
         for cpu in evidence.cpus
@@ -399,7 +399,7 @@ def _disturbance(evidence: TrialEvidence, stream: _Stream) -> str:
 
 def _links(evidence: TrialEvidence) -> str:
     """Links of the tester's own ports that went down, as a part of a sentence; empty where none did."""
-    losses = evidence.link_losses.items()
+    losses = evidence.readings.link_losses.items()
     return " and ".join(f"the link of the {name}'s port going down ({times} x)" for name, times in losses)
 
 
@@ -443,7 +443,7 @@ def _behind(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
 
 def _quota(evidence: TrialEvidence) -> str:
     """Time for which a CPU quota stopped the tester, in words; empty where none did."""
-    seconds = evidence.throttled_seconds
+    seconds = evidence.readings.throttled_seconds
     return f"a CPU quota stopped the tester for {seconds * 1000:.0f} ms" if seconds else ""
 
 
@@ -518,5 +518,5 @@ def _remarks(evidence: TrialEvidence) -> Iterable[str]:
     for name, port in evidence.ports.items():
         if port.rx_dropped or port.tx_dropped:
             yield f"port {name} dropped {port.rx_dropped} received and {port.tx_dropped} sent frames"
-    if evidence.table_count_after is None and evidence.connections and not evidence.restarted:
+    if evidence.readings.count_after is None and evidence.connections and not evidence.restarted:
         yield "the device does not report its number of connections, so phase 1 is not checked against it"

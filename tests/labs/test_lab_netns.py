@@ -638,9 +638,9 @@ def test_frames_of_one_flow_come_to_one_core_of_an_isolated_device_and_those_of_
         ready = bench.ready(bench.plan("throughput", {}), Memory())
         outcome = ready.measurer.measure(TrialPlan(connections, 2000.0, Phase2Plan(4000.0, 0.0, 0.5)))
         assert bench.lab.device_cores.count == 2
-    assert set(outcome.core_work) == set(chosen[1])
-    assert sum(one.frames for one in outcome.core_work.values()) >= 2000
-    found = imbalance(outcome.core_work)
+    assert set(outcome.readings.core_work) == set(chosen[1])
+    assert sum(one.frames for one in outcome.readings.core_work.values()) >= 2000
+    found = imbalance(outcome.readings.core_work)
     assert found is not None
     assert least <= found <= most
 

@@ -104,7 +104,7 @@ def test_flows_are_spread_over_all_processors_of_a_guest() -> None:
         assert bench.lab.parameters()["device_queues"] == ["combined 2", "combined 2"]
         measurer = bench.ready(bench.plan("throughput", {}), Memory()).measurer
         plan = TrialPlan(2000, 500.0, Phase2Plan(500.0, 0.0, 2.0), frame_timeout_seconds=1.0)
-        spread = imbalance(passing(measurer, plan).core_work)
+        spread = imbalance(passing(measurer, plan).readings.core_work)
     assert spread is not None
     assert spread < UNEVEN
     assert left() == []
@@ -171,9 +171,9 @@ def test_jool_lists_every_connection_by_tcp_as_open_and_none_after_its_transacti
         # Both FINs of each connection have passed: Jool's transitory time-out.
         assert measurer.lingering_seconds == 240
         opened = passing(measurer, TrialPlan(1000, 500.0, frame_timeout_seconds=1.0))
-        assert (opened.table_count, opened.established) == (1000, 1000)
+        assert (opened.table_count, opened.readings.established) == (1000, 1000)
         closed = passing(measurer, TrialPlan(1000, 100.0, frame_timeout_seconds=1.0, request_octets=0, close="fin"))
-        assert (closed.table_count, closed.established) == (1000, 0)
+        assert (closed.table_count, closed.readings.established) == (1000, 0)
     assert left() == []
 
 

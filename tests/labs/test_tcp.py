@@ -83,7 +83,7 @@ def test_every_handshake_and_segment_passes_and_each_connection_is_established(g
             assert (outcome.phase1.received, outcome.stored) == (N, N)
             # VPP's NAT64 does not show the state of a connection.
             listed = N if bench.recipe.verbs.count_established else None
-            assert (outcome.table_count, outcome.established) == (N, listed)
+            assert (outcome.table_count, outcome.readings.established) == (N, listed)
         for direction, counts in outcome.phase2.items():
             assert counts.offered == (N if plan is ONCE else FRAMES), direction
             assert counts.messages == (Arrivals("segment", counts.offered),)
@@ -100,7 +100,7 @@ def test_half_open_connections_stay_so_and_each_gets_its_syn_ack_once() -> None:
             outcome = decided(measurer, plan)
             assert outcome.verdict is Verdict.PASS, outcome.reason
             assert outcome.phase1.messages == (Arrivals("syn", N),)
-            assert (outcome.stored, outcome.table_count, outcome.established) == (N, N, 0)
+            assert (outcome.stored, outcome.table_count, outcome.readings.established) == (N, N, 0)
             assert in_state(bench, state) == N, state
         assert outcome.phase2[Direction.RESPONDER].messages == (Arrivals("syn-ack", N),)
 
@@ -142,14 +142,14 @@ def test_a_full_table_evicts_half_open_connections_but_no_established_ones() -> 
         assert (outcome.verdict, outcome.limited_by) == (Verdict.FAIL, "table"), outcome.reason
     # The limit is that of the whole namespace, in which other entries are rare.
     assert size - 2 <= opened.phase1.received <= size
-    assert opened.established == opened.table_count == opened.phase1.received
-    assert (opened.refused["drop"], opened.phase1.lost) == (more, more)
+    assert opened.readings.established == opened.table_count == opened.phase1.received
+    assert (opened.readings.faults["drop"], opened.phase1.lost) == (more, more)
     # Linux looks for a half-open connection in few of its buckets, so it refuses some new ones even then.
-    assert half_open.refused["early_drop"] > 0
+    assert half_open.readings.faults["early_drop"] > 0
     # Above 95 % of the limit Linux's garbage collector removes half-open connections, too, and does not count them.
     assert half_open.table_count is not None
-    assert 0.94 * size <= half_open.table_count <= half_open.phase1.received - half_open.refused["early_drop"]
-    assert half_open.established == 0
+    assert 0.94 * size <= half_open.table_count <= half_open.phase1.received - half_open.readings.faults["early_drop"]
+    assert half_open.readings.established == 0
 
 
 #: Seven segments, as FD.io's CSIT has them.
@@ -177,7 +177,7 @@ def test_each_transaction_leaves_an_entry_that_is_closed_and_each_connection_can
             assert outcome.verdict is Verdict.PASS, outcome.reason
             counts = outcome.phase1 if plan.phase2 is None else outcome.phase2[Direction.INITIATOR]
             assert {message.received for message in counts.messages} == {N}
-            assert (outcome.stored, outcome.table_count, outcome.established) == (N, N, 0)
+            assert (outcome.stored, outcome.table_count, outcome.readings.established) == (N, N, 0)
             assert in_state(bench, state) == N, state
 
 

@@ -8,7 +8,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from tests.unit.recorded_delays import recorded
 
@@ -16,6 +16,7 @@ from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Arrivals, Counts, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
 from natgauge.paired.slices import CostBlock, CostPlan, CostRound
 from natgauge.procedures.kit.time_budget import nominal_seconds
+from natgauge.readings import Readings
 from natgauge.trial_evidence import CpuStalls, PortDrops, TrialEvidence
 from natgauge.verdicts import judge
 from natgauge.words import Placement, Quantity
@@ -30,6 +31,14 @@ PERIOD_PAUSE_SECONDS = 0.1
 FORWARDING_NS, TESTER_NS = 700.0, 300.0
 #: A stall that explains any loss of a trial of a few seconds.
 LONG_STALL = CpuStalls(cpu=1, role="watched", stalls=3, stalled_seconds=60.0, worst_stall_seconds=40.0)
+
+
+ReadT = TypeVar("ReadT", TrialEvidence, TrialOutcome)
+
+
+def reading(thing: ReadT, **others: Any) -> ReadT:
+    """The same evidence or outcome, with other readings."""
+    return replace(thing, readings=replace(thing.readings, **others))
 
 
 @dataclass(slots=True)
@@ -139,7 +148,7 @@ class Gateway(Measurer):
             phase1=evidence.phase1,
             phase2=dict(evidence.phase2),
             stored=evidence.stored,
-            table_count=evidence.table_count_after,
+            readings=evidence.readings,
             disturbed=judgement.disturbed,
             excused=judgement.excused,
             excused_frames=judgement.excused_frames,
@@ -167,7 +176,7 @@ class Gateway(Measurer):
             # The procedure judges the count, not the verdict on a period.
             said, self.counts = self.counts, None
             outcome = self.measure(single)
-            outcome = outcome if said is None else replace(outcome, table_count=said)
+            outcome = outcome if said is None else reading(outcome, count_after=said)
             self.counts = said
             found.append(Period(outcome, end, self.free_octets))
             if not heard(found[-1]):
@@ -242,17 +251,19 @@ class Gateway(Measurer):
             phase1=phase1,
             phase2=phase2,
             preparation=plan.phase2 is not None and plan.phase2.reading_order != "once",
-            table_count_before=0 if self.knows_count else None,
-            table_count_after=self._counted(min(created, self.table_size)),
+            readings=Readings(
+                count_before=0 if self.knows_count else None,
+                count_after=self._counted(min(created, self.table_size)),
+                established=self.left_open if plan.close is not None else None,
+                device_error="" if load <= self.collapses_above else "it does not answer",
+                forwards=None if load <= self.collapses_above else False,
+            ),
             each_once=plan.order != "with-replacement",
             table_limit=self.table_size if self.knows_count and self.knows_limit else None,
             cpus=(LONG_STALL,) if disturbed else (),
             ports={"initiator": PortDrops(), "responder": PortDrops()},
             loss_tolerance=plan.loss_tolerance,
             closed=plan.close is not None,
-            left_open=self.left_open if plan.close is not None else None,
-            device_alive=load <= self.collapses_above,
-            forwards=None if load <= self.collapses_above else False,
         )
 
     def _counted(self, held: int) -> int | None:

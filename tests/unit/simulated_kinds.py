@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tests.unit.simulated import Gateway
+from tests.unit.simulated import Gateway, reading
 
 from natgauge.late_delays import LateDelays
 from natgauge.measurer import Counts, TrialPlan
@@ -26,7 +26,8 @@ class Policed(Gateway):
         evidence = Gateway._trial(self, plan)
         counts = evidence.phase1
         passed = min(counts.received, int(self.burst + self.lasting * counts.offered / plan.phase1_rate))
-        return replace(evidence, phase1=replace(counts, received=passed), stored=passed, table_count_after=passed)
+        changed = replace(evidence, phase1=replace(counts, received=passed), stored=passed)
+        return reading(changed, count_after=passed)
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ ROOT = Path(natgauge.__file__).parent
 MAY_IMPORT: dict[str, set[str]] = {
     "bounded_output": set(),
     "late_delays": set(),
+    "readings": {"core_work"},
     "causes": {"late_delays"},
     "core_work": set(),
     "errors": set(),
@@ -43,8 +44,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inputs": {"errors", "words"},
     "host": {"errors", "files", "foreign", "inputs", "system_errors", "table_memory", "version"},
     "metrics": set(),
-    "measurer": {"causes", "core_work", "errors", "late_delays", "other_traffic", "paired", "words"},
-    "trial_evidence": {"causes", "measurer", "words"},
+    "measurer": {"causes", "errors", "late_delays", "other_traffic", "paired", "readings", "words"},
+    "trial_evidence": {"causes", "measurer", "readings", "words"},
     "verdicts": {"causes", "measurer", "trial_evidence", "words"},
     "procedures": {
         "causes", "core_work", "errors", "inputs", "known_doubts", "late_delays", "measurer", "metrics", "notes",
@@ -75,9 +76,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "statistics", "trials", "words",
     },
     "bench": {
-        "causes", "core_work", "counts", "errors", "files", "foreign", "gateways", "host", "inputs", "labs",
-        "measurer", "other_traffic", "paired", "procedures", "table_memory", "tester", "trial_evidence",
-        "trials", "verdicts", "words",
+        "causes", "core_work", "counts", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurer",
+        "other_traffic", "paired", "procedures", "readings", "table_memory", "tester", "trial_evidence", "trials",
+        "verdicts", "words",
     },
     "measurements": {
         "analysis", "bench", "causes", "doubts", "ethernet", "gateways", "host", "inputs", "labs", "metrics", "notes",
@@ -86,8 +87,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audits": {"bench", "errors", "gateways", "host", "inputs", "labs", "notes", "records", "suggestions", "words"},
     "campaigns": {
         "bench", "cleaning", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements",
-        "measurer", "metrics", "notes", "paired", "procedures", "records", "suggestions", "system_errors", "toml_text",
-        "version", "words",
+        "measurer", "metrics", "notes", "paired", "procedures", "readings", "records", "suggestions", "system_errors",
+        "toml_text", "version", "words",
     },
     "comparisons": {
         "analysis", "bench", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "metrics",

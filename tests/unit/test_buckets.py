@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.simulated import Gateway
+from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Policed
 
 from natgauge import procedures
@@ -61,7 +61,8 @@ class Hesitating(Gateway):
             return evidence
         counts: Counts = evidence.phase1
         kept = min(counts.offered - 3, int(1.2 * self.establishes * counts.offered / plan.phase1_rate))
-        return replace(evidence, phase1=replace(counts, received=kept), stored=kept, table_count_after=kept)
+        changed = replace(evidence, phase1=replace(counts, received=kept), stored=kept)
+        return reading(changed, count_after=kept)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -18,6 +18,7 @@ from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.recipe import load
 from natgauge.measurer import Counts
+from natgauge.readings import Readings
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.verdicts import judge
 from natgauge.words import Verdict
@@ -156,7 +157,11 @@ def test_connections_where_none_may_be_are_strays() -> None:
 def test_a_chain_that_keeps_state_where_it_must_not_fails(strays: Mapping[str, int], verdict: Verdict) -> None:
     sent = Counts(intended=10, offered=10, received=10)
     evidence = TrialEvidence(
-        placement="shared", connections=10, stored=10, phase1=sent, table_count_after=10, strays=strays
+        placement="shared",
+        connections=10,
+        stored=10,
+        phase1=sent,
+        readings=Readings(count_after=10, strays=strays),
     )
     judged = judge(evidence)
     assert judged.verdict is verdict

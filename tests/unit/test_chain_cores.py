@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.unit.made_results import doubted_for
-from tests.unit.simulated import Gateway
+from tests.unit.simulated import Gateway, reading
 
 from natgauge.analysis.scalability import scale_up
 from natgauge.bench.question import ask, words
@@ -187,7 +187,7 @@ class Losing(Gateway):
         lost = sum(counts.lost for counts in (outcome.phase1, *outcome.phase2.values()))
         if outcome.verdict is not Verdict.FAIL:
             lost = 0
-        return replace(outcome, dropped={place: int(lost * share) for place, share in self.places.items()})
+        return reading(outcome, dropped_after={place: int(lost * share) for place, share in self.places.items()})
 
 
 def result_of(gateway: Gateway, **place: Any) -> Result:

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from pydantic import JsonValue
-from tests.unit.simulated import Gateway
+from tests.unit.simulated import Gateway, reading
 
 from natgauge import doubts
 from natgauge.core_work import CoreWork, idle_cores, imbalance, since, total
@@ -95,7 +95,7 @@ class OnCores(Gateway):
         outcome = Gateway.measure(self, plan)
         # A trial that fails says nothing of the spread at the rate that passed.
         shares = self.shares if outcome.verdict == "PASS" else self.shares[::-1]
-        return replace(outcome, core_work=frames(*(round(1_000_000 * share) for share in shares)))
+        return reading(outcome, core_work=frames(*(round(1_000_000 * share) for share in shares)))
 
 
 PLACE = Parameters.grouped(place={"device_cores": 4, "placement": "external"})

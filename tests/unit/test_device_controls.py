@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway as Simulated
+from tests.unit.simulated import reading
 from tests.unit.test_external import Clock, external
 from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 
@@ -370,7 +371,7 @@ class Hiccup(Simulated):
         if len(self.plans) not in self.silent_in:
             return evidence
         lost = "ssh host pe: cannot be used (Broken pipe); the connection was lost"
-        return replace(evidence, device_alive=False, device_error=lost, table_count_after=None, forwards=True)
+        return reading(evidence, device_error=lost, count_after=None, forwards=True)
 
 
 @pytest.mark.parametrize("trial", [0, 1, 3])

@@ -283,7 +283,7 @@ def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
 
     meter = measurer(engine, recorder=recorder, runner=trial)
     meter.place = lab
-    assert meter.measure(TrialPlan(1000, 500.0)).core_work == {0: CoreWork(100, 0.5), 3: CoreWork(300, 0.0)}
+    assert meter.measure(TrialPlan(1000, 500.0)).readings.core_work == {0: CoreWork(100, 0.5), 3: CoreWork(300, 0.0)}
     assert recorder.trials[0]["core_work"] == {
         "0": {"frames": 100, "busy_seconds": 0.5, "devices": ""},
         "3": {"frames": 300, "busy_seconds": 0.0, "devices": ""},
@@ -293,8 +293,8 @@ def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
 def test_the_memory_of_a_connection_is_recorded_with_every_trial_that_fills_the_table() -> None:
     engine, recorder = FakeEngine(), Recorder()
     meter = measurer(engine, recorder=recorder)
-    assert meter.measure(TrialPlan(20_000, 500.0)).octets_per_connection == 320
-    assert meter.measure(TrialPlan(1000, 500.0)).octets_per_connection is None
+    assert meter.measure(TrialPlan(20_000, 500.0)).readings.octets_per_connection == 320
+    assert meter.measure(TrialPlan(1000, 500.0)).readings.octets_per_connection is None
     assert [trial["octets_per_connection"] for trial in recorder.trials] == [320, None]
 
 
@@ -320,7 +320,11 @@ def test_work_and_memory_that_cannot_be_read_are_unknown_and_each_failure_is_rep
     meter = measurer(engine, recorder=recorder, device=SilentTable(engine))
     meter.place = SilentLab()
     outcome = meter.measure(TrialPlan(20_000, 500.0))
-    assert (outcome.verdict, outcome.core_work, outcome.octets_per_connection) == (Verdict.PASS, {}, None)
+    assert (outcome.verdict, outcome.readings.core_work, outcome.readings.octets_per_connection) == (
+        Verdict.PASS,
+        {},
+        None,
+    )
     # Work before and after the trial, and the memory before it, without which it is not read after it.
     assert outcome.command_failures == 3
     assert outcome.remarks[-1] == "3 tries of commands to the device failed, the last one with: far: no counts"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.simulated import Gateway
+from tests.unit.simulated import Gateway, reading
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.measuring_types import SearchError
@@ -81,7 +81,7 @@ class Handshaking(Gateway):
         counts = outcome.phase1
         answered = counts.offered if plan.phase1_rate <= self.answers else counts.received
         messages = (Arrivals("syn", answered), Arrivals("syn-ack", answered), Arrivals("ack", counts.received))
-        return replace(outcome, phase1=replace(counts, messages=messages), established=outcome.table_count)
+        return reading(replace(outcome, phase1=replace(counts, messages=messages)), established=outcome.table_count)
 
 
 def test_a_rate_of_handshakes_is_strict_and_has_the_established_connections_with_it() -> None:

@@ -22,6 +22,7 @@ from natgauge.inputs.question import TrafficOptions
 from natgauge.measurer import Ability, Arrivals, Counts, Direction, Phase2Plan, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, ResolutionRateSettings
+from natgauge.readings import Readings
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.verdicts import judge
 from natgauge.words import Verdict
@@ -166,7 +167,7 @@ def test_what_a_server_did_not_read_in_time_is_not_the_devices(
     received: int, late: int, dropped: int, limited_by: str
 ) -> None:
     phase2 = Counts(intended=1000, offered=1000, received=received, late=late)
-    evidence = answered(phase2, placement="isolated", server_dropped=dropped)
+    evidence = answered(phase2, placement="isolated", readings=Readings(server_refused={"socket": dropped}))
     found = judge(evidence)
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, limited_by)
     assert (f"{dropped} at the server's sockets" in found.reason) is (dropped > 0)

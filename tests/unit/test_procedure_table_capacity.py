@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.simulated import Gateway
+from tests.unit.simulated import Gateway, reading
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
@@ -93,7 +93,7 @@ class _Tracking(Gateway):
         self.when_full = "evict" if plan.half_open else "refuse"
         outcome = Gateway.measure(self, plan)
         beyond = max(plan.connections - self.table_size, 0)
-        return replace(outcome, refused={"early_drop" if plan.half_open else "drop": beyond})
+        return reading(outcome, faults={"early_drop" if plan.half_open else "drop": beyond})
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ class _CountsOthers(Gateway):
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         outcome = super().measure(plan)
-        return replace(outcome, table_count=None if outcome.table_count is None else outcome.table_count + 40)
+        return reading(outcome, count_after=None if outcome.table_count is None else outcome.table_count + 40)
 
 
 def test_a_guess_that_is_wrong_costs_trials_not_the_answer() -> None:

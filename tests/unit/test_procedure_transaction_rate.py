@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.unit.simulated import Gateway
+from tests.unit.simulated import Gateway, reading
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
@@ -39,7 +39,7 @@ class Closing(Gateway):
         opened = counts.offered if plan.phase1_rate <= self.answers else counts.received
         arrived = [opened if at < 4 else counts.received for at in range(len(SEGMENTS))]
         messages = tuple(Arrivals(name, number) for name, number in zip(SEGMENTS, arrived, strict=True))
-        return replace(outcome, phase1=replace(counts, messages=messages), established=0)
+        return reading(replace(outcome, phase1=replace(counts, messages=messages)), established=0)
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:

@@ -17,6 +17,7 @@ from benchmarks.second_opinion.search import Range, Trial, highest
 
 from natgauge.measurer import Counts, Direction, TrialOutcome
 from natgauge.procedures.kit.result.results import Attempt
+from natgauge.readings import Readings
 from natgauge.words import Verdict
 
 LIMITS = Limits(rate=4000, burst=40)
@@ -119,7 +120,9 @@ def test_the_table_shows_spread_difference_and_testers_without_a_figure() -> Non
 
 def test_a_trial_of_natgauge_is_stored_with_its_verdict_and_the_frames_of_each_phase() -> None:
     counts = Counts(intended=1000, offered=1000, received=990)
-    outcome = TrialOutcome(Verdict.FAIL, "lost", phase1=counts, phase2={Direction.INITIATOR: counts}, table_count=990)
+    outcome = TrialOutcome(
+        Verdict.FAIL, "lost", phase1=counts, phase2={Direction.INITIATOR: counts}, readings=Readings(count_after=990)
+    )
     assert testers._attempt(Attempt(4100.0, short=False, outcome=outcome)) == {
         "load": 4100.0,
         "verdict": "FAIL",

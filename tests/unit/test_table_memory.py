@@ -6,12 +6,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from tests.unit.made_results import made
-from tests.unit.simulated import Gateway
+from tests.unit.simulated import Gateway, reading
 
 from natgauge.host import caches
 from natgauge.measurer import TrialOutcome, TrialPlan
@@ -101,7 +101,7 @@ class _Remembering(Gateway):
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Add the memory."""
         outcome = Gateway.measure(self, plan)
-        return replace(outcome, octets_per_connection=384.0 + len(self.plans) % 3)
+        return reading(outcome, octets_per_connection=384.0 + len(self.plans) % 3)
 
 
 def test_every_trial_of_a_repetition_is_a_value_of_the_figure() -> None:

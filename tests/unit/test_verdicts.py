@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction
+from natgauge.readings import Readings
 from natgauge.trial_evidence import CpuStalls, PortDrops, TrialEvidence
 from natgauge.verdicts import judge, lag_tolerance
 from natgauge.words import Placement, Verdict
@@ -20,12 +21,16 @@ SECOND = Counts(intended=N, offered=N, received=N, nominal_seconds=1.0, sending_
 UP, DOWN = Direction.INITIATOR, Direction.RESPONDER
 
 
+_READINGS = {field.name for field in fields(Readings)}
+
+
 def evidence(**others: Any) -> TrialEvidence:
     """A clean trial of a connection rate in `isolated` placement, but for what is named."""
     clean = TrialEvidence(
-        placement="isolated", connections=N, stored=N, phase1=SECOND, table_count_before=0, table_count_after=N
+        placement="isolated", connections=N, stored=N, phase1=SECOND, readings=Readings(count_before=0, count_after=N)
     )
-    return replace(clean, **others)
+    read = {name: others.pop(name) for name in _READINGS & set(others)}
+    return replace(clean, readings=replace(clean.readings, **read), **others)
 
 
 def lossy(lost: int, **others: Any) -> Counts:
@@ -42,7 +47,7 @@ def both_phases(second: Counts, **others: Any) -> TrialEvidence:
 
 def stateless(second: Counts, **others: Any) -> TrialEvidence:
     none = Counts(intended=0, offered=0, received=0)
-    given_others = {"table_count_after": None, **others}
+    given_others = {"count_after": None, **others}
     return evidence(connections=0, stored=0, phase1=none, phase2={DOWN: second}, preparation=True, **given_others)
 
 
@@ -79,15 +84,15 @@ ROWS = [
         says="phase 2 from the Responder: more frames arrived than were sent",
     ),
     Row("all came back in spite of stalls", evidence(cpus=(stall(),)), Verdict.PASS),
-    Row("the device cannot count", evidence(table_count_before=None, table_count_after=None), Verdict.PASS),
+    Row("the device cannot count", evidence(count_before=None, count_after=None), Verdict.PASS),
     Row(
         "a closed connection may be gone from the table",
-        both_phases(SECOND, closed=True, left_open=0, table_count_after=7),
+        both_phases(SECOND, closed=True, established=0, count_after=7),
         Verdict.PASS,
     ),
     Row(
         "all segments passed, and the device still calls a connection open",
-        both_phases(SECOND, closed=True, left_open=1),
+        both_phases(SECOND, closed=True, established=1),
         Verdict.FAIL,
         "device",
         2,
@@ -380,10 +385,10 @@ ROWS = [
     Row("duplicated, none lost", both_phases(replace(SECOND, duplicates=4)), Verdict.FAIL, "device", 2, "4 duplicated"),
     Row("reordered only", both_phases(replace(SECOND, reordered=400)), Verdict.PASS),
     # The table
-    Row("not empty before", evidence(table_count_before=5), Verdict.INVALID, "host", None, "held 5 connections before"),
+    Row("not empty before", evidence(count_before=5), Verdict.INVALID, "host", None, "held 5 connections before"),
     Row(
         "full",
-        evidence(phase1=lossy(34_464), stored=65_536, table_count_after=65_536, table_limit=65_536),
+        evidence(phase1=lossy(34_464), stored=65_536, count_after=65_536, table_limit=65_536),
         Verdict.FAIL,
         "table",
         1,
@@ -394,7 +399,7 @@ ROWS = [
         evidence(
             phase1=lossy(34_464),
             stored=65_536,
-            table_count_after=65_536,
+            count_after=65_536,
             table_limit=65_536,
             cpus=(stall(seconds=9.0),),
         ),
@@ -404,14 +409,14 @@ ROWS = [
     ),
     Row(
         "not full, only overloaded",
-        evidence(phase1=lossy(34_464), stored=65_536, table_count_after=65_536, table_limit=2**20),
+        evidence(phase1=lossy(34_464), stored=65_536, count_after=65_536, table_limit=2**20),
         Verdict.FAIL,
         "device",
         1,
     ),
     Row(
         "refused in `shared`, limit unknown",
-        evidence(placement="shared", phase1=lossy(34_464), stored=65_536, table_count_after=65_536),
+        evidence(placement="shared", phase1=lossy(34_464), stored=65_536, count_after=65_536),
         Verdict.FAIL,
         "device",
         1,
@@ -419,7 +424,7 @@ ROWS = [
     Row("learned too few", evidence(stored=N - 2), Verdict.FAIL, "device", 1, "learned 99998 of 100000"),
     Row(
         "evicted: forwarded is not established",
-        evidence(table_count_after=65_536, table_limit=65_536),
+        evidence(count_after=65_536, table_limit=65_536),
         Verdict.FAIL,
         "table",
         1,
@@ -427,17 +432,17 @@ ROWS = [
     ),
     Row(
         "forwarded, not kept, limit unknown",
-        evidence(table_count_after=65_536),
+        evidence(count_after=65_536),
         Verdict.FAIL,
         "device",
         1,
         "100000 connections were forwarded, but the device's table holds 65536",
     ),
-    Row("strangers in the table", evidence(table_count_after=N + 3), Verdict.INVALID, "host"),
+    Row("strangers in the table", evidence(count_after=N + 3), Verdict.INVALID, "host"),
     # A tolerated loss is the device's, never the table's
     Row(
         "evicted beside a tolerated loss",
-        evidence(phase1=lossy(1), stored=N - 1, table_count_after=N // 2, table_limit=N // 2, loss_tolerance=1e-4),
+        evidence(phase1=lossy(1), stored=N - 1, count_after=N // 2, table_limit=N // 2, loss_tolerance=1e-4),
         Verdict.FAIL,
         "table",
         1,
@@ -448,7 +453,7 @@ ROWS = [
         evidence(
             phase1=lossy(5000),
             stored=N - 5000,
-            table_count_after=N - 5000,
+            count_after=N - 5000,
             table_limit=N - 5000,
             loss_tolerance=0.1,
         ),
@@ -459,17 +464,17 @@ ROWS = [
     ),
     Row(
         "a tolerated loss before the table",
-        evidence(phase1=lossy(5), stored=N - 5, table_count_after=N - 5, table_limit=N, loss_tolerance=1e-4),
+        evidence(phase1=lossy(5), stored=N - 5, count_after=N - 5, table_limit=N, loss_tolerance=1e-4),
         Verdict.PASS,
     ),
     Row(
         "a tolerated loss behind the table",
-        evidence(phase1=lossy(5), stored=N - 5, table_count_after=N - 2, loss_tolerance=1e-4),
+        evidence(phase1=lossy(5), stored=N - 5, count_after=N - 2, loss_tolerance=1e-4),
         Verdict.PASS,
     ),
     Row(
         "strangers in the table beside a tolerated loss",
-        evidence(phase1=lossy(5), stored=N - 5, table_count_after=N + 1, loss_tolerance=1e-4),
+        evidence(phase1=lossy(5), stored=N - 5, count_after=N + 1, loss_tolerance=1e-4),
         Verdict.INVALID,
         "host",
     ),
@@ -478,7 +483,7 @@ ROWS = [
         both_phases(
             replace(SECOND, offered=N - 5, received=N - 5, skipped=5),
             stored=N - 1,
-            table_count_after=N - 1,
+            count_after=N - 1,
             loss_tolerance=1e-4,
         ),
         Verdict.PASS,
@@ -491,32 +496,32 @@ ROWS = [
     ),
     Row(
         "enumerated with replacement",
-        evidence(stored=63_212, table_count_after=63_212, each_once=False),
+        evidence(stored=63_212, count_after=63_212, each_once=False),
         Verdict.PASS,
     ),
     # The device
     Row(
         "controls and data path dead",
-        both_phases(lossy(N), device_alive=False, forwards=False),
+        both_phases(lossy(N), device_error="silent", forwards=False),
         Verdict.COLLAPSED,
         "device",
         None,
-        "no longer answers its controls and forwards nothing",
+        "no longer answers its controls (silent) and forwards nothing",
     ),
     Row(
         "controls silent, but it forwards",
-        both_phases(SECOND, device_alive=False, device_error="connection lost", forwards=True),
+        both_phases(SECOND, device_error="connection lost", forwards=True),
         Verdict.INVALID,
         "host",
         None,
         "no longer answers its controls (connection lost), although it forwards",
     ),
-    Row("controls silent, frames not tried", both_phases(SECOND, device_alive=False), Verdict.INVALID, "host"),
-    Row("alive but silent", both_phases(lossy(N), device_alive=True), Verdict.FAIL, "device", 2),
+    Row("controls silent, frames not tried", both_phases(SECOND, device_error="silent"), Verdict.INVALID, "host"),
+    Row("alive but silent", both_phases(lossy(N), device_error=""), Verdict.FAIL, "device", 2),
     Row("silent, but single frames pass", both_phases(lossy(N), forwards=True), Verdict.FAIL, "device", 2),
     Row(
         "alive, but its data path is dead",
-        both_phases(lossy(N), device_alive=True, forwards=False),
+        both_phases(lossy(N), device_error="", forwards=False),
         Verdict.COLLAPSED,
         "device",
         None,
@@ -525,14 +530,14 @@ ROWS = [
     Row("a dead data path, controls unknown", both_phases(lossy(N), forwards=False), Verdict.COLLAPSED, "device"),
     Row(
         "gone, with its own words",
-        both_phases(lossy(N), device_alive=False, forwards=False, device_error="gateway: no answer within 60 s"),
+        both_phases(lossy(N), forwards=False, device_error="gateway: no answer within 60 s"),
         Verdict.COLLAPSED,
         "device",
         None,
         "no longer answers its controls (gateway: no answer within 60 s) and forwards nothing",
     ),
     # A restart in phase 2: loss is what the trial is for, and the count speaks of what came afterwards
-    Row("restarted, nothing lost", both_phases(SECOND, restarted=True, table_count_after=17), Verdict.PASS),
+    Row("restarted, nothing lost", both_phases(SECOND, restarted=True, count_after=17), Verdict.PASS),
     Row(
         "restarted, and a stall cannot excuse the loss",
         both_phases(lossy(9), restarted=True, cpus=(stall("watched"),)),
@@ -543,7 +548,7 @@ ROWS = [
     ),
     Row(
         "restarted, leaks while the rules are gone",
-        both_phases(lossy(5000, untranslated=40), restarted=True, table_count_after=17),
+        both_phases(lossy(5000, untranslated=40), restarted=True, count_after=17),
         Verdict.FAIL,
         "device",
         2,
@@ -563,7 +568,7 @@ ROWS = [
             phase2={DOWN: lossy(9)},
             preparation=True,
             restarted=True,
-            table_count_after=17,
+            count_after=17,
             cpus=(stall("watched"),),
         ),
         Verdict.INVALID,
@@ -571,9 +576,7 @@ ROWS = [
     ),
     Row(
         "restarted after a phase 1 that failed: the table's later count is not its",
-        evidence(
-            phase1=lossy(9), stored=N - 9, phase2={DOWN: SECOND}, restarted=True, table_count_after=N, table_limit=N
-        ),
+        evidence(phase1=lossy(9), stored=N - 9, phase2={DOWN: SECOND}, restarted=True, count_after=N, table_limit=N),
         Verdict.FAIL,
         "device",
         1,
@@ -581,7 +584,7 @@ ROWS = [
     ),
     Row(
         "restarted, and did not come back",
-        both_phases(lossy(N), restarted=True, device_alive=False, device_error="start failed", forwards=False),
+        both_phases(lossy(N), restarted=True, device_error="start failed", forwards=False),
         Verdict.COLLAPSED,
         "device",
         None,
@@ -591,7 +594,7 @@ ROWS = [
     # No phase 1
     Row("stateless", stateless(SECOND), Verdict.PASS),
     Row("stateless, one lost", stateless(lossy(1)), Verdict.FAIL, "device", 2),
-    Row("stateless, the device counts something", stateless(SECOND, table_count_after=N), Verdict.PASS),
+    Row("stateless, the device counts something", stateless(SECOND, count_after=N), Verdict.PASS),
     Row("stateless, not all offered", stateless(lossy(1, offered=N - 1)), Verdict.INVALID, "tester"),
     # Phase 1 decides before phase 2
     Row(
@@ -663,7 +666,7 @@ def test_a_setting_that_others_changed_decides_before_what_the_trial_counted() -
 
 
 def test_a_device_that_cannot_count_is_noted() -> None:
-    assert any("does not report" in remark for remark in judge(evidence(table_count_after=None)).remarks)
+    assert any("does not report" in remark for remark in judge(evidence(count_after=None)).remarks)
     assert judge(stateless(SECOND)).remarks == ()
 
 
@@ -717,8 +720,7 @@ def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in
             stored=first.received,
             phase1=first,
             phase2={DOWN: second},
-            table_count_before=0,
-            table_count_after=count,
+            readings=Readings(count_before=0, count_after=count),
             cpus=tuple(stalls),
             ports={"initiator": port},
         )

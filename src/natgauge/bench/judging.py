@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any, Final
 
 from natgauge.bench.device_signs import signs_of
-from natgauge.bench.raw_trial import SOCKET, RawTrial
+from natgauge.bench.raw_trial import RawTrial
 from natgauge.causes.hops import WRONG, TrialHops, hops_of
 from natgauge.counts import (
     counts_of,
@@ -20,6 +21,7 @@ from natgauge.counts import (
     stalls_of,
 )
 from natgauge.measurer import Arrivals, Counts, Direction, TrialOutcome, TrialPlan
+from natgauge.readings import Readings
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.trials import TrialResult, phase1_of
 from natgauge.verdicts import judge
@@ -27,6 +29,16 @@ from natgauge.words import MAXIMUM_CONNECTIONS, Placement
 
 #: Counts of phase 1 in trials without phase 1.
 _NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
+#: Names of readings in a trial's record, where they are others.
+_STORED_AS: Final = {
+    "count_before": "device_count_before",
+    "count_after": "device_count_after",
+    "established": "device_established",
+    "faults": "device_faults",
+    "forwards": "forwards_afterwards",
+}
+#: Readings that other fields of the record contain, or the reason of the verdict.
+_UNSTORED: Final = frozenset({"strays", "dropped_before", "dropped_after", "device_error", "unprobed", "free_octets"})
 #: Counts of a stream that its hops follow from.
 _COUNTED: Final = {"intended_frames": True, "skipped": True, "received_frames": True, **dict.fromkeys(WRONG, True)}
 _ASKED: Final = {"initiator": {"family", "source_addresses"}, "responder": {"family"}, "translation": {"pool"}}
@@ -51,7 +63,7 @@ def judged(
         table_limit: limit of the device's table; None = not known.
         four_tuples: number of four tuples, which draws with replacement may exceed.
     """
-    result, limit = raw.result, plan.frame_timeout_seconds
+    result, readings, limit = raw.result, raw.readings, plan.frame_timeout_seconds
     phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result), limit)
     phase2 = phase2_counts(result, limit)
     judgement = judge(
@@ -61,32 +73,19 @@ def judged(
             stored=result.state_table.stored,
             phase1=phase1,
             phase2=phase2,
+            readings=readings,
             preparation=plan.phase2 is not None and plan.phase2.reading_order != "once",
             each_once=plan.order != "with-replacement",
-            table_count_before=raw.count_before,
-            table_count_after=raw.count_after,
             table_limit=table_limit,
-            strays=raw.strays,
             cpus=stalls_of(result),
             ports={
-                "Initiator": port_drops_of(result.ports.initiator, tap=raw.taps),
-                "Responder": port_drops_of(result.ports.responder, tap=raw.taps),
+                "Initiator": port_drops_of(result.ports.initiator, tap=readings.taps),
+                "Responder": port_drops_of(result.ports.responder, tap=readings.taps),
             },
-            dropped_before=raw.dropped_before,
-            dropped_after=raw.dropped_after,
             lag_share=plan.lag_share,
             loss_tolerance=plan.loss_tolerance,
-            device_alive=None if raw.device_error is None else not raw.device_error,
-            device_error=raw.device_error or "",
-            forwards=raw.forwards,
-            unprobed=raw.unprobed,
             restarted=plan.restart_at_seconds is not None,
             closed=plan.close is not None,
-            left_open=raw.established if plan.close is not None else None,
-            server_dropped=raw.server_refused.get(SOCKET, 0),
-            link_losses=raw.link_losses,
-            found_changed=raw.found_changed,
-            throttled_seconds=raw.throttled_seconds,
             hops=_hops_of(raw),
             icmp_errors=icmp_errors_of(result),
         )
@@ -97,9 +96,7 @@ def judged(
         phase1=phase1,
         phase2=phase2,
         stored=result.state_table.stored,
-        table_count=raw.count_after,
-        established=raw.established,
-        refused=raw.faults,
+        readings=readings,
         delays=delays_by_direction(result, raw.request.senders.batch if placement == "shared" else None),
         restart=raw.restart,
         disturbed=judgement.disturbed,
@@ -107,17 +104,14 @@ def judged(
         excused_frames=judgement.excused_frames,
         excused_by_direction=dict(judgement.excused_by_direction),
         device_stalled_seconds=device_stalled_seconds(result),
-        core_work=raw.core_work,
-        dropped=raw.dropped,
-        octets_per_connection=raw.octets_per_connection,
         other_traffic=other_traffic_of(result),
         limited_by=judgement.limited_by,
         cause=judgement.cause,
         failed_phase=judgement.failed_phase,
         remarks=(
             *judgement.remarks,
-            *_fault_remarks("device", raw.faults),
-            *_fault_remarks("server", raw.server_refused),
+            *_fault_remarks("device", readings.faults),
+            *_fault_remarks("server", readings.server_refused),
             *_background_remarks(phase2),
             *_message_remarks([phase1, *phase2.values()]),
             *_foreign_remarks(result),
@@ -150,35 +144,24 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
         return {**common, "request": None, "result": None}
     return {
         **common,
-        "device_count_before": raw.count_before,
-        "device_count_after": raw.count_after,
-        "device_established": raw.established,
-        "device_faults": raw.faults,
-        "server_refused": raw.server_refused,
-        "forwards_afterwards": raw.forwards,
+        **_stored(raw.readings),
         "restart": raw.restart,
-        "dropped": raw.dropped,
-        "network_counters": raw.network_counters,
-        "taps": raw.taps,
-        "link_losses": raw.link_losses,
-        "found_changed": raw.found_changed,
-        "throttled_seconds": raw.throttled_seconds,
-        "core_work": raw.core_work,
-        "octets_per_connection": raw.octets_per_connection,
         "request": raw.request,
         "result": raw.result,
     }
 
 
+def _stored(readings: Readings) -> dict[str, object]:
+    """Return the readings as a trial's record has them."""
+    named = {field.name: getattr(readings, field.name) for field in fields(readings) if field.name not in _UNSTORED}
+    return {"dropped": readings.dropped, **{_STORED_AS.get(name, name): value for name, value in named.items()}}
+
+
 def _hops_of(raw: RawTrial) -> TrialHops:
     """Return the hops of a trial, from the same fields as those of its record."""
     record: Mapping[str, Any] = {
-        "device_count_after": raw.count_after,
-        "device_faults": raw.faults,
+        **_stored(raw.readings),
         "restart": raw.restart,
-        "dropped": raw.dropped,
-        "network_counters": raw.network_counters,
-        "taps": raw.taps,
         "request": raw.request.model_dump(include=_ASKED),
         "result": raw.result.model_dump(
             include={"phase1": _OPENING, "phase2": _BOTH_COUNTED, "ports": True, "state_table": {"by_source"}}

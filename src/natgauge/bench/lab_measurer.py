@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from natgauge.bench import each_subscriber, forwarding
 from natgauge.bench.command_retries import CommandRetries, SilentControlsError
@@ -284,7 +284,7 @@ class LabMeasurer(Measurer):
         def ended(raw: RawTrial) -> None:
             nonlocal began
             outcome = self._with_failures(self._judged(_established(raw), plan))
-            outcome = replace(outcome, table_count=raw.count_after, raised_timeout=self.raised_timeout)
+            outcome = replace(outcome, readings=raw.readings, raised_timeout=self.raised_timeout)
             self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
             placement, seconds = self.place.placement, began.seconds
             record = record_of(plan, outcome, raw, placement=placement, began=began.at, seconds=seconds)
@@ -292,7 +292,7 @@ class LabMeasurer(Measurer):
             self.recorder.add_trial(record if not periods else {**record, "request": None})
             began = _Begin.now()
             self.asking.begin()
-            periods.append(Period(outcome, seconds_of(raw.result), raw.free_octets))
+            periods.append(Period(outcome, seconds_of(raw.result), raw.readings.free_octets))
             if not heard(periods[-1]):
                 raise _EnoughError
 
@@ -321,16 +321,16 @@ class LabMeasurer(Measurer):
         nothing_came = outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(raw.result))
         # Segments that the device changed arrived all the same.
         nothing_came = nothing_came and not signs_of(raw.result)
-        if raw.device_error or nothing_came:
+        if raw.readings.device_error or nothing_came:
             raw = self._probed(raw)
             outcome = self._judged(raw, plan)
         outcome = replace(outcome, remarks=(*remarks, *outcome.remarks))
-        return _Trial(outcome, raw, raw.device_error or "")
+        return _Trial(outcome, raw, raw.readings.device_error or "")
 
     def _learn(self, plan: TrialPlan, outcome: TrialOutcome, raw: RawTrial) -> None:
         """Store properties of this trial that later trials use."""
         # The state of a device after a failed restart is not known.
-        half_way = bool(raw.device_error) and raw.restart is not None
+        half_way = bool(raw.readings.device_error) and raw.restart is not None
         self.collapsed = outcome.verdict is Verdict.COLLAPSED or half_way
         self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
         if self.place.placement == "shared":
@@ -419,12 +419,12 @@ class LabMeasurer(Measurer):
         """Return the raw trial with `forwards` and `unprobed`, from single frames sent after the trial."""
         last = _last_phase(raw.result)
         try:
-            if not raw.device_error:
+            if not raw.readings.device_error:
                 raw = self._emptied_again(raw)
             back = self._came_back()
         except (BrokenError, HostError) as error:
-            return replace(raw, unprobed=str(error))
-        return replace(raw, forwards=any(back[stream].received_frames for stream in last if stream in back))
+            return _read(raw, unprobed=str(error))
+        return _read(raw, forwards=any(back[stream].received_frames for stream in last if stream in back))
 
     def _emptied_again(self, raw: RawTrial) -> RawTrial:
         """Empty the device's table to have room for single frames; failed controls are added to the raw trial."""
@@ -434,7 +434,7 @@ class LabMeasurer(Measurer):
             # The device may still forward, which the frames show.
             return raw
         except SilentControlsError as error:
-            return replace(raw, device_error=str(error))
+            return _read(raw, device_error=str(error))
         return raw
 
     def _came_back(self) -> dict[Direction | None, StreamCounts]:
@@ -565,15 +565,17 @@ class LabMeasurer(Measurer):
             self.own_drops, self.own_link_losses = {}, {}
             raw = self._perform(request)
             # Some drivers (igb, vmxnet3) take the link down when a program is attached or detached.
-            self.own_link_losses = raw.link_losses
-            self.own_drops = {place: min(count, len(request.senders.cpus)) for place, count in raw.dropped.items()}
+            self.own_link_losses = raw.readings.link_losses
+            self.own_drops = {
+                place: min(count, len(request.senders.cpus)) for place, count in raw.readings.dropped.items()
+            }
             emptied(self.device, self.asking)
             try:
-                if forwarding.whole(raw.result, last=tried == forwarding.HANDFULS, faults=raw.faults):
+                if forwarding.whole(raw.result, last=tried == forwarding.HANDFULS, faults=raw.readings.faults):
                     return
             except BrokenError as error:
-                before = {place: count + self.own_drops[place] for place, count in raw.dropped_before.items()}
-                raw = replace(raw, dropped_before=before)
+                before = {place: count + self.own_drops[place] for place, count in raw.readings.dropped_before.items()}
+                raw = _read(raw, dropped_before=before)
                 outcome = self._judged(raw, plan)
                 if store:
                     self._record(plan, outcome, raw, began)
@@ -599,7 +601,7 @@ class LabMeasurer(Measurer):
             part = each_subscriber.traffic_of(traffic, first, number, self.settings.seed)
             raw = self._perform(self._request(each_subscriber.trial(number), part))
             emptied(self.device, self.asking)
-            return each_subscriber.missing_of(raw.result, raw.faults)
+            return each_subscriber.missing_of(raw.result, raw.readings.faults)
 
         most = min(each_subscriber.MOST, traffic.connections)
         each_subscriber.check(sets, traffic.sources, most, tried)
@@ -704,13 +706,18 @@ class _Trial:
     device_error: str = ""
 
 
+def _read(raw: RawTrial, **others: Any) -> RawTrial:
+    """The raw trial with other readings."""
+    return replace(raw, readings=replace(raw.readings, **others))
+
+
 def _established(raw: RawTrial) -> RawTrial:
     """The raw trial with a count that agrees with phase 1.
 
     The procedure compares the count of each period with those of the other periods.
     """
-    count = None if raw.count_after is None else raw.result.state_table.stored
-    return replace(raw, count_after=count, device_error=None)
+    count = None if raw.readings.count_after is None else raw.result.state_table.stored
+    return _read(raw, count_after=count, device_error=None)
 
 
 def _last_phase(result: TrialResult) -> dict[Direction | None, StreamCounts]:

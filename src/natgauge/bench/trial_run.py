@@ -18,6 +18,7 @@ from natgauge.host.control_groups import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.contract import LabCounters
 from natgauge.measurer import Restart
+from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
 from natgauge.trials import Progress, TrialRequest, TrialResult
 
@@ -105,9 +106,7 @@ class TrialRun:
             except NatgaugeError as failed:
                 error = str(failed)
         faults = {name: number - faults_before.get(name, 0) for name, number in report.faults.items()}
-        return RawTrial(
-            request=request,
-            result=result,
+        readings = Readings(
             count_before=count_before,
             count_after=report.count,
             strays=report.strays,
@@ -123,12 +122,12 @@ class TrialRun:
             found_changed=report.found_changed,
             server_refused=refused,
             device_error=None if self.device is None else error,
-            restart=restart,
             network_counters=after.network_since(before),
             taps=self.place.initiator.tap,
             link_losses=self._new_link_losses(links_before),
             throttled_seconds=stopped.seconds,
         )
+        return RawTrial(request, result, readings, restart)
 
     def perform_periods(self, request: TrialRequest, settle: float, ended: Callable[[RawTrial], None]) -> None:
         """Empty the device's table and run a trial of several periods.
@@ -157,25 +156,21 @@ class TrialRun:
             links_before, links = links, self._link_losses()
             count, free_octets, error = self._resources()
             changed = self._found_changed()
-            ended(
-                RawTrial(
-                    request=request,
-                    result=result,
-                    count_before=count_before,
-                    count_after=count,
-                    dropped_before=before.dropped,
-                    dropped_after=counters.dropped,
-                    faults={},
-                    core_work=since(before.core_work, counters.core_work),
-                    device_error=error,
-                    found_changed=changed,
-                    free_octets=free_octets,
-                    network_counters=counters.network_since(before),
-                    taps=self.place.initiator.tap,
-                    link_losses=self._new_link_losses(links_before),
-                    throttled_seconds=throttled.since(throttled_before).seconds,
-                )
+            readings = Readings(
+                count_before=count_before,
+                count_after=count,
+                dropped_before=before.dropped,
+                dropped_after=counters.dropped,
+                core_work=since(before.core_work, counters.core_work),
+                device_error=error,
+                found_changed=changed,
+                free_octets=free_octets,
+                network_counters=counters.network_since(before),
+                taps=self.place.initiator.tap,
+                link_losses=self._new_link_losses(links_before),
+                throttled_seconds=throttled.since(throttled_before).seconds,
             )
+            ended(RawTrial(request, result, readings))
 
         def report(progress: Progress) -> None:
             if progress.period is None:

@@ -34,6 +34,7 @@ from natgauge.measurer import (
 from natgauge.paired.slices import LEAD_FRAMES, CostBlock, CostPlan, CostRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
+from natgauge.readings import Readings
 from natgauge.words import TESTER, Family, Quantity, Verdict
 
 #: Connections and frames per second of the simulated device, and frames per second of the tester.
@@ -297,7 +298,7 @@ class _Assumed(Measurer):
             phase1=phase1,
             phase2=phase2,
             stored=phase1.received,
-            table_count=kept,
+            readings=Readings(count_after=kept),
             delays={direction: _delays(counts.received) for direction, counts in phase2.items() if plan.record_delays},
             restart=None if plan.restart_at_seconds is None else Restart(plan.restart_at_seconds, 1.0),
             limited_by=None if failed is None else "device",

@@ -102,7 +102,7 @@ def _unknown_core_work(measured: MeasurementResult, parameters: Parameters) -> I
     attempts = [attempt for measurement in measured.measurements for attempt in measurement.attempts]
     if not isinstance(cores, int) or cores < _SEVERAL or not attempts or CORE_IMBALANCE in measured.figures:
         return
-    if any(attempt.outcome.core_work for attempt in attempts):
+    if any(attempt.outcome.readings.core_work for attempt in attempts):
         reason = "the deciding trials had too few frames"
     elif parameters.get("placement") == "shared":
         reason = "in shared placement each core forwards what the sender on the same core sends"

@@ -430,7 +430,7 @@ def full_note(outcomes: Iterable[TrialOutcome]) -> list[Note]:
         return []
     counts, kept = full[-1].phase1, full[-1].table_count or 0
     removed = max(counts.received - kept, 0)
-    counters = "".join(f"; it counted {number} x {name}" for name, number in sorted(full[-1].refused.items()))
+    counters = "".join(f"; it counted {number} x {name}" for name, number in sorted(full[-1].readings.faults.items()))
     text = (
         f"of {counts.intended} connections the device refused {counts.lost}, and removed {removed} of those that it "
         f"had forwarded; it kept {kept}{counters}"

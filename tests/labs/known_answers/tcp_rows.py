@@ -72,7 +72,9 @@ def losing(message: str, flags: str, where: str = "", plan: TrialPlan = OPENING)
     looks = (Look(name, "", arrived(name), float(N if at < before else N - FIFTH)) for at, name in enumerate(names))
     # A connection is open for the device when it has seen the ACK, and until it has seen the FIN.
     open_after = {"fin": FIFTH}.get(message, N - FIFTH)
-    established = Look("established", "connections", lambda one: float(one.outcome.established or 0), float(open_after))
+    established = Look(
+        "established", "connections", lambda one: float(one.outcome.readings.established or 0), float(open_after)
+    )
     device = Ruled(
         words=f"drops every {EVERY}th {message}", chains={RAW: f"{where} {segments(flags)} {EACH_FIFTH} drop"}
     )

@@ -20,6 +20,7 @@ from natgauge.counts import phase2_counts
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common.cable import CableLab
 from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.readings import NO_READINGS
 from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, untranslated_request
 from natgauge.words import Verdict
 
@@ -86,7 +87,7 @@ def _make(tally: Tally) -> None:
             request, result = cable.run(rate, frames)
             seconds = frames / (rate / 2)
             plan = TrialPlan(CONNECTIONS, _PHASE1_RATE, Phase2Plan(rate / 2, rate / 2, seconds))
-            raw = RawTrial(request, result, None, None, {}, {}, {}, None)
+            raw = RawTrial(request, result, NO_READINGS)
             outcome = judged(raw, plan, "shared", None)
             counts = phase2_counts(result).values()
             offered = sum(each.offered for each in counts)

@@ -20,7 +20,7 @@ def with_core_load(measurement: Measurement) -> Measurement:
 
 def core_figures(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     """Return both figures over the deciding trials together; empty where the work of the cores is not known."""
-    work = core_work.total(attempt.outcome.core_work for attempt in _deciding(attempts))
+    work = core_work.total(attempt.outcome.readings.core_work for attempt in _deciding(attempts))
     imbalance = core_work.imbalance(work)
     if imbalance is None:
         return {}
@@ -29,7 +29,7 @@ def core_figures(attempts: Sequence[Attempt]) -> Mapping[str, float]:
 
 def _deciding(attempts: Sequence[Attempt]) -> Sequence[Attempt]:
     """Return the trials of the highest load that passed; where none passed, those of the lowest load that failed."""
-    known = [attempt for attempt in attempts if attempt.outcome.core_work]
+    known = [attempt for attempt in attempts if attempt.outcome.readings.core_work]
     for verdict, best in ((Verdict.PASS, max), (Verdict.FAIL, min)):
         loads = [attempt.load for attempt in known if attempt.outcome.verdict is verdict]
         if loads:

@@ -21,6 +21,10 @@ def with_handshakes(measurement: Measurement) -> Measurement:
         for each in measurement.attempts
         if len(each.outcome.phase1.messages) >= _HANDSHAKE and each.load == measurement.value and not each.short
     ]
-    counts = [one.established for one in passed if one.verdict is Verdict.PASS and one.established is not None]
+    counts = [
+        one.readings.established
+        for one in passed
+        if one.verdict is Verdict.PASS and one.readings.established is not None
+    ]
     figures = {**measurement.figures, **({ESTABLISHED: float(counts[-1])} if counts else {})}
     return replace(measurement, figures=figures)

@@ -29,8 +29,8 @@ def lost_at(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     outcomes = _deciding(attempts)
     dropped: Counter[str] = Counter()
     for outcome in outcomes:
-        dropped.update({place.split(" ")[0]: 0 for place in outcome.dropped})
-        for place, frames in outcome.dropped.items():
+        dropped.update({place.split(" ")[0]: 0 for place in outcome.readings.dropped})
+        for place, frames in outcome.readings.dropped.items():
             dropped[place.split(" ")[0]] += max(0, frames)
     lost = max(sum(map(_lost, outcomes)), dropped.total())
     if len(dropped) < 2 or not lost:
@@ -49,7 +49,7 @@ def _deciding(attempts: Sequence[Attempt]) -> list[TrialOutcome]:
         for attempt in attempts
         if attempt.outcome.verdict is Verdict.FAIL
         and attempt.outcome.limited_by == "device"
-        and attempt.outcome.dropped
+        and attempt.outcome.readings.dropped
         and _lost(attempt.outcome)
     ]
     lowest = min((attempt.load for attempt in failed), default=0.0)

@@ -12,7 +12,7 @@ from natgauge.procedures.kit.result.results import Measurement
 
 def with_table_octets(measurement: Measurement) -> Measurement:
     """Return the repetition with the figure `OCTETS_PER_CONNECTION`, of which each trial is a value of the sample."""
-    reported = [attempt.outcome.octets_per_connection for attempt in measurement.attempts]
+    reported = [attempt.outcome.readings.octets_per_connection for attempt in measurement.attempts]
     octets = tuple(value for value in reported if value is not None)
     if not octets:
         return measurement
