@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from enum import StrEnum
+from typing import Any
 
 from natgauge.causes.cause import Cause
 from natgauge.errors import UsageError
@@ -308,23 +309,15 @@ class OutlastingError(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class TrialOutcome:
-    """The outcome of a trial.
+class Judgement:
+    """The verdict on a trial, and what was found on the way to it.
 
     Attributes:
         reason: a sentence with the figures that decided the verdict; empty only for PASS.
-        phase2: counts per active direction of phase 2; empty when there was no phase 2.
-        stored: connections that the Responder learned (its state table).
-        readings: readings of gateway, lab and host; `NO_READINGS` for a trial that did not begin.
-        delays: per direction, where they were recorded.
         disturbed: whether stalls or stolen time occurred, whatever the verdict.
         excused: whether the trial would have failed, and is INVALID because disturbances explain the failure.
         excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.
         excused_by_direction: excused frames of phase 2, by the direction that lost them; only values above 0.
-        command_failures: failed tries of commands to the device in this trial; >= 0.
-        device_stalled_seconds: sum of the stalls of the device's cores since phase 2 began; >= 0.
-        raised_timeout: UDP time-out of the device in s, where natgauge raised it for this trial or an earlier one;
-            None = it is the one that the device had before the first trial.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
         cause: for FAIL: why frames were lost, came back wrong or left late; None = not a matter of frames, or not known
             whether it is one.
@@ -333,24 +326,47 @@ class TrialOutcome:
 
     verdict: Verdict
     reason: str
+    _: KW_ONLY
+    disturbed: bool = False
+    excused: bool = False
+    excused_frames: int = 0
+    excused_by_direction: dict[Direction, int] = field(default_factory=dict)
+    limited_by: LimitedBy | None = None
+    cause: Cause | None = None
+    failed_phase: int | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The fields of the judgement by name, for an outcome, which has more of them."""
+        return {part.name: getattr(self, part.name) for part in fields(Judgement)}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOutcome(Judgement):
+    """The outcome of a trial: the judgement, and what procedures and results need of counts and readings.
+
+    Attributes:
+        phase2: counts per active direction of phase 2; empty when there was no phase 2.
+        stored: connections that the Responder learned (its state table).
+        readings: readings of gateway, lab and host; `NO_READINGS` for a trial that did not begin.
+        delays: per direction, where they were recorded.
+        command_failures: failed tries of commands to the device in this trial; >= 0.
+        device_stalled_seconds: sum of the stalls of the device's cores since phase 2 began; >= 0.
+        raised_timeout: UDP time-out of the device in s, where natgauge raised it for this trial or an earlier one;
+            None = it is the one that the device had before the first trial.
+    """
+
     phase1: Counts
     phase2: dict[Direction, Counts] = field(default_factory=dict)
     stored: int = 0
     readings: Readings = NO_READINGS
     delays: dict[Direction, Delays] = field(default_factory=dict)
     restart: Restart | None = None
-    disturbed: bool = False
-    excused: bool = False
-    excused_frames: int = 0
-    excused_by_direction: dict[Direction, int] = field(default_factory=dict)
     command_failures: int = 0
     device_stalled_seconds: float = 0.0
     raised_timeout: int | None = None
     other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
-    limited_by: LimitedBy | None = None
-    cause: Cause | None = None
-    failed_phase: int | None = None
-    remarks: tuple[str, ...] = ()
 
     @property
     def table_count(self) -> int | None:

@@ -12,13 +12,13 @@ every frame came back. This module also decides who caused a failure, and judges
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from natgauge.causes.cause import Cause, TableState
 from natgauge.causes.hops import NO_HOPS, TrialHops
 from natgauge.causes.of_trial import cause_of
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction, Judgement
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.words import LimitedBy, Verdict
 
@@ -28,22 +28,6 @@ HASTE_SHARE = 0.01
 #: the stalls: once for the frames that arrived at a stalled device (or left in one burst after a sender's stall), and
 #: once for the duration of that burst while the sender catches up.
 EXPLAINED_BY_STALL = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The verdict and its reason; fields as in `TrialOutcome`."""
-
-    verdict: Verdict
-    reason: str = ""
-    limited_by: LimitedBy | None = None
-    failed_phase: int | None = None
-    cause: Cause | None = None
-    disturbed: bool = False
-    excused: bool = False
-    excused_frames: int = 0
-    excused_by_direction: Mapping[Direction, int] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +61,7 @@ def judge(evidence: TrialEvidence) -> Judgement:
         *_streams_judged(evidence),
         _left_open(evidence),
     )
-    decided = next((judgement for judgement in rules if judgement is not None), Judgement(Verdict.PASS))
+    decided = next((judgement for judgement in rules if judgement is not None), Judgement(Verdict.PASS, ""))
     return replace(
         decided,
         cause=decided.cause or _cause_of(evidence, decided),

@@ -141,23 +141,13 @@ class Gateway(Measurer):
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run a trial in no time."""
         evidence = self._trial(plan)
-        judgement = judge(evidence)
         outcome = TrialOutcome(
-            verdict=judgement.verdict,
-            reason=judgement.reason,
+            **judge(evidence).parts,
             phase1=evidence.phase1,
             phase2=dict(evidence.phase2),
             stored=evidence.stored,
             readings=evidence.readings,
-            disturbed=judgement.disturbed,
-            excused=judgement.excused,
-            excused_frames=judgement.excused_frames,
-            excused_by_direction=dict(judgement.excused_by_direction),
-            limited_by=judgement.limited_by,
-            cause=judgement.cause,
-            failed_phase=judgement.failed_phase,
             delays={d: self._delays(plan, counts) for d, counts in evidence.phase2.items() if plan.record_delays},
-            remarks=judgement.remarks,
         )
         self.plans.append(plan)
         self.outcomes.append(outcome)

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from natgauge.bench.device_signs import signs_of
-from natgauge.bench.raw_trial import RawTrial
+from natgauge.bench.trial import Trial
 from natgauge.causes.hops import WRONG, TrialHops, hops_of
 from natgauge.counts import (
     counts_of,
@@ -47,7 +47,7 @@ _BOTH_COUNTED: Final = {"initiator": _COUNTED, "responder": _COUNTED}
 
 
 def judged(
-    raw: RawTrial,
+    trial: Trial,
     plan: TrialPlan,
     placement: Placement,
     table_limit: int | None,
@@ -57,13 +57,13 @@ def judged(
     """Return the verdict on a trial, with its counts and delays.
 
     Args:
-        raw: the trial before its verdict.
+        trial: the trial before its verdict.
         plan: plan of the trial.
         placement: placement of the lab.
         table_limit: limit of the device's table; None = not known.
         four_tuples: number of four tuples, which draws with replacement may exceed.
     """
-    result, readings, limit = raw.result, raw.readings, plan.frame_timeout_seconds
+    result, readings, limit = trial.result, trial.readings, plan.frame_timeout_seconds
     phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result), limit)
     phase2 = phase2_counts(result, limit)
     judgement = judge(
@@ -86,44 +86,36 @@ def judged(
             loss_tolerance=plan.loss_tolerance,
             restarted=plan.restart_at_seconds is not None,
             closed=plan.close is not None,
-            hops=_hops_of(raw),
+            hops=_hops_of(trial),
             icmp_errors=icmp_errors_of(result),
         )
     )
+    remarks = (
+        *judgement.remarks,
+        *_fault_remarks("device", readings.faults),
+        *_fault_remarks("server", readings.server_refused),
+        *_background_remarks(phase2),
+        *_message_remarks([phase1, *phase2.values()]),
+        *_foreign_remarks(result),
+        *map(str, signs_of(result)),
+    )
     return TrialOutcome(
-        verdict=judgement.verdict,
-        reason=judgement.reason,
+        **judgement.parts | {"remarks": remarks},
         phase1=phase1,
         phase2=phase2,
         stored=result.state_table.stored,
         readings=readings,
-        delays=delays_by_direction(result, raw.request.senders.batch if placement == "shared" else None),
-        restart=raw.restart,
-        disturbed=judgement.disturbed,
-        excused=judgement.excused,
-        excused_frames=judgement.excused_frames,
-        excused_by_direction=dict(judgement.excused_by_direction),
+        delays=delays_by_direction(result, trial.request.senders.batch if placement == "shared" else None),
+        restart=trial.restart,
         device_stalled_seconds=device_stalled_seconds(result),
         other_traffic=other_traffic_of(result),
-        limited_by=judgement.limited_by,
-        cause=judgement.cause,
-        failed_phase=judgement.failed_phase,
-        remarks=(
-            *judgement.remarks,
-            *_fault_remarks("device", readings.faults),
-            *_fault_remarks("server", readings.server_refused),
-            *_background_remarks(phase2),
-            *_message_remarks([phase1, *phase2.values()]),
-            *_foreign_remarks(result),
-            *map(str, signs_of(result)),
-        ),
     )
 
 
 def record_of(  # noqa: PLR0913 - what is kept of a trial
     plan: TrialPlan,
     outcome: TrialOutcome,
-    raw: RawTrial | None,
+    trial: Trial | None,
     *,
     placement: Placement,
     began: float,
@@ -134,20 +126,20 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
     Args:
         plan: plan of the trial.
         outcome: outcome of the trial.
-        raw: the trial before its verdict; None = the trial did not begin.
+        trial: the trial before its verdict; None = the trial did not begin.
         placement: placement of the lab.
         began: start time, seconds since 1970.
         seconds: duration of the whole trial.
     """
     common = {**_judgement(outcome), "began": began, "seconds": seconds, "placement": placement, "plan": plan}
-    if raw is None:
+    if trial is None:
         return {**common, "request": None, "result": None}
     return {
         **common,
-        **_stored(raw.readings),
-        "restart": raw.restart,
-        "request": raw.request,
-        "result": raw.result,
+        **_stored(trial.readings),
+        "restart": trial.restart,
+        "request": trial.request,
+        "result": trial.result,
     }
 
 
@@ -157,13 +149,13 @@ def _stored(readings: Readings) -> dict[str, object]:
     return {"dropped": readings.dropped, **{_STORED_AS.get(name, name): value for name, value in named.items()}}
 
 
-def _hops_of(raw: RawTrial) -> TrialHops:
+def _hops_of(trial: Trial) -> TrialHops:
     """Return the hops of a trial, from the same fields as those of its record."""
     record: Mapping[str, Any] = {
-        **_stored(raw.readings),
-        "restart": raw.restart,
-        "request": raw.request.model_dump(include=_ASKED),
-        "result": raw.result.model_dump(
+        **_stored(trial.readings),
+        "restart": trial.restart,
+        "request": trial.request.model_dump(include=_ASKED),
+        "result": trial.result.model_dump(
             include={"phase1": _OPENING, "phase2": _BOTH_COUNTED, "ports": True, "state_table": {"by_source"}}
         ),
     }

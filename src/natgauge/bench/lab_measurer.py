@@ -16,9 +16,9 @@ from natgauge.bench.judging import judged, record_of
 from natgauge.bench.observer import Observer, Silent
 from natgauge.bench.pacing import learned, pacing
 from natgauge.bench.protocols import DeviceControl, OwnDelays, Place, ServerControl
-from natgauge.bench.raw_trial import RawTrial
 from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
 from natgauge.bench.traffic import TrafficPlan
+from natgauge.bench.trial import Trial
 from natgauge.bench.trial_run import NOT_OURS, TrialRun, emptied
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
@@ -238,19 +238,19 @@ class LabMeasurer(Measurer):
         request = self.request(plan)
         raised = self._outlived(request)
         began = _Begin.now()
-        trial = self._tried(request, plan)
-        outcome = self._with_failures(trial.outcome)
+        ended = self._tried(request, plan)
+        outcome = self._with_failures(ended.outcome)
         outcome = replace(outcome, raised_timeout=self.raised_timeout, remarks=(*raised, *outcome.remarks))
-        if trial.raw is not None:
-            self._learn(plan, outcome, trial.raw)
-        self._record(plan, outcome, trial.raw, began)
-        self._count_silence(outcome, trial.device_error)
+        if ended.trial is not None:
+            self._learn(plan, outcome, ended.trial)
+        self._record(plan, outcome, ended.trial, began)
+        self._count_silence(outcome, ended.device_error)
         return outcome
 
-    def _record(self, plan: TrialPlan, outcome: TrialOutcome, raw: RawTrial | None, began: _Begin) -> None:
+    def _record(self, plan: TrialPlan, outcome: TrialOutcome, trial: Trial | None, began: _Begin) -> None:
         """Store a trial that has just ended."""
         placement, seconds = self.place.placement, began.seconds
-        self.recorder.add_trial(record_of(plan, outcome, raw, placement=placement, began=began.at, seconds=seconds))
+        self.recorder.add_trial(record_of(plan, outcome, trial, placement=placement, began=began.at, seconds=seconds))
 
     @property
     def may_be_cut(self) -> bool:
@@ -281,18 +281,18 @@ class LabMeasurer(Measurer):
             first_ns = first_ns or result.wall_ns
             return length + (result.wall_ns - first_ns) / 1e9
 
-        def ended(raw: RawTrial) -> None:
+        def ended(trial: Trial) -> None:
             nonlocal began
-            outcome = self._with_failures(self._judged(_established(raw), plan))
-            outcome = replace(outcome, readings=raw.readings, raised_timeout=self.raised_timeout)
+            outcome = self._with_failures(self._judged(_established(trial), plan))
+            outcome = replace(outcome, readings=trial.readings, raised_timeout=self.raised_timeout)
             self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
             placement, seconds = self.place.placement, began.seconds
-            record = record_of(plan, outcome, raw, placement=placement, began=began.at, seconds=seconds)
+            record = record_of(plan, outcome, trial, placement=placement, began=began.at, seconds=seconds)
             # The request is the same for all periods.
             self.recorder.add_trial(record if not periods else {**record, "request": None})
             began = _Begin.now()
             self.asking.begin()
-            periods.append(Period(outcome, seconds_of(raw.result), raw.readings.free_octets))
+            periods.append(Period(outcome, seconds_of(trial.result), trial.readings.free_octets))
             if not heard(periods[-1]):
                 raise _EnoughError
 
@@ -301,7 +301,7 @@ class LabMeasurer(Measurer):
             self._trial_run().perform_periods(self.request(plan), plan.settle_seconds, ended)
         return tuple(periods)
 
-    def _tried(self, request: TrialRequest, plan: TrialPlan) -> _Trial:
+    def _tried(self, request: TrialRequest, plan: TrialPlan) -> _Ended:
         """Recover a collapsed device, run the trial, and judge it.
 
         Raises:
@@ -312,25 +312,25 @@ class LabMeasurer(Measurer):
             try:
                 remarks = (self._bring_back(),)
             except NatgaugeError as error:
-                return _Trial(_gone_for_good(str(error)))
+                return _Ended(_gone_for_good(str(error)))
         try:
-            raw = self._perform(request, plan.restart_at_seconds, plan.settle_seconds)
+            trial = self._perform(request, plan.restart_at_seconds, plan.settle_seconds)
         except SilentControlsError as error:
-            return _Trial(self._unanswered(error), device_error=str(error))
-        outcome = self._judged(raw, plan)
-        nothing_came = outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(raw.result))
+            return _Ended(self._unanswered(error), device_error=str(error))
+        outcome = self._judged(trial, plan)
+        nothing_came = outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(trial.result))
         # Segments that the device changed arrived all the same.
-        nothing_came = nothing_came and not signs_of(raw.result)
-        if raw.readings.device_error or nothing_came:
-            raw = self._probed(raw)
-            outcome = self._judged(raw, plan)
+        nothing_came = nothing_came and not signs_of(trial.result)
+        if trial.readings.device_error or nothing_came:
+            trial = self._probed(trial)
+            outcome = self._judged(trial, plan)
         outcome = replace(outcome, remarks=(*remarks, *outcome.remarks))
-        return _Trial(outcome, raw, raw.readings.device_error or "")
+        return _Ended(outcome, trial, trial.readings.device_error or "")
 
-    def _learn(self, plan: TrialPlan, outcome: TrialOutcome, raw: RawTrial) -> None:
+    def _learn(self, plan: TrialPlan, outcome: TrialOutcome, trial: Trial) -> None:
         """Store properties of this trial that later trials use."""
         # The state of a device after a failed restart is not known.
-        half_way = bool(raw.readings.device_error) and raw.restart is not None
+        half_way = bool(trial.readings.device_error) and trial.restart is not None
         self.collapsed = outcome.verdict is Verdict.COLLAPSED or half_way
         self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
         if self.place.placement == "shared":
@@ -384,8 +384,8 @@ class LabMeasurer(Measurer):
         request = self.request(plan).model_copy(update={"record_receiver_time": True})
         return self._perform(request).result.receiver_time
 
-    def _judged(self, raw: RawTrial, plan: TrialPlan) -> TrialOutcome:
-        return judged(raw, plan, self.place.placement, self.settings.table_limit, four_tuples=self.traffic.space)
+    def _judged(self, trial: Trial, plan: TrialPlan) -> TrialOutcome:
+        return judged(trial, plan, self.place.placement, self.settings.table_limit, four_tuples=self.traffic.space)
 
     def _bring_back(self) -> str:
         """Recover a collapsed device, and return a note about it.
@@ -415,27 +415,27 @@ class LabMeasurer(Measurer):
                 return
         raise error
 
-    def _probed(self, raw: RawTrial) -> RawTrial:
-        """Return the raw trial with `forwards` and `unprobed`, from single frames sent after the trial."""
-        last = _last_phase(raw.result)
+    def _probed(self, trial: Trial) -> Trial:
+        """Return the trial with `forwards` and `unprobed`, from single frames sent after the trial."""
+        last = _last_phase(trial.result)
         try:
-            if not raw.readings.device_error:
-                raw = self._emptied_again(raw)
+            if not trial.readings.device_error:
+                trial = self._emptied_again(trial)
             back = self._came_back()
         except (BrokenError, HostError) as error:
-            return _read(raw, unprobed=str(error))
-        return _read(raw, forwards=any(back[stream].received_frames for stream in last if stream in back))
+            return _read(trial, unprobed=str(error))
+        return _read(trial, forwards=any(back[stream].received_frames for stream in last if stream in back))
 
-    def _emptied_again(self, raw: RawTrial) -> RawTrial:
-        """Empty the device's table to have room for single frames; failed controls are added to the raw trial."""
+    def _emptied_again(self, trial: Trial) -> Trial:
+        """Empty the device's table to have room for single frames; failed controls are added to the trial."""
         try:
             emptied(self.device, self.asking)
         except NotEmptyError:
             # The device may still forward, which the frames show.
-            return raw
+            return trial
         except SilentControlsError as error:
-            return _read(raw, device_error=str(error))
-        return raw
+            return _read(trial, device_error=str(error))
+        return trial
 
     def _came_back(self) -> dict[Direction | None, StreamCounts]:
         """Send a few single frames, and return the counts by stream.
@@ -563,22 +563,24 @@ class LabMeasurer(Measurer):
             # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is
             # dropped.
             self.own_drops, self.own_link_losses = {}, {}
-            raw = self._perform(request)
+            trial = self._perform(request)
             # Some drivers (igb, vmxnet3) take the link down when a program is attached or detached.
-            self.own_link_losses = raw.readings.link_losses
+            self.own_link_losses = trial.readings.link_losses
             self.own_drops = {
-                place: min(count, len(request.senders.cpus)) for place, count in raw.readings.dropped.items()
+                place: min(count, len(request.senders.cpus)) for place, count in trial.readings.dropped.items()
             }
             emptied(self.device, self.asking)
             try:
-                if forwarding.whole(raw.result, last=tried == forwarding.HANDFULS, faults=raw.readings.faults):
+                if forwarding.whole(trial.result, last=tried == forwarding.HANDFULS, faults=trial.readings.faults):
                     return
             except BrokenError as error:
-                before = {place: count + self.own_drops[place] for place, count in raw.readings.dropped_before.items()}
-                raw = _read(raw, dropped_before=before)
-                outcome = self._judged(raw, plan)
+                before = {
+                    place: count + self.own_drops[place] for place, count in trial.readings.dropped_before.items()
+                }
+                trial = _read(trial, dropped_before=before)
+                outcome = self._judged(trial, plan)
                 if store:
-                    self._record(plan, outcome, raw, began)
+                    self._record(plan, outcome, trial, began)
                 raise BrokenError(f"{error}{forwarding.because(outcome.cause)}") from error
             self.number += 1
 
@@ -599,9 +601,9 @@ class LabMeasurer(Measurer):
         def tried(first: int, number: int) -> each_subscriber.Missing:
             self.number += 1
             part = each_subscriber.traffic_of(traffic, first, number, self.settings.seed)
-            raw = self._perform(self._request(each_subscriber.trial(number), part))
+            trial = self._perform(self._request(each_subscriber.trial(number), part))
             emptied(self.device, self.asking)
-            return each_subscriber.missing_of(raw.result, raw.readings.faults)
+            return each_subscriber.missing_of(trial.result, trial.readings.faults)
 
         most = min(each_subscriber.MOST, traffic.connections)
         each_subscriber.check(sets, traffic.sources, most, tried)
@@ -619,7 +621,7 @@ class LabMeasurer(Measurer):
         requests = Requests(self.settings, traffic, self.place.initiator, self.place.responder)
         return requests.of(plan, self.number, pace)
 
-    def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> RawTrial:
+    def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> Trial:
         """Run a trial, as `TrialRun.perform` does."""
         return self._trial_run().perform(request, restart_at, settle)
 
@@ -692,32 +694,32 @@ class _EnoughError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
+class _Ended:
     """A trial that is over.
 
     Attributes:
         outcome: outcome of the trial.
-        raw: the trial before its verdict; None = it was never begun.
+        trial: the trial before its verdict; None = it was never begun.
         device_error: error of the device's controls; empty = they answered.
     """
 
     outcome: TrialOutcome
-    raw: RawTrial | None = None
+    trial: Trial | None = None
     device_error: str = ""
 
 
-def _read(raw: RawTrial, **others: Any) -> RawTrial:
-    """The raw trial with other readings."""
-    return replace(raw, readings=replace(raw.readings, **others))
+def _read(trial: Trial, **others: Any) -> Trial:
+    """The trial with other readings."""
+    return replace(trial, readings=replace(trial.readings, **others))
 
 
-def _established(raw: RawTrial) -> RawTrial:
-    """The raw trial with a count that agrees with phase 1.
+def _established(trial: Trial) -> Trial:
+    """The trial with a count that agrees with phase 1.
 
     The procedure compares the count of each period with those of the other periods.
     """
-    count = None if raw.readings.count_after is None else raw.result.state_table.stored
-    return _read(raw, count_after=count, device_error=None)
+    count = None if trial.readings.count_after is None else trial.result.state_table.stored
+    return _read(trial, count_after=count, device_error=None)
 
 
 def _last_phase(result: TrialResult) -> dict[Direction | None, StreamCounts]:

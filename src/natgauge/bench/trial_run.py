@@ -9,8 +9,8 @@ from typing import Final
 
 from natgauge.bench.command_retries import CommandRetries
 from natgauge.bench.protocols import DeviceControl, Place, ServerControl
-from natgauge.bench.raw_trial import RawTrial
 from natgauge.bench.restart import RestartInTrial
+from natgauge.bench.trial import Trial
 from natgauge.core_work import since
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import NatgaugeError, UsageError
@@ -71,7 +71,7 @@ class TrialRun:
     sleep: Callable[[float], None]
     throttling: Callable[[], Throttling] = ControlGroups().throttling
 
-    def perform(self, request: TrialRequest, restart_at: float | None, settle: float) -> RawTrial:
+    def perform(self, request: TrialRequest, restart_at: float | None, settle: float) -> Trial:
         """Empty the device's table, run the engine, and read the counters of device and lab.
 
         Args:
@@ -127,9 +127,9 @@ class TrialRun:
             link_losses=self._new_link_losses(links_before),
             throttled_seconds=stopped.seconds,
         )
-        return RawTrial(request, result, readings, restart)
+        return Trial(request, result, readings, restart)
 
-    def perform_periods(self, request: TrialRequest, settle: float, ended: Callable[[RawTrial], None]) -> None:
+    def perform_periods(self, request: TrialRequest, settle: float, ended: Callable[[Trial], None]) -> None:
         """Empty the device's table and run a trial of several periods.
 
         The counters of device and lab are read in the pause after each period. A device that does not answer does not
@@ -170,7 +170,7 @@ class TrialRun:
                 link_losses=self._new_link_losses(links_before),
                 throttled_seconds=throttled.since(throttled_before).seconds,
             )
-            ended(RawTrial(request, result, readings))
+            ended(Trial(request, result, readings))
 
         def report(progress: Progress) -> None:
             if progress.period is None:

@@ -15,7 +15,7 @@ from tests.labs.storms.storm import Storm, Tally
 
 from natgauge import trials
 from natgauge.bench.judging import judged
-from natgauge.bench.raw_trial import RawTrial
+from natgauge.bench.trial import Trial
 from natgauge.counts import phase2_counts
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common.cable import CableLab
@@ -87,8 +87,8 @@ def _make(tally: Tally) -> None:
             request, result = cable.run(rate, frames)
             seconds = frames / (rate / 2)
             plan = TrialPlan(CONNECTIONS, _PHASE1_RATE, Phase2Plan(rate / 2, rate / 2, seconds))
-            raw = RawTrial(request, result, NO_READINGS)
-            outcome = judged(raw, plan, "shared", None)
+            trial = Trial(request, result, NO_READINGS)
+            outcome = judged(trial, plan, "shared", None)
             counts = phase2_counts(result).values()
             offered = sum(each.offered for each in counts)
             missing = offered - sum(each.received for each in counts)

@@ -15,10 +15,10 @@ from natgauge import trials
 from natgauge.bench import pacing
 from natgauge.counts import counts_of, stalls_of
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Counts, Direction
+from natgauge.measurer import Counts, Direction, Judgement
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.trials import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
-from natgauge.verdicts import Judgement, judge
+from natgauge.verdicts import judge
 from natgauge.words import Verdict
 
 #: The sender must be left in peace.

@@ -11,7 +11,7 @@ from natgauge.trials import TrialRequest, TrialResult
 
 
 @dataclass(frozen=True, slots=True)
-class RawTrial:
+class Trial:
     """One trial before its verdict.
 
     Attributes:
