@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from natgauge.plain_text import one_line
+
 #: No message repeats more of a value than this many characters; paths and lists of names are shorter.
 LONGEST_VALUE: Final = 200
 #: A value in a message: quoted, or without a blank.
@@ -24,6 +26,12 @@ _SHOWN: Final = 60
 def shortened(message: str) -> str:
     """Return the message with overlong values cut; each cut value has its length behind it."""
     return _VALUE.sub(lambda match: f"{match[0][:_SHOWN]}... ({len(match[0])} characters)", message)
+
+
+def shown(value: object) -> str:
+    """A value of a file for a message; a long list or table is cut, and its length named."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:_SHOWN]}... ({len(text)} characters)"
 
 
 class EndedBySignal(BaseException):
@@ -51,7 +59,8 @@ class NatgaugeError(Exception):
     evidence: Path | None = None
 
     def __init__(self, message: str, *, at: str = "") -> None:
-        super().__init__(shortened(message))
+        # Messages repeat words of users, files and programs, which may have line breaks or what a terminal obeys.
+        super().__init__(one_line(shortened(message)))
         self.at = at
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from typing import Any, Final
 
 #: TOML 1.0 guarantees integers of 64 bits; Python's have no limit, and cannot all be printed.
@@ -35,22 +36,32 @@ def parse(text: str) -> dict[str, Any]:
         document = tomllib.loads(text.removeprefix("\ufeff"))
         _check(document)
     except RecursionError:
-        raise ValueError("arrays or tables are nested too deeply") from None
+        raise ValueError(f"arrays or tables are nested too deeply (at line {_deepest(text)})") from None
     return document
 
 
-def _check(value: object) -> None:
+def _check(value: object, key: str = "") -> None:
+    """Refuse values that natgauge can hand to nobody; `key` is the path of the value's key."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            _check(name)
-            _check(inner)
+            _check(name, key)
+            # An empty key is a key, too.
+            step = name or '""'
+            _check(inner, f"{key}.{step}" if key else step)
     elif isinstance(value, list):
-        for inner in value:
-            _check(inner)
+        for number, inner in enumerate(value):
+            _check(inner, f"{key}[{number}]")
     elif isinstance(value, str) and "\0" in value:
-        raise ValueError(f"the text {value[: value.index(chr(0))]!r} continues with the character U+0000")
+        where = f"{key}: " if key else ""
+        raise ValueError(f"{where}the text {value[: value.index(chr(0))]!r} continues with the character U+0000")
     elif isinstance(value, int) and not _LEAST <= value <= _MOST:
-        raise ValueError(f"an integer of {value.bit_length()} bits; 64 are possible")
+        raise ValueError(f"{key}: an integer of {value.bit_length()} bits; 64 are possible, one of them the sign")
+
+
+def _deepest(text: str) -> int:
+    """The number of the line up to which most brackets are open."""
+    depths = list(accumulate(sum(map(line.count, "[{")) - sum(map(line.count, "]}")) for line in text.splitlines()))
+    return max(range(len(depths)), key=depths.__getitem__, default=0) + 1
 
 
 def dump(document: Mapping[str, Any]) -> str:

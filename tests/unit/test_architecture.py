@@ -22,7 +22,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "readings": {"core_work"},
     "causes": {"late_delays"},
     "core_work": set(),
-    "errors": set(),
+    "plain_text": set(),
+    "errors": {"plain_text"},
     "ethernet": set(),
     "files": set(),
     "foreign": {"errors"},
@@ -30,7 +31,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "known_doubts": set(),
     "notes": {"doubt_words", "known_doubts"},
     "outputs": {"errors", "files", "foreign", "system_errors"},
-    "plain_text": set(),
     "other_traffic": {"known_doubts", "notes"},
     "statistics": set(),
     "suggestions": set(),
@@ -87,8 +87,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audits": {"bench", "errors", "gateways", "host", "inputs", "labs", "notes", "records", "suggestions", "words"},
     "campaigns": {
         "bench", "cleaning", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements",
-        "measurer", "metrics", "notes", "paired", "procedures", "readings", "records", "suggestions", "system_errors",
-        "toml_text", "version", "words",
+        "measurer", "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "suggestions",
+        "system_errors", "toml_text", "version", "words",
     },
     "comparisons": {
         "analysis", "bench", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "metrics",

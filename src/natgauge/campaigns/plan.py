@@ -13,10 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from natgauge import foreign, toml_text
 from natgauge.campaigns import keys
-from natgauge.errors import LONGEST_VALUE, UsageError, shortened
+from natgauge.errors import LONGEST_VALUE, UsageError, shortened, shown
 from natgauge.inputs.input import Input
 from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.labs import kinds
+from natgauge.plain_text import one_line
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.profiles import Profile
 from natgauge.suggestions import did_you_mean
@@ -40,7 +41,7 @@ class PlanError(UsageError):
     """
 
     def __init__(self, where: str, faults: list[str]) -> None:
-        self.faults = [shortened(f"{where}: {fault}") for fault in faults[:_MOST_FAULTS]]
+        self.faults = [one_line(shortened(f"{where}: {fault}")) for fault in faults[:_MOST_FAULTS]]
         if len(faults) > _MOST_FAULTS:
             self.faults.append(f"{where}: {len(faults) - _MOST_FAULTS:,} more faults; mend these first")
         more = f" (and {len(faults) - 1} more faults; see natgauge plan check)" if len(faults) > 1 else ""
@@ -174,12 +175,12 @@ def _shaped(raw: Mapping[str, Any], where: str) -> tuple[Plan, list[str]]:
 
 
 def _fault(error: Any) -> str:
-    path = ".".join(str(step) for step in error["loc"] if not str(step).startswith(("constrained", "literal")))
+    path = ".".join(str(step) or '""' for step in error["loc"] if not str(step).startswith(("constrained", "literal")))
     if error["type"] == _UNKNOWN:
         return f"{path}: unknown key; {did_you_mean(path, Plan.model_fields)}"
     if error["type"] == "missing":
         return f"{path}: is missing"
-    return f"{path}: {error['input']!r}: {error['msg']}"
+    return f"{path}: {shown(error['input'])}: {error['msg']}"
 
 
 def _known(path: str, name: str, known: Mapping[str, Input], faults: list[str]) -> bool:
@@ -233,7 +234,7 @@ def _measure(
     path = f"measure[{number}]"
     metric = measure.get("metric")
     if not isinstance(metric, str) or metric not in procedures():
-        fault = "is missing" if metric is None else f"{metric!r} is unknown"
+        fault = "is missing" if metric is None else f"{shown(metric)} is unknown"
         faults.append(f"{path}.metric: {fault}; {did_you_mean(str(metric), procedures())}")
         return {}
     settings = {name: value for name, value in measure.items() if name not in keys.MEASURE}
@@ -243,7 +244,7 @@ def _measure(
             continue
         checked[what] = named = measure[what]
         if not isinstance(named, list) or not named:
-            faults.append(f"{path}.{what}: {named!r} is no list of {what}; leave it out for all of them")
+            faults.append(f"{path}.{what}: {shown(named)} is no list of {what}; leave it out for all of them")
             continue
         faults.extend(
             f"{path}.{what}[{at}]: {name!r} is none of the {what} of this plan; {did_you_mean(str(name), names)}"

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, shown
 from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe_model import (
@@ -28,6 +28,7 @@ from natgauge.gateways.recipe_model import (
     Verbs,
 )
 from natgauge.gateways.toml_layers import BUILT_IN, file_of, files_of, frozen, layered, merge, pieces_of
+from natgauge.labs.common.addresses import INNER_LINKS
 from natgauge.suggestions import did_you_mean, listed_by
 from natgauge.words import Family, Transport
 
@@ -35,6 +36,8 @@ from natgauge.words import Family, Transport
 VARIABLE: Final = "NATGAUGE_GATEWAYS"
 
 _PARTS: Final = "parts"
+#: As many as a lab can place.
+MOST_DEVICES: Final = INNER_LINKS + 1
 #: What a chain's recipe has of its devices.
 _OF_DEVICES: Final = frozenset(
     {"extends", "environment", "needs", "modules", "limits", "process", "verbs", "emptyings", "knobs"}
@@ -338,11 +341,12 @@ def _read(path: Path) -> Recipe:
     return _validated(_chained(table, path) if "chain" in table else table, path)
 
 
-def _validated(table: Mapping[str, Any], path: Path) -> Recipe:
+def _validated(table: Mapping[str, Any], path: Path, where: str = "") -> Recipe:
+    """A recipe of this file; `where` = the place in another file that is to blame instead."""
     try:
         return Recipe.model_validate({**frozen(table), "origin": path})
     except ValidationError as error:
-        raise UsageError(broken_rule(path, error)) from None
+        raise UsageError(broken_rule(Path(where or path), error)) from None
 
 
 def _chained(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
@@ -350,7 +354,9 @@ def _chained(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     if own := sorted(_OF_DEVICES & table.keys()):
         raise UsageError(f"{path}: {own[0]}: a chain has this of its devices; leave it out, or give it in [[chain]]")
     if not isinstance(table["chain"], list):
-        raise UsageError(f"{path}: chain: {table['chain']!r}: must be a list of devices; write each as [[chain]]")
+        raise UsageError(f"{path}: chain: {shown(table['chain'])}: must be a list of devices; write each as [[chain]]")
+    if len(table["chain"]) > MOST_DEVICES:
+        raise UsageError(f"{path}: chain: has {len(table['chain'])} devices; the most is {MOST_DEVICES}")
     parts = [_part(number, entry, path) for number, entry in enumerate(table["chain"])]
     if len(parts) < 2:
         raise UsageError(f"{path}: chain: has {len(parts)} device; name at least two, from the Initiator on")
@@ -383,8 +389,10 @@ def _part(number: int, entry: Any, path: Path) -> tuple[str, Recipe]:
     table = layered(file)
     if "chain" in table:
         raise UsageError(f"{where}: recipe: {settings.recipe!r} is a chain itself; name its devices one by one")
-    more = {"environment": dict(settings.environment), "verbs": dict(settings.verbs)}
-    return settings.device, _validated(merge(table, pieces_of(more)), file)
+    alone = _validated(table, file)
+    more = {name: dict(own) for name in ("environment", "verbs") if (own := getattr(settings, name))}
+    # The part is right without what the chain adds, so what is wrong now stands in the chain's file.
+    return settings.device, _validated(merge(table, pieces_of(more)), file, where) if more else alone
 
 
 def _part_file(name: str, path: Path) -> Path:
@@ -405,9 +413,10 @@ def _part_file(name: str, path: Path) -> Path:
 def broken_rule(path: Path, error: ValidationError) -> str:
     """The first broken rule: file, field, value, rule."""
     first = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"])
+    # An empty key is a key, too.
+    field = ".".join(str(part) or '""' for part in first["loc"])
     rule = first["msg"].removeprefix("Value error, ")
     # A missing field, and a rule over several fields, have a whole table as their value.
-    value = "" if isinstance(first["input"], dict | BaseModel) else f"{first['input']!r}: "
+    value = "" if isinstance(first["input"], dict | BaseModel) else f"{shown(first['input'])}: "
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{path}: {field + ': ' if field else ''}{value}{rule[0].lower()}{rule[1:]}{more}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from natgauge import foreign, toml_text
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, shown
 from natgauge.suggestions import did_you_mean
 
 #: The folder with natgauge's own recipes.
@@ -30,7 +30,10 @@ def layered(path: Path) -> dict[str, Any]:
     own = pieces_of(_parse(path))
     fragments = own.get("extends", [])
     if not isinstance(fragments, list) or not all(isinstance(name, str) for name in fragments):
-        raise UsageError(f"{path}: extends: {fragments!r}: must be a list of names of fragments")
+        raise UsageError(f"{path}: extends: {shown(fragments)}: must be a list of names of fragments")
+    if len(set(fragments)) < len(fragments):
+        twice = next(name for number, name in enumerate(fragments) if name in fragments[:number])
+        raise UsageError(f"{path}: extends: {twice!r}: is there twice; name each fragment once")
     merged: dict[str, Any] = {}
     for layer in [*(_fragment(name, path) for name in fragments), own]:
         merged = merge(merged, layer)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Literal, Self
 
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, shown
 from natgauge.inputs import meant
 from natgauge.inputs.checks import of_value
 
@@ -74,7 +74,7 @@ class Text(InputType):
         """Return the text; a number is converted to its digits."""
         if isinstance(value, str) or _is_number(value):
             return str(value)
-        raise UsageError(of_value(name, f"{value!r} is not a text"))
+        raise UsageError(of_value(name, f"{shown(value)} is not a text"))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Words(InputType):
         """Return the text if it is one of `words`."""
         if isinstance(value, str) and value in self.words:
             return value
-        raise UsageError(of_value(name, f"{value!r} is unknown; choose one of {', '.join(self.words)}"))
+        raise UsageError(of_value(name, f"{shown(value)} is unknown; choose one of {', '.join(self.words)}"))
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Flag(InputType):
         """Return the boolean."""
         if isinstance(value, bool):
             return value
-        raise UsageError(of_value(name, f"{value!r} is not true or false"))
+        raise UsageError(of_value(name, f"{shown(value)} is not true or false"))
 
     def write(self, value: Any) -> str:
         """Return "true" or "false"."""
@@ -146,7 +146,7 @@ class Whole(InputType):
 
     def _refused(self, name: str, value: object) -> UsageError:
         form = meant.number(value, seconds=self.seconds, whole=True) if isinstance(value, str) else ""
-        return UsageError(of_value(name, f"{value!r} is not a whole number{form}"))
+        return UsageError(of_value(name, f"{shown(value)} is not a whole number{form}"))
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Number(InputType):
 
     def _refused(self, name: str, value: object) -> UsageError:
         form = meant.number(value, seconds=self.seconds) if isinstance(value, str) else ""
-        return UsageError(of_value(name, f"{value!r} is not a number{form}"))
+        return UsageError(of_value(name, f"{shown(value)} is not a number{form}"))
 
     def write(self, value: Any) -> str:
         """The number, a whole one without a point."""

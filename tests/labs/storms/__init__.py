@@ -6,6 +6,7 @@ from typing import Final
 from tests.labs.storms.faults import FAULTS
 from tests.labs.storms.frames import FRAMES
 from tests.labs.storms.hostile_frames import HOSTILE_FRAMES
+from tests.labs.storms.inputs import INPUTS
 from tests.labs.storms.kills import KILLS
 from tests.labs.storms.mutations import MUTATIONS
 from tests.labs.storms.stored import STORED
@@ -15,6 +16,7 @@ from tests.labs.storms.surroundings import SURROUNDINGS
 STORMS: Final[tuple[Storm, ...]] = (
     *KILLS,
     *MUTATIONS,
+    *INPUTS,
     *STORED,
     *FAULTS,
     *SURROUNDINGS,

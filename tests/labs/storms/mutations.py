@@ -257,11 +257,11 @@ def _mutate_journals(tally: Tally) -> None:
 
 MUTATIONS: Final = (
     _storm("requests", "the engine, with its worked examples as requests", 40_000, _requests, _engine),
-    _storm("plans", "the reader of plans, with all examples", 20_000, _plans, _plan_reader),
+    _storm("plans", "the reader of plans, with all examples", 15_000, _plans, _plan_reader),
     _storm(
         "recipes",
         "the reader of recipes, with all recipes",
-        25_000,
+        20_000,
         _files(sorted(FOLDER.glob("*.toml"))),
         _recipe_reader,
     ),
