@@ -27,7 +27,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "cli": (71_000, "the edge: reaches everything"),
     "comparisons": (44_500, "measures several gateways, on the bench"),
     "doubts": (17_000, "conditions on what procedures measured, and on the parameters of records"),
-    "gateways": (5_950, "recipes and their drivers; the contract of labs, and no kind of lab but the guest's image"),
+    "gateways": (6_050, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
     "host": (4_250, "this machine, its undo journal, and the reader of files that somebody else may have changed"),
     "inputs": (1_600, "descriptions of inputs; words and errors"),
     "labs": (12_600, "all kinds of labs, and this machine"),
