@@ -32,20 +32,6 @@ class CoreWork:
 WorkByCore = Mapping[int, CoreWork]
 
 
-def since(before: WorkByCore, after: WorkByCore) -> dict[int, CoreWork]:
-    """Return the work between two readings; empty where a core is missing or its counts fell (it was rebooted)."""
-    by_core: dict[int, CoreWork] = {}
-    for core, end in after.items():
-        begin = before.get(core)
-        if begin is None or end.frames < begin.frames:
-            return {}
-        seconds = None
-        if end.busy_seconds is not None and begin.busy_seconds is not None:
-            seconds = max(0.0, end.busy_seconds - begin.busy_seconds)
-        by_core[core] = CoreWork(end.frames - begin.frames, seconds, end.devices)
-    return by_core
-
-
 def total(every: Iterable[WorkByCore]) -> dict[int, CoreWork]:
     """Return the sum of several readings by core; a core whose time is unknown once has no time."""
     by_core: dict[int, CoreWork] = {}

@@ -25,22 +25,6 @@ METHODS: Final[Mapping[str, str]] = {
     "icmp": "RFC 9693's method applied to ICMP echo, which the RFC does not cover",
     "tcp": "RFC 9693's method applied to TCP, which the RFC does not cover",
 }
-#: Octets with FCS of the shortest frame over IPv4: Ethernet's minimum, and with TCP 24 more for a header with time
-#: stamps. The IPv6 frame with the same payload has 20 octets more (RFC 8219 section 5.1.1 explains why 64 is impossible
-#: with IPv6), and that of IPv4 in IPv6 40.
-LEAST_OCTETS: Final[Mapping[Transport, int]] = {"udp": 64, "icmp": 64, "tcp": 88}
-#: Octets with FCS of a TCP segment without data over IPv4, whatever the frame size: that of a SYN or SYN-ACK, which has
-#: the options of a Linux host, and that of any later one.
-OPENING_OCTETS: Final = 78
-SEGMENT_OCTETS: Final = 70
-#: Live frames are at most one page with its head and tail room: 3408 octets, plus FCS. A program for multi-buffer
-#: frames changes nothing: BPF_PROG_RUN refuses more octets, and bpf_xdp_adjust_tail has no page to add (Linux 6.18).
-LARGEST_FRAME: Final = 3412
-#: The reason, in messages.
-ONE_PAGE: Final = "a frame is made in one page of memory, for the kernel's live-frames mode has no multi-buffer XDP"
-#: Octets of an IP header of each family.
-IP_HEADER: Final[Mapping[Family, int]] = {"ipv4": 20, "ipv6": 40}
-
 #: Record type of a DNS query (RFC 1035, RFC 3596).
 Query = Literal["a", "aaaa"]
 #: The segment with which the Initiator begins to close a TCP connection.
@@ -49,11 +33,6 @@ Close = Literal["fin", "rst"]
 TcpState = Literal["established", "half-open", "fin", "rst"]
 #: Most octets of a request; with its headers, and those of a tunnel, it fits into a packet of 1500 octets.
 MOST_REQUEST_OCTETS: Final = 1360
-#: Octets of a query's frame with FCS: its name contains the identification of the query.
-QUERY_OCTETS: Final[Mapping[Family, int]] = {"ipv4": 114, "ipv6": 134}
-#: Octets that a response has more than its query: one record (RFC 1035 section 4.1.3, RFC 3596 section 2.2).
-ANSWER_OCTETS: Final[Mapping[Query, int]] = {"a": 16, "aaaa": 28}
-
 #: How phase 1 enumerates the four tuples (RFC 9693 section 4.4).
 Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
 

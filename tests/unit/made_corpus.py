@@ -22,7 +22,8 @@ from natgauge.comparisons.searched import RateBounds, Searched, ratio_of
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
-from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, both_slices
+from natgauge.paired.order import both_slices
+from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import BaselineCost, ComparisonRecord, SliceCounts

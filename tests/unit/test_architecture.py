@@ -72,13 +72,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "words",
     },
     "tester": {
-        "cleaning", "counts", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurer", "paired",
-        "statistics", "trials", "words",
+        "cleaning", "counts", "errors", "ethernet", "files", "foreign", "gateways", "host", "inputs", "labs",
+        "measurer", "paired", "statistics", "trials", "words",
     },
     "bench": {
-        "causes", "core_work", "counts", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurer",
-        "other_traffic", "paired", "procedures", "readings", "table_memory", "tester", "trial_evidence", "trials",
-        "verdicts", "words",
+        "causes", "core_work", "counts", "errors", "ethernet", "files", "foreign", "gateways", "host", "inputs",
+        "labs", "measurer", "other_traffic", "paired", "procedures", "readings", "table_memory", "tester",
+        "trial_evidence", "trials", "verdicts", "words",
     },
     "measurements": {
         "analysis", "bench", "causes", "doubts", "ethernet", "gateways", "host", "inputs", "labs", "metrics", "notes",
@@ -95,8 +95,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "notes", "other_traffic", "paired", "procedures", "records", "statistics", "trials", "words",
     },
     "reports": {
-        "analysis", "causes", "errors", "foreign", "known_doubts", "late_delays", "metrics", "notes", "other_traffic",
-        "outputs", "plain_text", "records", "statistics", "system_errors", "table_memory", "tables", "words",
+        "analysis", "causes", "errors", "ethernet", "foreign", "known_doubts", "late_delays", "metrics", "notes",
+        "other_traffic", "outputs", "plain_text", "records", "statistics", "system_errors", "table_memory", "tables",
+        "words",
     },
     "stored": {
         "analysis", "causes", "doubts", "errors", "foreign", "inputs", "labs", "metrics", "notes", "paired",

@@ -13,9 +13,10 @@ from tests.unit.simulated import Gateway, reading
 
 from natgauge.analysis.scalability import scale_up
 from natgauge.bench.question import ask, words
+from natgauge.bench.trial_run import since
 from natgauge.comparisons.lengths import length_notes
 from natgauge.comparisons.request import read_gateways
-from natgauge.core_work import CoreWork, idle_cores, imbalance, since
+from natgauge.core_work import CoreWork, idle_cores, imbalance
 from natgauge.errors import UsageError
 from natgauge.host import cpus
 from natgauge.inputs.cores import DeviceCoreList, by_device, cores_in

@@ -11,7 +11,8 @@ from pydantic import JsonValue
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import doubts
-from natgauge.core_work import CoreWork, idle_cores, imbalance, since, total
+from natgauge.bench.trial_run import since
+from natgauge.core_work import CoreWork, idle_cores, imbalance, total
 from natgauge.labs.ssh import work
 from natgauge.measurements.making import make
 from natgauge.measurer import TrialOutcome, TrialPlan

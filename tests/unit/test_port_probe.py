@@ -17,6 +17,7 @@ from tests.unit.made_ports import FULL, port_state
 
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.ethernet import ONE_PAGE
 from natgauge.host import capabilities
 from natgauge.host.cpus import as_if
 from natgauge.labs.common import locks
@@ -29,7 +30,6 @@ from natgauge.labs.wire.xdp import Attached
 from natgauge.tester import port_probe, xdp_trial
 from natgauge.tester.port_probe import of_peer, probe
 from natgauge.trials import StreamCounts, TrialRequest
-from natgauge.words import ONE_PAGE
 
 
 def driver(name: str) -> Media:

@@ -13,11 +13,11 @@ from typing import Final, get_args
 
 from pydantic import JsonValue
 
-from natgauge.ethernet import theoretical_maximum
+from natgauge.ethernet import ANSWER_OCTETS, IP_HEADER, OPENING_OCTETS, SEGMENT_OCTETS, theoretical_maximum
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Counted
 from natgauge.records.parameters import Parameters
-from natgauge.words import ANSWER_OCTETS, IP_HEADER, OPENING_OCTETS, SEGMENT_OCTETS, Query, Side
+from natgauge.words import Query, Side
 
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 #: A side's share of the frames of the throughput that is no other than the other side's.

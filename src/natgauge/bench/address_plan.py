@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from natgauge.errors import UsageError
+from natgauge.ethernet import IP_HEADER
 from natgauge.labs.contract import Addresses, Ground, Link
-from natgauge.words import IP_HEADER, Family
+from natgauge.words import Family
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.

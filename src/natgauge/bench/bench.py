@@ -37,6 +37,7 @@ from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of
 from natgauge.bench.timeable import reasons_not_timed
 from natgauge.bench.traffic import check_rate, hosts_of, make_plan, with_pool
 from natgauge.errors import HostError, UsageError
+from natgauge.ethernet import LEAST_OCTETS, QUERY_OCTETS
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.emptying import emptying_of
@@ -57,7 +58,7 @@ from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
-from natgauge.words import LEAST_OCTETS, QUERY_OCTETS, TESTER, Family, Query
+from natgauge.words import TESTER, Family, Query
 
 #: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.
 ASSUMED_HIGHEST: Final = 4_000_000.0

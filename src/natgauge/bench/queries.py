@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from natgauge.errors import UsageError
-from natgauge.words import QUERY_OCTETS
+from natgauge.ethernet import QUERY_OCTETS
 
 #: Port of DNS servers (RFC 1035 section 4.2.1).
 PORT: Final = 53

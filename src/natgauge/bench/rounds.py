@@ -12,7 +12,8 @@ from natgauge.gateways.recipe import load
 from natgauge.inputs.question import Cell
 from natgauge.labs.common.cable import CableLab
 from natgauge.other_traffic import OtherTraffic
-from natgauge.paired.ratios import BlockWork, both_slices
+from natgauge.paired.order import both_slices
+from natgauge.paired.ratios import BlockWork
 from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.tester.cable import untranslated_request
 from natgauge.tester.highest import HighestRates

@@ -20,21 +20,11 @@ from natgauge.bench import subscribers as sharing
 from natgauge.bench.address_plan import AddressPlan
 from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
 from natgauge.errors import UsageError
+from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE, QUERY_OCTETS
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
-from natgauge.words import (
-    LARGEST_FRAME,
-    LEAST_OCTETS,
-    MAXIMUM_CONNECTIONS,
-    ONE_PAGE,
-    QUERY_OCTETS,
-    Family,
-    Order,
-    Query,
-    Side,
-    Transport,
-)
+from natgauge.words import MAXIMUM_CONNECTIONS, Family, Order, Query, Side, Transport
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.

@@ -11,7 +11,7 @@ from natgauge.bench.command_retries import CommandRetries
 from natgauge.bench.protocols import DeviceControl, Place, ServerControl
 from natgauge.bench.restart import RestartInTrial
 from natgauge.bench.trial import Trial
-from natgauge.core_work import since
+from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host.control_groups import ControlGroups, Throttling
@@ -285,3 +285,17 @@ def emptied(device: DeviceControl | None, asking: CommandRetries) -> int | None:
         return None
     asking(device.empty)
     return asking(device.count)
+
+
+def since(before: WorkByCore, after: WorkByCore) -> dict[int, CoreWork]:
+    """Return the work between two readings; empty where a core is missing or its counts fell (it was rebooted)."""
+    by_core: dict[int, CoreWork] = {}
+    for core, end in after.items():
+        begin = before.get(core)
+        if begin is None or end.frames < begin.frames:
+            return {}
+        seconds = None
+        if end.busy_seconds is not None and begin.busy_seconds is not None:
+            seconds = max(0.0, end.busy_seconds - begin.busy_seconds)
+        by_core[core] = CoreWork(end.frames - begin.frames, seconds, end.devices)
+    return by_core

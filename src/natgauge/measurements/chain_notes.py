@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from natgauge.analysis.chain import limiting_device
 from natgauge.metrics.cost import FORWARDING
-from natgauge.metrics.shared_figures import limiting_device
 from natgauge.notes import Note
 from natgauge.records.measurement import FigureSummary
 from natgauge.records.parameters import Parameters

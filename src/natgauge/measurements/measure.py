@@ -17,6 +17,7 @@ from natgauge.bench.question import ask, command
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.renewal import NextBench, Renewed
 from natgauge.bench.seeds import in_repetition
+from natgauge.ethernet import SEGMENT_OCTETS
 from natgauge.gateways.recipe import as_played, digest
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
@@ -27,7 +28,6 @@ from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.store import RESULTS, Store
-from natgauge.words import SEGMENT_OCTETS
 
 
 @dataclass(frozen=True, slots=True)

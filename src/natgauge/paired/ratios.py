@@ -45,19 +45,6 @@ class BlockWork(NamedTuple):
     nanoseconds: Sequence[float]
 
 
-def both_slices(order: Sequence[int], nanoseconds: Sequence[int]) -> list[int]:
-    """Return the duration of both slices of each contestant of a block together, ns, by the contestant's position.
-
-    Args:
-        order: positions in the order of the first slices; the second ones follow in the reverse order.
-        nanoseconds: duration of each slice in its order.
-    """
-    both = [0] * len(order)
-    for position, first, second in zip(order, nanoseconds, reversed(nanoseconds), strict=False):
-        both[position] = first + second
-    return both
-
-
 @dataclass(frozen=True, slots=True)
 class RoundPlace:
     """Positions of a gateway and its references in a round.

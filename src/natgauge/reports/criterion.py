@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from natgauge.analysis.unit_frames import UnitFrame, frames_of, is_of_frames, sends_data
+from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
 from natgauge.metrics import declared
 from natgauge.metrics.goals import Preset, first_criterion
 from natgauge.records.measurement import Result
-from natgauge.words import IP_HEADER, LEAST_OCTETS, TRANSPORT_NAMES
+from natgauge.words import TRANSPORT_NAMES
 
 #: Octets that the shortest frame has more over IPv6, and over IPv6 in a tunnel.
 _LONGER: Final = (0, IP_HEADER["ipv6"] - IP_HEADER["ipv4"], IP_HEADER["ipv6"])

@@ -17,6 +17,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis import derived
+from natgauge.analysis.chain import limiting_device
 from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import own_work
@@ -25,14 +26,7 @@ from natgauge.errors import UsageError
 from natgauge.metrics import figures
 from natgauge.metrics.cost import OWN, RATIO, TESTER
 from natgauge.metrics.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
-from natgauge.metrics.shared_figures import (
-    CORE_IMBALANCE,
-    ESTABLISHED,
-    IDLE_CORES,
-    IN_ALL,
-    OCTETS_PER_CONNECTION,
-    limiting_device,
-)
+from natgauge.metrics.shared_figures import CORE_IMBALANCE, ESTABLISHED, IDLE_CORES, IN_ALL, OCTETS_PER_CONNECTION
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
 from natgauge.records.parameters import describe, shown
 from natgauge.reports import criterion

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-#: Fewest values for an autocorrelation; the first interval of 95 % needs the same number.
-LEAST_AUTOCORRELATED: Final = 6
+from natgauge.statistics.summary import LEAST_AUTOCORRELATED
+
 #: Standard deviations that 95 % of a normal distribution lie below; that of the estimate is 1 / sqrt(n).
 _ONE_SIDED_95: Final = 1.645
 

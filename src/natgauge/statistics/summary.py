@@ -14,6 +14,8 @@ from natgauge.statistics.order_statistics import median_interval, percentile
 
 #: Below this many values the nearest-rank 1st and 99th percentiles are the minimum and the maximum.
 VALUES_FOR_PERCENTILES: Final = 100
+#: Fewest values for an autocorrelation; the first interval of 95 % needs the same number.
+LEAST_AUTOCORRELATED: Final = 6
 
 
 @dataclass(frozen=True, slots=True)

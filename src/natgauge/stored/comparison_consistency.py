@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
-from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, both_slices
+from natgauge.paired.order import both_slices
+from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.record import first_fault
 from natgauge.records.store import (

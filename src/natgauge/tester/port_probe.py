@@ -11,6 +11,7 @@ from typing import Final
 
 from natgauge.cleaning.cleanup import status
 from natgauge.errors import HostError, NatgaugeError, UsageError
+from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 from natgauge.host import capabilities
 from natgauge.host.cpus import usable_cpus
 from natgauge.host.tuning import tuner
@@ -24,7 +25,6 @@ from natgauge.labs.wire.port_state import PortFinding, PortState, findings, harm
 from natgauge.tester import xdp_trial
 from natgauge.tester.cable import untranslated_request
 from natgauge.trials import Phase1, StreamCounts, phase1_of, run
-from natgauge.words import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 
 #: RFC 2544 section 9.1: the smallest and the largest frame of Ethernet.
 FRAME_SIZES: Final = (64, 1518)

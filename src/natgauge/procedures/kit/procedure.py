@@ -19,11 +19,9 @@ from natgauge.procedures.kit.events import EventHandler, ignore
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
 from natgauge.procedures.kit.result.causes import with_cause
-from natgauge.procedures.kit.result.core_load import with_core_load
-from natgauge.procedures.kit.result.lost_at import with_lost_at
+from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.notes import command_failures_note, disturbed_note, zero_checksum_note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.kit.result.table_octets import with_table_octets
 from natgauge.procedures.kit.runner import TrialRunner, unheard
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
@@ -197,7 +195,7 @@ class Procedure(Generic[SettingsT]):
 
 
 def _with_device_figures(repetition: Measurement) -> Measurement:
-    return with_cause(with_table_octets(with_lost_at(with_core_load(repetition))))
+    return with_cause(with_device_figures(repetition))
 
 
 def _with_notes(repetition: Measurement, notes: Iterable[Note]) -> Measurement:

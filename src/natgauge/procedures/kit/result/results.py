@@ -12,8 +12,7 @@ from natgauge.causes.cause import Cause
 from natgauge.measurer import TrialOutcome
 from natgauge.metrics import figures
 from natgauge.notes import Note
-from natgauge.statistics.autocorrelation import LEAST_AUTOCORRELATED
-from natgauge.statistics.summary import VALUES_FOR_PERCENTILES, Summary, interval_of, summarize
+from natgauge.statistics.summary import LEAST_AUTOCORRELATED, VALUES_FOR_PERCENTILES, Summary, interval_of, summarize
 from natgauge.words import LimitedBy, Verdict
 
 

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of the device that any metric may have: spread over its cores, losses by device of a chain, memory."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from natgauge import core_work
+from natgauge.measurer import TrialOutcome
+from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES, LOST_PERCENT_AT, OCTETS_PER_CONNECTION
+from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.words import Verdict
+
+
+def with_device_figures(measurement: Measurement) -> Measurement:
+    """Return the repetition with those of these figures that the lab and the device report."""
+    attempts = measurement.attempts
+    figures = {**measurement.figures, **_core_figures(attempts), **_lost_at(attempts)}
+    reported = [attempt.outcome.readings.octets_per_connection for attempt in attempts]
+    octets = tuple(value for value in reported if value is not None)
+    if not octets:
+        return replace(measurement, figures=figures)
+    # Each trial is a value of the sample.
+    figures[OCTETS_PER_CONNECTION] = statistics.median(octets)
+    return replace(measurement, figures=figures, sample={**measurement.sample, OCTETS_PER_CONNECTION: octets})
+
+
+def _core_figures(attempts: Sequence[Attempt]) -> Mapping[str, float]:
+    """Return `CORE_IMBALANCE` and `IDLE_CORES` over the deciding trials together; empty where no work is known."""
+    work = core_work.total(attempt.outcome.readings.core_work for attempt in _deciding_work(attempts))
+    imbalance = core_work.imbalance(work)
+    if imbalance is None:
+        return {}
+    return {CORE_IMBALANCE: imbalance, IDLE_CORES: float(len(core_work.idle_cores(work)))}
+
+
+def _deciding_work(attempts: Sequence[Attempt]) -> Sequence[Attempt]:
+    """Return the trials of the highest load that passed; where none passed, those of the lowest load that failed."""
+    known = [attempt for attempt in attempts if attempt.outcome.readings.core_work]
+    for verdict, best in ((Verdict.PASS, max), (Verdict.FAIL, min)):
+        loads = [attempt.load for attempt in known if attempt.outcome.verdict is verdict]
+        if loads:
+            return [attempt for attempt in known if attempt.outcome.verdict is verdict and attempt.load == best(loads)]
+    return []
+
+
+def _lost_at(attempts: Sequence[Attempt]) -> Mapping[str, float]:
+    """Return the share of the lost frames that each device dropped, in percent, by the name of the figure.
+
+    The deciding trials are those of the lowest load that the device failed. Their frames may be dropped at a place
+    without a counter, so the sum may be less than 100. Two interfaces may count the same frame, so the shares are of
+    the counted frames where these are more than the lost ones. Empty for a single device, and without lost frames.
+    """
+    outcomes = _deciding_drops(attempts)
+    dropped: Counter[str] = Counter()
+    for outcome in outcomes:
+        dropped.update({place.split(" ")[0]: 0 for place in outcome.readings.dropped})
+        for place, frames in outcome.readings.dropped.items():
+            dropped[place.split(" ")[0]] += max(0, frames)
+    lost = max(sum(map(_lost, outcomes)), dropped.total())
+    if len(dropped) < 2 or not lost:
+        return {}
+    return {f"{LOST_PERCENT_AT}{device}": 100 * frames / lost for device, frames in dropped.items()}
+
+
+def _lost(outcome: TrialOutcome) -> int:
+    return sum(counts.lost for counts in (outcome.phase1, *outcome.phase2.values()))
+
+
+def _deciding_drops(attempts: Sequence[Attempt]) -> list[TrialOutcome]:
+    """Return the outcomes of the lowest load that the device failed with counters of drops."""
+    failed = [
+        attempt
+        for attempt in attempts
+        if attempt.outcome.verdict is Verdict.FAIL
+        and attempt.outcome.limited_by == "device"
+        and attempt.outcome.readings.dropped
+        and _lost(attempt.outcome)
+    ]
+    lowest = min((attempt.load for attempt in failed), default=0.0)
+    return [attempt.outcome for attempt in failed if attempt.load == lowest]
