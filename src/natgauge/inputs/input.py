@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any, Final, Literal
 
 from natgauge.errors import about
-from natgauge.inputs.checks import Check, one_of, spoken
+from natgauge.inputs.checks import Check, in_range, one_of, share_in, spoken, whole
 from natgauge.inputs.types import Flag, InputType, Number, Seconds, Share, Text, Whole, WholeSeconds, Words
 from natgauge.words import Group
 
@@ -100,7 +100,7 @@ class Input:
 def described(  # noqa: PLR0913 - each part of a description by its name
     text: str,
     unit: str = "",
-    check: Check | None = None,
+    check: Check | tuple[float, float] | None = None,
     *,
     type: InputType | None = None,  # noqa: A002 - as the field of `Input` is called
     default: str = "",
@@ -113,9 +113,9 @@ def described(  # noqa: PLR0913 - each part of a description by its name
 ) -> dict[str, Any]:
     """Metadata of a dataclass's field that is an input.
 
-    The parts are those of `Input`. A `type` of None is made of the field's annotation and its unit; `default` says in
-    words what the field's own default does not; an empty `label` is the name with spaces, an empty `parameter` the
-    name; a `group` of None is that of the class.
+    The parts are those of `Input`. The check of a number may be its lowest and highest value. A `type` of None is made
+    of the field's annotation and its unit; `default` says in words what the field's own default does not; an empty
+    `label` is the name with spaces, an empty `parameter` the name; a `group` of None is that of the class.
     """
     return {
         _KEY: {
@@ -161,7 +161,7 @@ def _input(item: dataclasses.Field[Any], hint: Any, group: Group) -> Input:
             **description,
             "name": item.name,
             "type": read,
-            "check": description["check"] or (partial(one_of, allowed=read.words) if read.words else None),
+            "check": _check_of(description["check"], read, description["unit"]),
             "default": None if required else item.default,
             "label": description["label"] or spoken(item.name),
             "group": description["group"] or group,
@@ -169,6 +169,15 @@ def _input(item: dataclasses.Field[Any], hint: Any, group: Group) -> Input:
             "required": required,
         }
     )
+
+
+def _check_of(check: Check | tuple[float, float] | None, read: InputType, unit: str) -> Check | None:
+    if not isinstance(check, tuple):
+        return check or (partial(one_of, allowed=read.words) if read.words else None)
+    lowest, highest = check
+    if isinstance(read, Share):
+        return partial(share_in, lowest=lowest, highest=highest)
+    return partial(whole if isinstance(read, Whole) else in_range, lowest=lowest, highest=highest, unit=unit)
 
 
 def _type_of(hint: Any, unit: str) -> InputType:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import in_range, positive
+from natgauge.inputs.checks import positive
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialOutcome
 from natgauge.metrics.back_to_back import METRIC
@@ -75,12 +75,7 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
     """Settings of the back-to-back frames. The error is of the length of bursts, as a share or in frames."""
 
     burst_seconds: float = field(
-        default=2.0,
-        metadata=described(
-            "longest burst to try",
-            "s",
-            partial(in_range, lowest=0.001, highest=LONGEST_BURST_SECONDS, unit="s"),
-        ),
+        default=2.0, metadata=described("longest burst to try", "s", (0.001, LONGEST_BURST_SECONDS))
     )
     burst_rate: float | None = field(
         default=None,

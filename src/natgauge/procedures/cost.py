@@ -15,11 +15,10 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Final
 
 from natgauge.errors import BrokenError
-from natgauge.inputs.checks import whole, wrong
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
@@ -74,17 +73,9 @@ class CostSettings(TrialSettings):
             default="all",
         ),
     )
-    rounds: int = field(
-        default=4,
-        metadata=described(
-            "rounds of one repetition", "rounds", partial(whole, lowest=LEAST_ROUNDS, highest=1000, unit="rounds")
-        ),
-    )
+    rounds: int = field(default=4, metadata=described("rounds of one repetition", "rounds", (LEAST_ROUNDS, 1000)))
     slice_frames: int = field(
-        default=USUAL_FRAMES,
-        metadata=described(
-            "frames of a slice", "frames", partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames")
-        ),
+        default=USUAL_FRAMES, metadata=described("frames of a slice", "frames", (LEAST_FRAMES, MOST_FRAMES))
     )
 
     hot_spots: bool = field(

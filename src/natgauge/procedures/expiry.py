@@ -17,10 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from natgauge.errors import BrokenError
-from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, CountAt
 from natgauge.metrics.expiry import METRIC
@@ -51,18 +49,10 @@ class ExpirySettings(Phase1Settings):
         ),
     )
     watch_seconds: float = field(
-        default=120.0,
-        metadata=described(
-            "longest time of observing the connection count", "s", partial(in_range, lowest=1, highest=86_400, unit="s")
-        ),
+        default=120.0, metadata=described("longest time of observing the connection count", "s", (1, 86_400))
     )
     interval_seconds: float = field(
-        default=0.1,
-        metadata=described(
-            "time between two readings of the connection count",
-            "s",
-            partial(in_range, lowest=0.01, highest=60, unit="s"),
-        ),
+        default=0.1, metadata=described("time between two readings of the connection count", "s", (0.01, 60))
     )
 
     @property

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from natgauge.inputs.checks import positive, share_in
+from natgauge.inputs.checks import positive
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Counts, Direction, TrialOutcome
@@ -56,11 +56,7 @@ class FrameLossSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
 
     step: float = field(
         default=0.1,
-        metadata=described(
-            "step between loads, as a share of the highest load",
-            "share",
-            partial(share_in, lowest=0.01, highest=COARSEST_STEP),
-        ),
+        metadata=described("step between loads, as a share of the highest load", "share", (0.01, COARSEST_STEP)),
     )
     full_rate: float | None = field(
         default=None, metadata=described("load that counts as 100 %", "frames/s", partial(positive, unit="frames/s"))

@@ -15,10 +15,9 @@ own delay is reported, not subtracted.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal
 
-from natgauge.inputs.checks import in_range, whole
+from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Delays, TrialPlan
 from natgauge.metrics.latency import METRIC
@@ -40,16 +39,11 @@ class LatencySettings(DelaySettings):
 
     loads: str = field(default="100%,90%,50%,10%", metadata=ABOUT_LOADS)
     way: Way = field(
-        default="every-frame",
-        metadata=described("frames to time: every frame, or tagged frames (rfc8219)"),
+        default="every-frame", metadata=described("frames to time: every frame, or tagged frames (rfc8219)")
     )
     tags: int = field(
         default=RFC_TAGS,
-        metadata=described(
-            "tagged frames in each direction, with rfc8219",
-            "frames",
-            partial(whole, lowest=RFC_TAGS, highest=1_000_000, unit="frames"),
-        ),
+        metadata=described("tagged frames in each direction, with rfc8219", "frames", (RFC_TAGS, 1_000_000)),
     )
 
     def __post_init__(self) -> None:

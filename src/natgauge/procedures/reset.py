@@ -17,10 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Counts, Direction, TrialPlan
 from natgauge.metrics.reset import METRIC
@@ -48,12 +46,7 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
 
     trial_seconds: float = field(default=12.0, metadata=ABOUT_TRIAL_SECONDS)
     before_seconds: float = field(
-        default=2.0,
-        metadata=described(
-            "duration of traffic before the reset",
-            "s",
-            partial(in_range, lowest=0.1, highest=3600, unit="s"),
-        ),
+        default=2.0, metadata=described("duration of traffic before the reset", "s", (0.1, 3600))
     )
     load: float = field(default=0.5, metadata=ABOUT_LOAD)
 

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Final, NamedTuple
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Ability, Counts, Period, TrialOutcome, TrialPlan
 from natgauge.metrics.stability import JUDGED, METRIC
@@ -54,12 +52,7 @@ class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
     trial_seconds: float = field(default=1.0, metadata=ABOUT_TRIAL_SECONDS)
     most_seconds: float | None = field(default=None, metadata=ABOUT_MOST_SECONDS)
     hours: float = field(
-        default=1.0,
-        metadata=described(
-            "hours of traffic, without the pauses between periods",
-            "h",
-            partial(in_range, lowest=0.0001, highest=168, unit="h"),
-        ),
+        default=1.0, metadata=described("hours of traffic, without the pauses between periods", "h", (0.0001, 168))
     )
     load: float = field(default=0.5, metadata=ABOUT_LOAD)
 

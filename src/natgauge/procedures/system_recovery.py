@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Direction, RateStep, TrialOutcome, TrialPlan
 from natgauge.metrics.system_recovery import METRIC
@@ -43,18 +41,10 @@ class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Sett
     """Settings of the system recovery; `trial_seconds` is the overload's length, RFC 2544 requires 60."""
 
     overload: float = field(
-        default=OVERLOAD,
-        metadata=described(
-            "overload, in multiples of the throughput", check=partial(in_range, lowest=1.01, highest=10)
-        ),
+        default=OVERLOAD, metadata=described("overload, in multiples of the throughput", check=(1.01, 10))
     )
     after_seconds: float = field(
-        default=2.0,
-        metadata=described(
-            "time of observing the device after the overload",
-            "s",
-            partial(in_range, lowest=0.1, highest=3600, unit="s"),
-        ),
+        default=2.0, metadata=described("time of observing the device after the overload", "s", (0.1, 3600))
     )
 
     def __post_init__(self) -> None:

@@ -30,13 +30,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Literal
 
 from natgauge.causes.cause import Cause, of_share
 from natgauge.causes.kinds import FULL
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import share_in, whole
+from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialOutcome
 from natgauge.metrics.table_capacity import METRIC
@@ -71,7 +70,7 @@ SHORTEST_SHARE = 0.25
 #: In `shared` placement nothing waits, but the sender may be 0.2 ms late, and a batch.
 SHARED_WAIT_SECONDS = 0.001
 
-_CHECK_DROP = partial(share_in, lowest=0.01, highest=0.99)
+_CHECK_DROP = (0.01, 0.99)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +109,7 @@ class TableCapacitySettings(validation.ValidationSettings):
     )
     capacity_error: int = field(default=1, metadata=described("largest error of the capacity", "connections"))
     rate_error: float = field(
-        default=0.1,
-        metadata=described("largest error of a searched rate", "share", partial(share_in, lowest=0.001, highest=0.5)),
+        default=0.1, metadata=described("largest error of a searched rate", "share", (0.001, 0.5))
     )
 
     def as_run(self) -> TableCapacitySettings:

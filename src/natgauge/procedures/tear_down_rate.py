@@ -21,11 +21,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal
 
 from natgauge.errors import BrokenError
-from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, TearDown, TrialOutcome
 from natgauge.metrics.tear_down_rate import ENTRIES_LEFT, METRIC
@@ -63,9 +61,7 @@ class TearDownRateSettings(Phase1Settings, SearchSettings):
     sample: int = field(
         default=10,
         metadata=described(
-            "number of times that a full table, and an empty one, are cleared",
-            "times",
-            partial(whole, lowest=LEAST_SAMPLE, highest=1000, unit="times"),
+            "number of times that a full table, and an empty one, are cleared", "times", (LEAST_SAMPLE, 1000)
         ),
     )
 

@@ -21,9 +21,7 @@ table. A device that is to sustain R transactions/s for longer needs a table of 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 
-from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.metrics.transaction_rate import LINGERING_ENTRIES, METRIC
 from natgauge.notes import Note
@@ -45,7 +43,7 @@ class TransactionRateSettings(SearchSettings):
         metadata=described(
             "data in the request of each transaction, and in its response",
             "octets",
-            partial(whole, lowest=0, highest=MOST_REQUEST_OCTETS, unit="octets"),
+            (0, MOST_REQUEST_OCTETS),
             group="traffic",
         ),
     )

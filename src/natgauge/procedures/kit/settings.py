@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, Self
 
-from natgauge.inputs.checks import in_range, one_of, positive, share_in, whole
+from natgauge.inputs.checks import in_range, one_of, positive, whole
 from natgauge.inputs.input import check_all, described
 from natgauge.inputs.measuring_types import RepetitionCount, SearchError
 from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
@@ -64,9 +64,7 @@ ABOUT_REPEAT: Final = described(
     # They make a figure surer, not larger.
     label="requested repetitions", moves_figures=False,
 )  # fmt: skip
-ABOUT_LOSS_TOLERANCE: Final = described(
-    "largest share of lost frames in a passing trial", "share", partial(share_in, lowest=0.0, highest=0.5)
-)
+ABOUT_LOSS_TOLERANCE: Final = described("largest share of lost frames in a passing trial", "share", (0.0, 0.5))
 ABOUT_MOST_SECONDS: Final = described(
     "longest time of the measurement; it then ends with the results so far; 0 = unlimited",
     "s",
@@ -135,19 +133,11 @@ class TrialSettings:
     invalid_repeats: int = field(
         default=10,
         metadata=described(
-            "repetitions of an INVALID trial before its load is abandoned",
-            "trials",
-            partial(whole, lowest=0, highest=1000, unit="trials"),
-            section="Search",
+            "repetitions of an INVALID trial before its load is abandoned", "trials", (0, 1000), section="Search"
         ),
     )
     settle_seconds: float = field(
-        default=0.0,
-        metadata=described(
-            "idle time before each trial",
-            "s",
-            partial(in_range, lowest=0.0, highest=LONGEST_SETTLE_SECONDS, unit="s"),
-        ),
+        default=0.0, metadata=described("idle time before each trial", "s", (0.0, LONGEST_SETTLE_SECONDS))
     )
 
     most_seconds: float | None = field(default=MOST_SECONDS, metadata=ABOUT_MOST_SECONDS)

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
-from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.words import MAXIMUM_CONNECTIONS, Order
@@ -30,7 +28,7 @@ class DrawSettings(TrialSettings):
         metadata=described(
             "frames of phase 1 with order with-replacement; may exceed the number of four tuples",
             "frames",
-            partial(whole, lowest=1, highest=MAXIMUM_CONNECTIONS, unit="frames"),
+            (1, MAXIMUM_CONNECTIONS),
             default="the number of connections",
             group="traffic",
         ),

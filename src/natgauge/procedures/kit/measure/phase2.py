@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Final, Literal
 
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import in_range, share_in
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.notes import Note
@@ -24,9 +22,7 @@ LONGEST_TRIAL_SECONDS = 3600.0
 LEAST_FOREGROUND = 0.001
 LEAST_OF_A_DIRECTION = 0.01
 #: Metrics with another default use this description for their own field.
-ABOUT_TRIAL_SECONDS: Final = described(
-    "duration of phase 2", "s", partial(in_range, lowest=0.01, highest=LONGEST_TRIAL_SECONDS, unit="s")
-)
+ABOUT_TRIAL_SECONDS: Final = described("duration of phase 2", "s", (0.01, LONGEST_TRIAL_SECONDS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +48,7 @@ class Phase2Settings(TrialSettings):
         metadata=described(
             "share of the frames that the Responder sends, where both directions send",
             "share",
-            partial(share_in, lowest=LEAST_OF_A_DIRECTION, highest=1 - LEAST_OF_A_DIRECTION),
+            (LEAST_OF_A_DIRECTION, 1 - LEAST_OF_A_DIRECTION),
             group="traffic",
         ),
     )
@@ -68,7 +64,7 @@ class Phase2Settings(TrialSettings):
         metadata=described(
             "share of translated frames; the other frames are native IPv6",
             "share",
-            partial(share_in, lowest=LEAST_FOREGROUND, highest=1),
+            (LEAST_FOREGROUND, 1),
             group="traffic",
         ),
     )

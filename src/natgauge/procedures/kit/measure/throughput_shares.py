@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from natgauge.errors import BrokenError
-from natgauge.inputs.checks import positive, share_in
+from natgauge.inputs.checks import positive
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
@@ -25,7 +25,7 @@ THROUGHPUT_ERROR = SearchError(share=0.02)
 
 
 #: For metrics with a single load.
-ABOUT_LOAD: Final = described("load, as a share of the throughput", "share", partial(share_in, lowest=0.01, highest=1))
+ABOUT_LOAD: Final = described("load, as a share of the throughput", "share", (0.01, 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +38,7 @@ class ThroughputShareSettings(TrialSettings):
     throughput_rate: float | None = field(
         default=None,
         metadata=described(
-            "throughput of the device",
-            "frames/s",
-            partial(positive, unit="frames/s"),
-            default="measured first",
+            "throughput of the device", "frames/s", partial(positive, unit="frames/s"), default="measured first"
         ),
     )
 

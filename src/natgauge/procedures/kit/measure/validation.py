@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from natgauge.inputs.checks import positive, share_in
+from natgauge.inputs.checks import positive
 from natgauge.inputs.input import described
 from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS
@@ -55,12 +55,7 @@ class ValidationSettings(TrialSettings):
     """Settings of a measurement that asks every connection after it was established."""
 
     alpha: float = field(
-        default=0.8,
-        metadata=described(
-            "validation rate, as a share of the connection rate",
-            "share",
-            partial(share_in, lowest=0.01, highest=1),
-        ),
+        default=0.8, metadata=described("validation rate, as a share of the connection rate", "share", (0.01, 1))
     )
     download_rate: float | None = field(
         default=None,

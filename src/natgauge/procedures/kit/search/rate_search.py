@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import partial
 
 from natgauge.errors import BrokenError
-from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import ErrorOfSearch, SearchError
 from natgauge.measurer import Measurer
@@ -53,10 +51,7 @@ class SearchSettings(TrialSettings):
     loss_verifications: int = field(
         default=0,
         metadata=described(
-            "repetitions of a failed trial before its load counts as failed",
-            "trials",
-            partial(whole, lowest=0, highest=100, unit="trials"),
-            section="Search",
+            "repetitions of a failed trial before its load counts as failed", "trials", (0, 100), section="Search"
         ),
     )
     confirm: bool = field(default=True, metadata=described("repeat the trials of both final bounds", section="Search"))
