@@ -29,16 +29,7 @@ class LateDelays:
     def measured(  # noqa: PLR0913 - the engine's integers, by keyword
         cls, *, frames: int, minimum_ns: int, maximum_ns: int, sum_ns: int, limit: float | None, messages: int
     ) -> LateDelays:
-        """Return the delays as the engine measured them.
-
-        Args:
-            frames: number of late frames, > 0.
-            minimum_ns: shortest delay.
-            maximum_ns: longest delay.
-            sum_ns: sum of all delays.
-            limit: time limit in seconds; None = none.
-            messages: number of messages of a connection, >= 1.
-        """
+        """Return the delays as the engine measured them; the limit is in seconds, None = there is none."""
         least, largest, mean = minimum_ns / 1e9, maximum_ns / 1e9, sum_ns / frames / 1e9
         return cls(frames, least, largest, mean, limit, messages)
 

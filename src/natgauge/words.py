@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from typing import Final, Literal
@@ -18,13 +17,6 @@ Side = Literal["initiator", "responder"]
 #: What test frames are: UDP datagrams; ICMP echo requests and replies, whose identifier is the Initiator's port; or TCP
 #: segments, after a handshake in phase 1.
 Transport = Literal["udp", "icmp", "tcp"]
-#: Transports as people write them.
-TRANSPORT_NAMES: Final[Mapping[Transport, str]] = {"udp": "UDP", "icmp": "ICMP echo", "tcp": "TCP"}
-#: What a result with these test frames is, where it is not a result of RFC 9693.
-METHODS: Final[Mapping[str, str]] = {
-    "icmp": "RFC 9693's method applied to ICMP echo, which the RFC does not cover",
-    "tcp": "RFC 9693's method applied to TCP, which the RFC does not cover",
-}
 #: Record type of a DNS query (RFC 1035, RFC 3596).
 Query = Literal["a", "aaaa"]
 #: The segment with which the Initiator begins to close a TCP connection.
@@ -77,14 +69,6 @@ SearchLimitedBy = Literal["the tester", "the host", "the server", "the link", "r
 #: from the Responder, or from both in turn.
 Quantity = Literal["new", "up", "down", "both"]
 QUANTITIES: Final[tuple[Quantity, ...]] = ("new", "up", "down", "both")
-#: Quantities in words.
-FRAME_OF: Final[Mapping[Quantity, str]] = {
-    "new": "new connection",
-    "up": "frame from the Initiator",
-    "down": "frame from the Responder",
-    "both": "frame in both directions",
-}
-
 #: N of RFC 9693 section 4: what an index of 31 bits counts.
 MAXIMUM_CONNECTIONS: Final = 2**31
 

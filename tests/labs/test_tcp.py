@@ -23,7 +23,7 @@ from natgauge.bench.question import ask
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.measurer import Arrivals, Direction, Phase2Plan, TrialPlan
 from natgauge.procedures.expiry import ExpirySettings
-from natgauge.procedures.kit.measure.tcp_states import left_in
+from natgauge.procedures.kit.measure.phase2 import left_in
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
 from natgauge.words import Close, TcpState, Verdict

@@ -14,7 +14,7 @@ from natgauge.measurer import LEAST_LAG_SECONDS, Ability
 from natgauge.paired.slices import connections_of_block
 from natgauge.procedures import connection_rate, throughput
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.kit.search.expected import MOST_CONNECTIONS
+from natgauge.procedures.kit.search.rate_search import MOST_IN_SLICES
 
 COSTS = frozenset({Ability.COSTS})
 ERROR = 0.01
@@ -120,7 +120,7 @@ def test_slices_are_of_the_device_alone_and_of_no_more_connections_than_it_takes
     connection_rate.PROCEDURE.measure(device, asked)
     (plan,) = device.rounds
     assert plan.alone
-    assert plan.connections == MOST_CONNECTIONS
+    assert plan.connections == MOST_IN_SLICES
     assert plan.blocks["new"] * connections_of_block(plan.frames) <= plan.connections
 
 

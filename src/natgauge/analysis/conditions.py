@@ -16,8 +16,7 @@ from pydantic import JsonValue
 
 from natgauge.records.comparison import GatewayRecord
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import Parameters, describe, differing, shown
-from natgauge.words import TRANSPORT_NAMES
+from natgauge.records.parameters import TRANSPORT_NAMES, Parameters, describe, differing, shown
 
 #: Parameters of the machines, which together are the host.
 _HOST: Final = (

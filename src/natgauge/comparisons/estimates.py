@@ -10,9 +10,9 @@ from natgauge.analysis import ratio_verdicts
 from natgauge.analysis.ratio_verdicts import verdict_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.paired.ratios import PairedRatios, RoundPlace
-from natgauge.records.comparison import CostVerdict, RatioEstimate, SearchLimit
+from natgauge.records.comparison import FRAME_OF, CostVerdict, RatioEstimate, SearchLimit
 from natgauge.statistics.interval import MedianEstimate
-from natgauge.words import FRAME_OF, Quantity
+from natgauge.words import Quantity
 
 
 def estimates_of(ratios: PairedRatios, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:

@@ -177,7 +177,9 @@ def _check_of(check: Check | tuple[float, float] | None, read: InputType, unit: 
     lowest, highest = check
     if isinstance(read, Share):
         return partial(share_in, lowest=lowest, highest=highest)
-    return partial(whole if isinstance(read, Whole) else in_range, lowest=lowest, highest=highest, unit=unit)
+    if isinstance(read, Whole):
+        return partial(whole, lowest=int(lowest), highest=int(highest), unit=unit)
+    return partial(in_range, lowest=lowest, highest=highest, unit=unit)
 
 
 def _type_of(hint: Any, unit: str) -> InputType:

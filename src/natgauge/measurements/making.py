@@ -17,9 +17,9 @@ from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
-from natgauge.records.parameters import RAISED_TIMEOUT, Parameters
+from natgauge.records.parameters import METHODS, RAISED_TIMEOUT, Parameters
 from natgauge.statistics.summary import summarize
-from natgauge.words import METHODS, Verdict
+from natgauge.words import Verdict
 
 #: Cores of a device over which frames can be spread.
 _SEVERAL: Final = 2

@@ -272,10 +272,7 @@ def _share_of_rate(outcome: TrialOutcome) -> float:
 def buffer_times(average_burst: float, rate: float, throughput: float) -> tuple[float, float]:
     """Implied and corrected buffer time in seconds (RFC 9004 section 6).
 
-    Args:
-        average_burst: frames.
-        rate: rate of the burst, in frames/s, > 0.
-        throughput: in frames/s; where it is not below `rate` nothing was buffered, and the corrected time is 0.
+    Bursts in frames, rates in frames/s. Where the throughput is not below the rate, nothing was buffered.
     """
     implied = average_burst / rate
     return implied, implied * max(0.0, 1 - throughput / rate)

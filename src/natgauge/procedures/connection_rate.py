@@ -7,8 +7,8 @@ all N arrive at the Responder. N is fixed, so a trial lasts N/R. Binary search f
 A forwarded frame counts as an established connection (RFC 9693 section 4.6). Where the device reports its own count,
 the verdict of the trial compares the two.
 
-With TCP the last message of the handshake is the frame that must arrive. `kit.result.handshakes` adds the device's own
-count of open connections.
+With TCP the last message of the handshake is the frame that must arrive. `kit.result.device_figures` adds the device's
+own count of open connections.
 
 With order with-replacement phase 1 draws its four tuples, `draws` times. Then not every frame opens a connection: the
 result has the expected number of connections, and the device's own count if it has one.
@@ -28,12 +28,11 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.handshakes import with_handshakes
+from natgauge.procedures.kit.result.device_figures import with_handshakes
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames, queues
-from natgauge.procedures.kit.search.expected import expected_rate
-from natgauge.procedures.kit.search.rate_search import SearchSettings
+from natgauge.procedures.kit.search.rate_search import SearchSettings, expected_rate
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.words import Verdict
 

@@ -25,7 +25,7 @@ from natgauge.metrics.expiry import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
-from natgauge.procedures.kit.measure.tcp_states import left_in
+from natgauge.procedures.kit.measure.phase2 import left_in
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat

@@ -14,14 +14,14 @@ that the slowed sender could not send in time.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from natgauge.inputs.checks import positive
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import Counts, Direction, TrialOutcome
+from natgauge.measurer import TrialOutcome
 from natgauge.metrics.frame_loss import METRIC, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -29,7 +29,7 @@ from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.frame_counts import lost_share, shortfall, worst
+from natgauge.procedures.kit.result.frame_counts import lost_share, shares_by_direction, shortfall, worst
 from natgauge.procedures.kit.result.notes import tolerance_note
 from natgauge.procedures.kit.result.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
@@ -172,7 +172,7 @@ def _excused_notes(rows: Sequence[Row], quantity: str) -> list[Note]:
 
 def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:
     excused = outcome.excused_by_direction
-    lost, missing = _shares(lost_share, outcome, excused), _shares(shortfall, outcome, excused)
+    lost, missing = shares_by_direction(lost_share, outcome, excused), shares_by_direction(shortfall, outcome, excused)
     row: dict[str, float | str | None] = {
         "offered_percent": round(share * 100, 6),
         "offered_rate": rate,
@@ -183,15 +183,9 @@ def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:
     for direction, share_lost in lost.items():
         row[f"lost_percent_from_{direction.value}"] = 100 * share_lost
     if any(excused.values()):
-        row["lost_percent_most"] = 100 * worst(_shares(lost_share, outcome, {}))
-        row["shortfall_percent_most"] = 100 * worst(_shares(shortfall, outcome, {}))
+        row["lost_percent_most"] = 100 * worst(shares_by_direction(lost_share, outcome, {}))
+        row["shortfall_percent_most"] = 100 * worst(shares_by_direction(shortfall, outcome, {}))
     return row
-
-
-def _shares(
-    share: Callable[[Counts, int], float], outcome: TrialOutcome, excused: Mapping[Direction, int]
-) -> dict[Direction, float]:
-    return {direction: share(counts, excused.get(direction, 0)) for direction, counts in outcome.phase2.items()}
 
 
 PROCEDURE = Procedure(

@@ -25,7 +25,7 @@ from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ABOUT_LOAD, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.frame_counts import lost_share, shortfall, worst
+from natgauge.procedures.kit.result.frame_counts import lost_share, shares_by_direction, shortfall, worst
 from natgauge.procedures.kit.result.results import Attempt, Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_MOST_SECONDS, ABOUT_REPEAT, Repeat
@@ -89,9 +89,6 @@ class _Quantity(NamedTuple):
     """A quantity that is tested for a trend.
 
     Attributes:
-        name: name of its column in the series, and of its figures.
-        text: name in notes.
-        unit: unit in notes.
         always: whether INVALID periods say something about it, too.
     """
 
@@ -254,9 +251,7 @@ def _lost_percent(periods: Sequence[Period]) -> float:
 
 def _worst_percent(outcome: TrialOutcome, share: Callable[[Counts, int], float]) -> float:
     """A share of the worse direction, without excused frames, in %."""
-    excused = outcome.excused_by_direction
-    shares = {direction: share(counts, excused.get(direction, 0)) for direction, counts in outcome.phase2.items()}
-    return 100 * worst(shares)
+    return 100 * worst(shares_by_direction(share, outcome, outcome.excused_by_direction))
 
 
 def _failures(failed: Sequence[Period], figures: dict[str, float]) -> list[Note]:

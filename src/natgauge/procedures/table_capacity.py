@@ -155,28 +155,19 @@ class _Rate:
     least: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """Decision on one number of connections, and the trial that decided it."""
-
-    stage: str
-    connections: int
-    rate: float
-    least: float
-    needed: float
-    decided: str
-    why: str = ""
-
-    def row(self) -> Row:
-        return {
-            "stage": self.stage,
-            "connections": float(self.connections),
-            "rate": self.rate,
-            "rate_at_least": self.least,
-            "rate_needed": self.needed,
-            "decided": self.decided,
-            "why": self.why,
-        }
+def _step(  # noqa: PLR0913, PLR0917 - the columns of a row
+    stage: str, connections: int, rate: float, least: float, needed: float, decided: str, why: str = ""
+) -> Row:
+    """Return the row of a decision on one number of connections, and of the trial that decided it."""
+    return {
+        "stage": stage,
+        "connections": float(connections),
+        "rate": rate,
+        "rate_at_least": least,
+        "rate_needed": needed,
+        "decided": decided,
+        "why": why,
+    }
 
 
 class _TableCapacity(Repetitions[TableCapacitySettings]):
@@ -202,7 +193,7 @@ class _Capacity:
         self._settings = settings
         self._trials = CapacityTrials(runner, settings)
         self._notes: list[Note] = []
-        self._steps: list[_Step] = []
+        self._steps: list[Row] = []
         self._rate = _Rate(self._top_rate, 0.0)
         self._safe = 0
         self._unsafe: int | None = None
@@ -232,7 +223,7 @@ class _Capacity:
             attempts=tuple(self._trials.attempts),
             figures=figures,
             notes=(*self._notes, *self._trials.notes),
-            series=tuple(step.row() for step in self._steps),
+            series=tuple(self._steps),
             cause=self._cause(),
         )
 
@@ -316,7 +307,7 @@ class _Capacity:
     def _take(self, stage: str, count: int, rate: float) -> None:
         """Note the searched rate of a C that is safe by that."""
         least = queues.least_rate(count, rate, self._wait)
-        self._steps.append(_Step(stage, count, rate, least, 0.0, "safe"))
+        self._steps.append(_step(stage, count, rate, least, 0.0, "safe"))
         self._safe = count
         self._rate = _Rate(rate, least)
 
@@ -341,7 +332,7 @@ class _Capacity:
             known = f"between {self._safe} and {self._unsafe}" if self._unsafe else f"{self._safe} or more"
             self._notes.append(Note("undecided", f"the capacity is {known} connections; {error}"))
         least = queues.least_rate(count, rate, self._wait) if rate else 0.0
-        self._steps.append(_Step(stage, count, rate, least, needed, decided, why))
+        self._steps.append(_step(stage, count, rate, least, needed, decided, why))
         if rate:
             self._safe = count
         elif decided != "undecided":
@@ -418,11 +409,7 @@ class _Capacity:
 
 
 def full_note(outcomes: Iterable[TrialOutcome]) -> list[Note]:
-    """Return what a full table did with further connections; empty where no count of the device shows it.
-
-    Args:
-        outcomes: outcomes of trials; the last one in which a table was full decides.
-    """
+    """Return what a full table did with further connections; empty where no count of the device shows it."""
     full = [outcome for outcome in outcomes if outcome.limited_by == "table" and outcome.table_count is not None]
     if not full:
         return []

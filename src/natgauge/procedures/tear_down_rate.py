@@ -31,7 +31,7 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
-from natgauge.procedures.kit.measure.tcp_states import left_in
+from natgauge.procedures.kit.measure.phase2 import left_in
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
@@ -150,12 +150,8 @@ def tear_down(
 ) -> tuple[float, dict[str, float], list[Note]]:
     """The rate in connections/s, the figures it is made of in seconds, and how far it is to be trusted.
 
-    If the difference is not positive, the rate is a lower bound.
-
-    Args:
-        connections: N.
-        full: times of emptying a table of N, in seconds, at least one.
-        empty: the same of an empty table.
+    If the difference is not positive, the rate is a lower bound. `full` and `empty` are the times of emptying a table
+    of N, and an empty one, in seconds.
     """
     difference = statistics.median(full) - statistics.median(empty)
     spread = max(max(full) - min(full), max(empty) - min(empty))

@@ -26,8 +26,7 @@ from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import mlr_search, queues, rare_loss
-from natgauge.procedures.kit.search.expected import expected_rate
-from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, near, own_grid, top_rate
+from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, expected_rate, near, own_grid, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
 
 SearchWay = Literal["binary", "mlrsearch"]

@@ -26,7 +26,7 @@ from natgauge.inputs.input import described
 from natgauge.metrics.transaction_rate import LINGERING_ENTRIES, METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.handshakes import with_handshakes
+from natgauge.procedures.kit.result.device_figures import with_handshakes
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.rate_search import SearchSettings

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -24,6 +25,14 @@ Role = Literal["baseline", "compared", "control"]
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Count = Annotated[int, Field(ge=0)]
 _Ratio = Annotated[float, Field(ge=0)]
+
+#: Quantities in words.
+FRAME_OF: Final[Mapping[Quantity, str]] = {
+    "new": "new connection",
+    "up": "frame from the Initiator",
+    "down": "frame from the Responder",
+    "both": "frame in both directions",
+}
 
 
 class SearchLimit(RecordPart):

@@ -14,11 +14,18 @@ from typing import Final, Self, get_args
 from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
 from natgauge.metrics import declared
-from natgauge.words import Group
+from natgauge.words import Group, Transport
 
 #: The file with the descriptions of all inputs, made of those in the code.
 INPUTS: Final = "inputs.toml"
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
+#: Transports as people write them.
+TRANSPORT_NAMES: Final[Mapping[Transport, str]] = {"udp": "UDP", "icmp": "ICMP echo", "tcp": "TCP"}
+#: What a result with these test frames is, where it is not a result of RFC 9693.
+METHODS: Final[Mapping[str, str]] = {
+    "icmp": "RFC 9693's method applied to ICMP echo, which the RFC does not cover",
+    "tcp": "RFC 9693's method applied to TCP, which the RFC does not cover",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,13 @@ from typing import Final
 
 from natgauge.analysis import conditions
 from natgauge.analysis.halves import kinds_of_halves
-from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
+from natgauge.records.comparison import FRAME_OF, ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
 from natgauge.reports.answers import MOST_NAMES, Sentence, listed, outward, ratio
 from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
-from natgauge.words import FRAME_OF
 
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}

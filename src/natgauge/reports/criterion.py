@@ -14,7 +14,7 @@ from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
 from natgauge.metrics import declared
 from natgauge.metrics.goals import Preset, first_criterion
 from natgauge.records.measurement import Result
-from natgauge.words import TRANSPORT_NAMES
+from natgauge.records.parameters import TRANSPORT_NAMES
 
 #: Octets that the shortest frame has more over IPv6, and over IPv6 in a tunnel.
 _LONGER: Final = (0, IP_HEADER["ipv6"] - IP_HEADER["ipv4"], IP_HEADER["ipv6"])

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from natgauge.records.measurement import Result
+from natgauge.records.parameters import TRANSPORT_NAMES
 from natgauge.reports.rows import whole
-from natgauge.words import TRANSPORT_NAMES
 
 #: Text by parameter, in the order of the label.
 _WORDS: Final = {

@@ -16,6 +16,7 @@ from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import NoteWord
 from natgauge.records.measurement import FUNCTIONAL, SHARE_OF_LINK, FigureSummary, Result
+from natgauge.records.parameters import METHODS
 from natgauge.reports import criterion, draft
 from natgauge.reports.answers import Sentence, answers, not_sure
 from natgauge.reports.graded_doubts import graded
@@ -33,7 +34,7 @@ from natgauge.reports.rows import (
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.table_memory import LEAST_CONNECTIONS
 from natgauge.tables import aligned
-from natgauge.words import METHODS, Verdict
+from natgauge.words import Verdict
 
 #: Reported parameters of each link.
 _OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")

@@ -17,7 +17,7 @@ from natgauge.analysis.claims import alike, routes, series
 from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, varied_with
 from natgauge.metrics import declared
-from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.reports import labels
 from natgauge.reports.comparison import conditions_of, interval
@@ -27,7 +27,6 @@ from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
 from natgauge.reports.html.limits import limit_of, load_limit
 from natgauge.reports.html.timed import PERCENTILES, Timed
 from natgauge.reports.rows import CACHES, filling, number, unit_of, whole
-from natgauge.words import FRAME_OF
 
 #: Colours and shapes of gateways; the signs are those of the legend.
 _COLOURS: Final = 8

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from natgauge import outputs
 from natgauge.plain_text import visible
+from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
@@ -30,7 +31,7 @@ from natgauge.reports.html.figures import FigureGroup
 from natgauge.reports.optional_deps import need
 from natgauge.reports.rows import whole
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
-from natgauge.words import FRAME_OF, Verdict
+from natgauge.words import Verdict
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6

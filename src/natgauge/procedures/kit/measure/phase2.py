@@ -11,6 +11,7 @@ from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.words import TcpState
 
 Directions = Literal["both", "up", "down"]
 #: What of `ReadingOrder` may be chosen; "once" belongs to validation.
@@ -157,3 +158,18 @@ class Phase2Settings(TrialSettings):
             stateless=self.stateless,
             foreground_share=self.foreground_share,
         )
+
+
+def left_in(state: TcpState, plan: TrialPlan, rate: float) -> TrialPlan:
+    """Return a trial that leaves its connections in a state.
+
+    Before them the plan has phase 1 alone. Phase 2, at `rate` connections/s, sends the SYN-ACK of each ("half-open"),
+    or closes each ("fin", "rst").
+    """
+    if state == "established":
+        return plan
+    seconds = plan.connections / rate
+    phase2 = Phase2Plan(initiator_rate=rate, responder_rate=0.0, seconds=seconds)
+    if state == "half-open":
+        phase2 = Phase2Plan(initiator_rate=0.0, responder_rate=rate, seconds=seconds, reading_order="once")
+    return replace(plan, phase2=phase2)

@@ -87,11 +87,8 @@ def plan(settings: TrialSettings, connections: int, establishing: float, asking:
 def cause(failed: TrialOutcome, slower: TrialOutcome | None, connections: int) -> Cause:
     """Return the reason why a validation failed.
 
-    Args:
-        failed: outcome of the trial, whose verdict is FAIL.
-        slower: outcome of the same trial with phase 2 at half the rate; None when there was none, which leaves open
-            whether R or r was too high.
-        connections: N.
+    `slower` is the outcome of the same trial with phase 2 at half the rate; None = there was none, which leaves open
+    whether R or r was too high.
     """
     # Where every frame was forwarded and yet not every connection is there, no rate of asking brings one back.
     missing = failed.failed_phase == 2 and failed.table_count is not None and failed.table_count < connections

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the device that any metric may have: spread over its cores, losses by device of a chain, memory."""
+"""Figures of the device: spread over its cores, losses by device of a chain, memory, connections that it calls open."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from natgauge import core_work
 from natgauge.measurer import TrialOutcome
-from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES, LOST_PERCENT_AT, OCTETS_PER_CONNECTION
+from natgauge.metrics.shared_figures import (
+    CORE_IMBALANCE,
+    ESTABLISHED,
+    IDLE_CORES,
+    LOST_PERCENT_AT,
+    OCTETS_PER_CONNECTION,
+)
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.words import Verdict
+
+#: Messages of a handshake: what opens, its answer, and the Initiator's reaction to the answer. A transaction has more.
+_HANDSHAKE: Final = 3
 
 
 def with_device_figures(measurement: Measurement) -> Measurement:
@@ -82,3 +92,16 @@ def _deciding_drops(attempts: Sequence[Attempt]) -> list[TrialOutcome]:
     ]
     lowest = min((attempt.load for attempt in failed), default=0.0)
     return [attempt.outcome for attempt in failed if attempt.load == lowest]
+
+
+def with_handshakes(measurement: Measurement) -> Measurement:
+    """Return the repetition with `ESTABLISHED`, if its connections open with a handshake."""
+    passed = [
+        each.outcome
+        for each in measurement.attempts
+        if len(each.outcome.phase1.messages) >= _HANDSHAKE and each.load == measurement.value and not each.short
+    ]
+    known = [one.readings.established for one in passed if one.verdict is Verdict.PASS]
+    counts = [count for count in known if count is not None]
+    figures = {**measurement.figures, **({ESTABLISHED: float(counts[-1])} if counts else {})}
+    return replace(measurement, figures=figures)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -46,6 +46,13 @@ def shortfall(counts: Counts, excused: int = 0) -> float:
     """
     slowed = min(1.0, counts.nominal_seconds / counts.sending_seconds) if counts.sending_seconds > 0 else 1.0
     return 1 - (1 - lost_share(counts, excused)) * slowed
+
+
+def shares_by_direction(
+    share: Callable[[Counts, int], float], outcome: TrialOutcome, excused: Mapping[Direction, int]
+) -> dict[Direction, float]:
+    """Return `lost_share` or `shortfall` of each direction of phase 2."""
+    return {direction: share(counts, excused.get(direction, 0)) for direction, counts in outcome.phase2.items()}
 
 
 def worst(values: Mapping[Direction, float]) -> float:

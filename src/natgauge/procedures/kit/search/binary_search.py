@@ -53,7 +53,6 @@ STEEPEST = 16.0
 FAR_DOWN = 4.0
 #: A device that broke down this often in one search is not asked again.
 MOST_COLLAPSES = 3
-#: How a note about a load begins that passed once and failed once.
 
 #: Runs one trial at a load (frames/s), short or of full length.
 Trial = Callable[[float, bool, Bounds], TrialOutcome]
@@ -116,6 +115,15 @@ def search(
     return _Search(plan, trial, forwarded, fewer).run()
 
 
+def tester_note(value: float, upper: float | None, top: float, unit: str) -> list[Note]:
+    """Return a note where the tester's own highest rate limits a result; `upper` None = no rate failed."""
+    if upper is None:
+        return [Note("tester", f"the tester's highest, {top:.0f} {unit}, passed: the device may do more")]
+    if value <= TESTER_SHARE * top:
+        return []
+    return [Note("tester", f"the result is {value / top:.0%} of the tester's own highest rate, {top:.0f} {unit}")]
+
+
 class _Search:
     """State of one search: decisions on each load tried."""
 
@@ -158,11 +166,10 @@ class _Search:
 
     def _cut_off(self, error: TimeUpError) -> None:
         """Note the bounds found when the time is over."""
-        lower, upper = self._lower(full=True), self._upper()
-        value, bound = 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
+        value, bound = self._ends()
         self._undecided = bound is None or not self._resolved(value, bound)
         failed = self._failed()
-        if lower is None and self._undecided and not (self._plan.whole and failed is not None):
+        if not value and self._undecided and not (self._plan.whole and failed is not None):
             # A short trial that passed is no bound of the answer.
             error.bounds = Bounds()
             raise nothing_passed(bound, self._plan.unit, self._attempts, error)
@@ -171,6 +178,11 @@ class _Search:
             self._notes.append(undecided_note(value, bound, self._plan.unit, error))
         else:
             self._notes.append(left_out("trying the final bounds again", error))
+
+    def _ends(self) -> tuple[float, float | None]:
+        """Return the rates of both bounds; 0 and None where there is none."""
+        lower, upper = self._lower(full=True), self._upper()
+        return 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
 
     def _look_for_rare_loss(self) -> None:
         """Note that loss which has nothing to do with the rate made the upper bound, if a faster trial shows it."""
@@ -391,8 +403,7 @@ class _Search:
 
     def _ended(self, why: str) -> _Stop:
         """Return the end of an unfinished search, with a note of its bounds where these are wider than requested."""
-        lower, upper = self._lower(full=True), self._upper()
-        value, bound = 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
+        value, bound = self._ends()
         if bound is not None and self._resolved(value, bound):
             near = f"the search was ended {why}; its bounds are as near as asked, but were not all tried again"
             return _Stop(Note("search", near))
@@ -498,9 +509,9 @@ class _Search:
             text = f"up to {self._plan.top:.0f} {self._plan.unit} the tester sent none in time"
             self._notes.append(Note("tester", text))
             return "tester"
+        limited = tester_note(value, None if upper is None else upper.rate, self._plan.top, self._plan.unit)
         if upper is None:
-            text = f"the tester's highest, {self._plan.top:.0f} {self._plan.unit}, passed: the device may do more"
-            self._notes.append(Note("tester", text))
+            self._notes += limited
             return "tester"
         if value == 0 and self._permanent is None:
             self._notes.append(Note("search", f"no trial passed, down to {upper.rate:.0f} {self._plan.unit}"))
@@ -509,11 +520,5 @@ class _Search:
             self._notes.append(Note("search", text))
         if upper.status is Status.UNDECIDED or upper.cause != "device":
             return upper.cause
-        if value > TESTER_SHARE * self._plan.top:
-            text = (
-                f"the result is {value / self._plan.top:.0%} of the tester's own highest rate, "
-                f"{self._plan.top:.0f} {self._plan.unit}"
-            )
-            self._notes.append(Note("tester", text))
-            return "tester"
-        return "device"
+        self._notes += limited
+        return "tester" if limited else "device"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from natgauge.measurer import TrialOutcome
 from natgauge.words import Verdict
@@ -17,21 +18,11 @@ from natgauge.words import Verdict
 TESTER_REPEATS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """The most repeats of one trial.
-
-    Attributes:
-        disturbed: most repeats after a disturbance by the host or a failed phase 1.
-        slow_tester: most repeats after a trial in which the tester was too slow.
-    """
+class Patience(NamedTuple):
+    """The most repeats of one trial: after a disturbance or a failed phase 1, and where the tester was too slow."""
 
     disturbed: int
     slow_tester: int
-
-    def repeats(self, outcome: TrialOutcome) -> int:
-        """Return the most repeats, by the outcome of the last trial."""
-        return self.slow_tester if outcome.limited_by == "tester" else self.disturbed
 
 
 def in_search(invalid_repeats: int) -> Patience:
@@ -71,5 +62,5 @@ def until_decided(
         outcome = trial()
         trials += 1
         decided = decides(outcome)
-        if decided or trials > patience.repeats(outcome):
+        if decided or trials > (patience.slow_tester if outcome.limited_by == "tester" else patience.disturbed):
             return Tried(outcome, trials, decided)

@@ -35,7 +35,7 @@ from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import GoneError
 from natgauge.procedures.kit.search import rare_loss
-from natgauge.procedures.kit.search.binary_search import TESTER_SHARE
+from natgauge.procedures.kit.search.binary_search import tester_note
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
 from natgauge.words import LimitedBy, Verdict
 
@@ -153,14 +153,9 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
     upper = figures.get(f"{first}_upper_bound")
     notes = list(measurer.notes)
     limited_by: LimitedBy = "device" if upper is None else measurer.limit(upper)
-    if upper is None:
+    if limited_by == "device" and (limited := tester_note(value, upper, plan.top, "frames/s")):
         limited_by = "tester"
-        text = f"the tester's highest, {plan.top:.0f} frames/s, passed: the device may do more"
-        notes.append(Note("tester", text))
-    elif limited_by == "device" and value > TESTER_SHARE * plan.top:
-        limited_by = "tester"
-        text = f"the result is {value / plan.top:.0%} of the tester's own highest rate, {plan.top:.0f} frames/s"
-        notes.append(Note("tester", text))
+        notes += limited
     above = measurer.looked_above(upper) if upper is not None and limited_by == "device" else ()
     notes += rare_loss.rare_loss_note(measurer.attempts, upper, "frames/s", _REMEDY) or above
     notes.append(Note("method", f"MLRsearch for {criteria(plan.preset, plan.trial_seconds)}"))

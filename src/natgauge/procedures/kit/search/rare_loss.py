@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from natgauge.measurer import Counts, TrialOutcome
 from natgauge.notes import Note
@@ -74,14 +73,8 @@ def rare_loss_note(
     return [Note("rare loss", text)]
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What one more trial shows of the loss at an upper bound.
-
-    Attributes:
-        upper: lowest rate that an overloaded device failed, as far as is known.
-        notes: a note where the loss has another reason.
-    """
+class Shown(NamedTuple):
+    """Lowest rate that an overloaded device failed, as far as is known; a note where the loss has another reason."""
 
     upper: float
     notes: tuple[Note, ...] = ()

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass, field
 
-from natgauge.errors import BrokenError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import ErrorOfSearch, SearchError
-from natgauge.measurer import Measurer
+from natgauge.measurer import Ability, Measurer
+from natgauge.paired.slices import LEAD_FRAMES, LEAST_FRAMES, CostPlan, connections_of_block
+from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.binary_search import NEAR, SearchPlan
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.words import Quantity
 
 #: A repetition starts this far below the answer of the one before and first steps up this much; the bounds that come
 #: of it are tried as any others.
@@ -30,6 +34,12 @@ FIRST_TRIAL_SECONDS = 2.0
 LONGEST_TRIAL_SECONDS = 600.0
 #: The search goes down from the tester's highest rate by this factor at least, however large N is.
 LEAST_SPAN = 1024.0
+#: No more connections than these are opened for it: with more of them the device may be slower.
+MOST_IN_SLICES = 200_000
+#: Frames of one slice: no cable is timed with them, so the cost of the call itself must be small.
+SLICE_FRAMES = 512
+#: Number of blocks; the rate follows from their median.
+SLICE_BLOCKS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,3 +137,27 @@ def search_plan(
         expected=None if span.expected is None else near(known or span.expected, settings.error, draw),
         unit=span.unit,
     )
+
+
+def expected_rate(runner: TrialRunner, settings: TrialSettings, quantity: Quantity) -> float | None:
+    """Return the expected rate of the device, frames/s of all directions together; None where slices cannot be used.
+
+    The time per frame of a core limits its frames per second. Slices are not paced, and they last a second in total, so
+    that only chooses where the search starts; trials alone decide the result.
+    """
+    measurer = runner.measurer
+    if settings.placement != "shared" or Ability.COSTS not in measurer.abilities or runner.budget.left == 0:
+        return None
+    connections = min(settings.connections, MOST_IN_SLICES)
+    frames = min(SLICE_FRAMES, connections // 2 - LEAD_FRAMES)
+    if frames < LEAST_FRAMES:
+        return None
+    blocks = min(SLICE_BLOCKS, connections // connections_of_block(frames)) if quantity == "new" else SLICE_BLOCKS
+    try:
+        cost_round = measurer.costs(CostPlan(connections, {quantity: blocks}, frames=frames, alone=True))
+    except (BrokenError, UsageError):
+        # Trials report a fault of the device better than slices do.
+        return None
+    if cost_round.fault:
+        return None
+    return 1e9 / statistics.median(block.device for block in cost_round.blocks)
