@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core_work": set(),
     "plain_text": set(),
     "errors": {"plain_text"},
-    "ethernet": set(),
+    "ethernet": {"words"},
     "files": set(),
     "foreign": {"errors"},
     "doubt_words": set(),
