@@ -62,9 +62,6 @@ def frame_processes(netns: str, work: str) -> dict[int, str]:
     Args:
         netns: name of the device's namespace.
         work: the device's private directory, which its snippets know as `NG_WORK`; empty = it has none.
-
-    Raises:
-        BrokenError: the namespace is gone.
     """
     pids = list(all_processes())
     handles = _handles_in(joined(netns, pids).values())

@@ -39,9 +39,6 @@ def joined(netns: str, pids: Iterable[int]) -> dict[int, Path]:
     Args:
         netns: name of the namespace.
         pids: processes of the machine, which name namespaces that have no other name.
-
-    Raises:
-        BrokenError: the namespace is gone.
     """
     found = {namespaces.inside(netns, lambda: namespaces.inode_of(None)): namespaces.path_of(netns)}
     others = _others(pids)
@@ -55,11 +52,7 @@ def joined(netns: str, pids: Iterable[int]) -> dict[int, Path]:
 
 
 def call_in(path: Path, function: Callable[[], _T]) -> _T:
-    """Call `function` in the namespace of a file.
-
-    Raises:
-        OSError: it is none, or it is gone.
-    """
+    """Call `function` in the namespace of a file."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def enter() -> _T:
