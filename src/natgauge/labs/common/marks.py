@@ -39,13 +39,21 @@ def cookie() -> str:
 
 
 def number() -> int:
-    """Return the kernel's number of the calling thread's namespace, which no other one gets before the next boot."""
+    """Return the kernel's number of the calling thread's namespace, which no other one gets before the next boot.
+
+    Raises:
+        OSError: no socket can be opened.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as opened:
         return number_of(opened)
 
 
 def number_of(opened: socket.socket) -> int:
-    """Return the kernel's number of the namespace of a socket."""
+    """Return the kernel's number of the namespace of a socket.
+
+    Raises:
+        OSError: the kernel does not say it.
+    """
     return int.from_bytes(opened.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, _COOKIE_OCTETS), "little")
 
 
