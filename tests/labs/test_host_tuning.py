@@ -27,11 +27,11 @@ from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.knobs.queues import Queues
 
-set_ethtool = TunedMachine.set_ethtool
-def killed(self, *words):
-    set_ethtool(self, *words)
+set_port = TunedMachine.set_port
+def killed(self, *arguments):
+    set_port(self, *arguments)
     os.kill(os.getpid(), signal.SIGKILL)
-TunedMachine.set_ethtool = killed
+TunedMachine.set_port = killed
 tuner.KNOBS = (Queues(),)
 tuner.tune([sys.argv[1]], path=Path(sys.argv[2]))
 """
