@@ -23,7 +23,7 @@ SMALL = foreign.FileKind("plan", "name a plan's file", 1000, line_octets=100)
 #: Modules that open files of the kernel, of natgauge itself, or that they made; no path of them is somebody else's.
 OWN_FILES = {
     "bounded_output.py", "host/control_groups.py", "tester/finding.py", "causes/hops.py", "causes/kinds.py",
-    "records/parameters.py",
+    "records/parameters.py", "causes/counters.py", "known_doubts.py", "system_errors.py",
     "labs/common/queue_counters.py",
     "audits/kit/pcapng.py", "campaigns/spread/resources.py", "campaigns/spread/worker.py",
     "cli/__init__.py", "errors.py", "files.py", "foreign.py", "host/caches.py", "host/capabilities.py", "host/cpus.py",
@@ -38,7 +38,7 @@ OWN_FILES = {
     "tester/doctor.py", "tester/highest.py", "labs/common/frame_processes.py", "guest_building.py",
     "labs/common/joined_namespaces.py",
     # It appends to a folder that it made, and opens a journal for writing without following a link.
-    "records/store.py", "campaigns/journal.py",
+    "records/store.py", "campaigns/journal.py", "campaigns/evidence.py",
     # Regular files of the user's folder, whose size it has checked.
     "labs/vm/user_files.py",
 }  # fmt: skip
