@@ -26,8 +26,12 @@ def test_the_page_has_examples() -> None:
 
 NAMES = ("measurement", "comparison", "audit", "bench", "observer", "error", "frames")
 #: A comparison needs a core that nobody else uses, and test_compare.py has shorter ones; the audit waits for time-outs
-#: of a minute.
-MARKS = {"comparison": [pytest.mark.alone, pytest.mark.soak], "audit": [pytest.mark.soak]}
+#: of a minute. The example of an observer measures what the first one measures.
+MARKS = {
+    "comparison": [pytest.mark.alone, pytest.mark.soak],
+    "audit": [pytest.mark.soak],
+    "observer": [pytest.mark.soak],
+}
 
 
 @pytest.fixture

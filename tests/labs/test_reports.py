@@ -49,6 +49,7 @@ def test_a_real_result_is_drawn_and_framed_whole(results: Path) -> None:
     assert loaded.trials["up_received_frames"].sum() > 0
 
 
+@pytest.mark.soak  # unit/test_inputs.py asks the same by the command of any question
 @pytest.mark.slow("measures twice, each time in two labs, and each delay with the tester's own")
 def test_the_command_on_the_page_measures_the_same_again(results: Path, tmp_path: Path) -> None:
     (first,) = find([results]).results

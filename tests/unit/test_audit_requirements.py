@@ -310,8 +310,10 @@ def test_a_limit_of_flows_for_each_host_hides_no_other_requirement(limit: int) -
     assert not [one for one in found if one.verdict != free[one.key, one.transport]]
 
 
-@pytest.mark.parametrize("leave", [False, True])
-@pytest.mark.parametrize("addresses", [1, 4])
+@pytest.mark.parametrize(
+    ("addresses", "leave"),
+    [(1, False), (4, True), *(pytest.param(*pair, marks=pytest.mark.soak) for pair in ((1, True), (4, False)))],
+)
 def test_inside_hosts_that_a_gateway_does_not_serve_change_no_verdict(addresses: int, leave: bool) -> None:  # noqa: FBT001
     """It has rules for five hosts, drops the frames of the others, or sends them on untranslated."""
     seen = []
@@ -422,7 +424,7 @@ def losing(seed: int, share: float) -> Behaviour:
     return Behaviour(loses=lambda frame: Random(f"{seed} {frame}").random() < share)  # noqa: S311 - frames, no secrets
 
 
-@pytest.mark.parametrize("seed", range(1, 11))
+@pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(one, marks=pytest.mark.soak) for one in range(4, 11))])
 def test_a_nat_that_loses_frames_at_random_fails_nothing(seed: int) -> None:
     found = tuple(examined(losing(seed, 0.07), seed))
     assert keys(found, "fails") == set()

@@ -153,7 +153,13 @@ def test_ends_that_are_not_as_they_must_be_are_refused_before_the_bisection(
     assert repository.no_bisection()
 
 
-@pytest.mark.parametrize("unreadable", ["", "name = \n", recipe(1).replace("kind", "kinds", 1)])
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        recipe(1).replace("kind", "kinds", 1),
+        *(pytest.param(text, marks=pytest.mark.soak) for text in ("", "name = \n")),
+    ],
+)
 def test_a_commit_whose_recipe_cannot_be_read_is_skipped(repository: Repository, unreadable: str) -> None:
     """Each ended the whole bisection."""
     # git begins in the middle.

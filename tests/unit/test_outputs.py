@@ -57,7 +57,7 @@ def test_a_file_is_replaced_behind_its_link_and_is_whole(tmp_path: Path) -> None
     assert (tmp_path / "link").is_symlink()
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1"])
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", pytest.param("/dev/fd/1", marks=pytest.mark.soak)])
 def test_standard_output_takes_the_page_and_nothing_else(name: str, results: Path, tmp_path: Path) -> None:
     words = [str(Path(sys.executable).with_name("natgauge")), "report", str(results), "--html", name]
     piped = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)

@@ -138,12 +138,12 @@ def with_workers(name: str, workers: str) -> Recipe:
 @pytest.mark.parametrize(
     ("name", "cores", "wanted", "named", "moved"),
     [
-        ("vpp-nat44-ed", "2", "", [], []),
-        ("vpp-nat64", "2,4", "", [4], []),
         ("vpp-nat44-ed", "2-5", "", [3, 4, 5], []),
-        ("vpp-nat44-ed", "2-5", "0", [], []),
-        ("vpp-nat44-ed", "2,4", "1", [], ["2"]),
         ("vpp-nat64", "2,4", "3", [], ["2", "4", "2"]),
+        pytest.param("vpp-nat44-ed", "2", "", [], [], marks=pytest.mark.soak),
+        pytest.param("vpp-nat64", "2,4", "", [4], [], marks=pytest.mark.soak),
+        pytest.param("vpp-nat44-ed", "2-5", "0", [], [], marks=pytest.mark.soak),
+        pytest.param("vpp-nat44-ed", "2,4", "1", [], ["2"], marks=pytest.mark.soak),
     ],
 )
 def test_vpp_has_a_worker_on_each_core_but_the_first_or_as_many_as_wanted(  # noqa: PLR0917 - a table
@@ -171,7 +171,13 @@ def test_vpp_has_a_worker_on_each_core_but_the_first_or_as_many_as_wanted(  # no
 
 @pytest.mark.parametrize(
     ("cores", "addresses", "share"),
-    [("2,4", 1, 1), ("0-2", 3, 2 / 3), ("0-3", 4, 1 / 2), ("0-4", 4000, 1 / 4)],
+    [
+        ("0-2", 3, 2 / 3),
+        *(
+            pytest.param(*row, marks=pytest.mark.soak)
+            for row in (("2,4", 1, 1), ("0-3", 4, 1 / 2), ("0-4", 4000, 1 / 4))
+        ),
+    ],
 )
 def test_the_limit_of_vpps_table_is_that_of_all_workers_together(
     cores: str, addresses: int, share: float, tmp_path: Path

@@ -99,6 +99,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.soak  # the next tests look at each link, after a strict build that succeeds
 @pytest.mark.slow("builds all pages of the site")
 def test_a_dead_link_and_a_dead_anchor_end_the_build(tmp_path: Path) -> None:
     for name in ("docs", "benchmarks", "examples", "records", "trial", "tools", "bpf"):

@@ -222,7 +222,15 @@ DOINGS: list[tuple[Mode, Where]] = [
 ]
 
 
-@pytest.mark.parametrize(("mode", "where"), DOINGS)
+#: Each in one family, in turn; `make soak` has the other one.
+IN_FAMILIES = [
+    pytest.param(family, *doing, marks=() if number % 2 == turn else pytest.mark.soak)
+    for turn, family in enumerate(("ipv4", "ipv6"))
+    for number, doing in enumerate(DOINGS)
+]
+
+
+@pytest.mark.parametrize(("lab", "mode", "where"), IN_FAMILIES, indirect=["lab"], scope="module")
 def test_what_the_device_did_is_found_to_the_frame(lab: NetnsLab, mode: Mode, where: Where) -> None:
     device = device_of(lab)
     private = str(INSIDE[lab.families[0]].host(0)) if mode == "untranslated" else None
