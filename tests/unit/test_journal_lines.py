@@ -148,9 +148,9 @@ def test_repetitions_that_are_no_result_are_refused_when_the_result_is_written(t
     path = begun(tmp_path)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     ended = next(line for line in lines if line["event"] == "repetition-ended")
-    ended["measured"]["measurements"][0]["limited_by"] = "luck"
+    ended["measured"]["measurements"][0]["trials"]["PASS"] = -1
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(UsageError, match=r"are no result: .*limited_by: 'luck': .*; the journal is damaged"):
+    with pytest.raises(UsageError, match=r"are no result: .*trials.PASS: -1: .*; the journal is damaged"):
         campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
 
 
