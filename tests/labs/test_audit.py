@@ -181,9 +181,9 @@ def test_a_gateway_that_answers_a_syn_itself_is_named(tmp_path: Path, only: Call
         assert (found.verdict, said in found.measured) == ("not seen", True), found.measured
 
 
-@pytest.mark.slow("time-outs of three seconds, which must pass; the wait ends by itself")
+@pytest.mark.slow("time-outs of five seconds, which must pass; the wait ends by itself")
 def test_time_outs_that_were_set_are_measured_without_the_long_wait_that_is_allowed(tmp_path: Path) -> None:
-    done = audited("nftables-nat44", tmp_path, timeouts=3, long=True)
+    done = audited("nftables-nat44", tmp_path, timeouts=5, long=True)
     assert done.record.wait_seconds == LONG_WAIT_SECONDS
     found = verdicts(done)
     assert found["RFC5382-REQ-5-established", "tcp"] == found["RFC4787-REQ-5", "udp"] == "fails"
@@ -195,8 +195,8 @@ def test_time_outs_that_were_set_are_measured_without_the_long_wait_that_is_allo
         assert alive is not None
         assert dead is not None
         # Linux counts in jiffies; a host that stands still makes a mapping seem to live longer, never shorter.
-        assert alive < 3.5
-        assert dead > 2.9
+        assert alive < 5.5
+        assert dead > 4.9
 
 
 def test_a_gateway_on_a_wire_is_audited_with_the_addresses_that_were_named(tmp_path: Path) -> None:
