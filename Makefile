@@ -35,7 +35,7 @@ help: ## list what this Makefile can do
 
 setup: $(STAMPS)/installed ## install what is missing (Debian packages when root), build, and put natgauge into .venv/bin
 
-build: $(STAMPS)/installed ## rebuild engine and frame programs after a change
+build: $(STAMPS)/installed ## rebuild engine, frame programs and the types of their requests and results after a change
 
 demo: setup ## measure nftables NAT44 in namespaces: connection rate, then throughput (root; under 2 minutes)
 	$(BIN)/natgauge demo

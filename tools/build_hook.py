@@ -40,7 +40,7 @@ class Extras(BuildHookInterface[Any]):
         """
         # By import and not by PYTHONPATH: pip hides the folders of what is installed in editable mode.
         sys.path[:0] = [self.root, str(Path(self.root) / "src")]
-        self._types(build_data)
+        add_types(Path(self.root), build_data)
         editable = version == "editable"
         names = PRODUCT + TESTS_ONLY if editable else PRODUCT
         chosen = [f"--bin={name}" for name in names]
@@ -53,13 +53,6 @@ class Extras(BuildHookInterface[Any]):
         build_data["tag"] = f"py3-none-{platform_tag(map(linked, binaries))}"
         if not editable:
             build_data["shared_data"] = self._texts(target / "wheel")
-
-    def _types(self, build_data: dict[str, Any]) -> None:
-        """Generate the types of the engine's requests and results, which git ignores and the wheel carries."""
-        from tools import agreement_types  # noqa: PLC0415 - found from here on
-
-        path = agreement_types.write(Path(self.root))
-        build_data["artifacts"].append(f"/{path.relative_to(self.root)}")
 
     def _target(self) -> Path:
         """Where cargo builds; CARGO_TARGET_DIR and cargo's own settings may have moved it."""
@@ -77,6 +70,14 @@ class Extras(BuildHookInterface[Any]):
         parts = [*third_party.linked_libraries(), *third_party.linked_crates()]
         licences.write_text(third_party.document(list(third_party.present(parts))), encoding="utf-8")
         return {str(page): "share/man/man1/natgauge.1", str(licences): "share/doc/natgauge/THIRD-PARTY.txt"}
+
+
+def add_types(root: Path, build_data: dict[str, Any]) -> None:
+    """Generate the types of the engine's requests and results, and add them: hatchling leaves out what git ignores."""
+    from tools import agreement_types  # noqa: PLC0415 - hatchling finds it only now
+
+    path = agreement_types.write(root)
+    build_data["artifacts"].append(f"/{path.relative_to(root)}")
 
 
 def linked(binary: Path) -> str:

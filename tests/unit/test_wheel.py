@@ -6,9 +6,10 @@ from __future__ import annotations
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tools import build_hook, third_party
+from tools import agreement_types, build_hook, third_party
 
 from natgauge.host import programs
 from natgauge.version import VERSION
@@ -46,6 +47,14 @@ def test_without_the_gnu_c_library_the_platform_is_this_machine() -> None:
 @pytest.mark.parametrize("name", build_hook.PRODUCT)
 def test_our_binaries_need_nothing_but_the_c_library(name: str) -> None:
     assert build_hook.platform_tag([build_hook.linked(programs.find(name))]).startswith("manylinux_2_")
+
+
+def test_the_wheel_has_the_generated_types_which_git_ignores() -> None:
+    made: dict[str, Any] = {"artifacts": []}
+    build_hook.add_types(ROOT, made)
+    assert made == {"artifacts": [f"/{agreement_types.OUTPUT}"]}
+    ignored = subprocess.run(["git", "check-ignore", "-q", str(agreement_types.OUTPUT)], cwd=ROOT, check=False)
+    assert ignored.returncode in {0, 128}, "0: ignored; 128: these sources are no clone"
 
 
 def test_there_is_one_version() -> None:
