@@ -257,8 +257,6 @@ class Variation:
 
     Attributes:
         pairs: number of pairs of frames, > 0.
-        minimum: exact.
-        maximum: exact.
         buckets: (lower, upper, pairs) in rising order, relative width <= 1 %; lower <= difference < upper, but for
             negative ones lower < difference <= upper.
     """
@@ -275,9 +273,6 @@ class Delays:
 
     Attributes:
         frames: number of timed frames, > 0.
-        minimum: exact.
-        maximum: exact.
-        mean: exact.
         negative: frames with an arrival time before their sending time: the clocks are wrong.
         buckets: (lower, upper, frames) in rising order, lower <= delay < upper, relative width <= 1 %.
         variation: differences between consecutive frames; None where they were not recorded, or no two consecutive

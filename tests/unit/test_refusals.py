@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from natgauge import system_errors
+from natgauge.bench.ranges import meant_range
 from natgauge.errors import HostError
 from natgauge.host import capabilities, resources
 from natgauge.inputs import meant
@@ -107,9 +108,9 @@ def test_times_have_units_and_counts_have_not() -> None:
 
 
 def test_a_network_has_the_form_of_a_range() -> None:
-    assert meant.addresses("198.18.0.0/24") == "; write 198.18.0.1-198.18.0.254"
-    assert meant.addresses("2001:2::/126") == "; write 2001:2::1-2001:2::3"
-    assert (meant.addresses("x/24"), meant.addresses("198.18.0.1")) == ("", "")
+    assert meant_range("198.18.0.0/24") == "; write 198.18.0.1-198.18.0.254"
+    assert meant_range("2001:2::/126") == "; write 2001:2::1-2001:2::3"
+    assert (meant_range("x/24"), meant_range("198.18.0.1")) == ("", "")
 
 
 def test_a_byte_order_mark_is_no_part_of_a_document() -> None:

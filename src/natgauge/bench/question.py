@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from natgauge import procedures
 from natgauge.bench.subscribers import needs
+from natgauge.inputs import options
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import RANGES, Cell, DeviceOptions, LabOptions, Question, TrafficOptions
@@ -112,7 +113,11 @@ def words(question: Question) -> list[str]:
     values = [each for each in values if each[1] != each[0].default or (each[0].name in own and each[1] is not None)]
     settings = procedures.get(question.metric).own_inputs()
     values += [(input_, question.settings[input_.name]) for input_ in settings if input_.name in question.settings]
-    return ["--gateway", str(cell.gateway), *(word for input_, value in values for word in input_.words(value))]
+    return [
+        "--gateway",
+        str(cell.gateway),
+        *(word for input_, value in values for word in options.words(input_, value)),
+    ]
 
 
 def _own_traffic(metric: str, gateway: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:

@@ -7,7 +7,6 @@ import ipaddress
 import re
 from dataclasses import dataclass
 
-from natgauge.inputs import meant
 from natgauge.inputs.checks import wrong
 from natgauge.labs.contract import Addresses
 from natgauge.words import Address, Family, Network
@@ -93,7 +92,7 @@ def _address(name: str, text: str, family: Family) -> Address:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise wrong(name, f"{text!r} is not an IP address{meant.addresses(text)}") from None
+        raise wrong(name, f"{text!r} is not an IP address{meant_range(text)}") from None
     if address.version != (4 if family == "ipv4" else 6):
         raise wrong(name, f"{text} is IPv{address.version}, this side of the device uses {spoken(family)}")
     if not any(address in network for network in TEST_NETWORKS if network.version == address.version):
@@ -108,3 +107,17 @@ def _address(name: str, text: str, family: Family) -> Address:
 def spoken(family: Family) -> str:
     """Return a family's usual spelling."""
     return "IPv4" if family == "ipv4" else "IPv6"
+
+
+def meant_range(text: str) -> str:
+    """Return "; write FIRST-LAST" for a network; empty where none was meant."""
+    if "/" not in text:
+        return ""
+    try:
+        network = ip_network(text, strict=False)
+    except ValueError:
+        return ""
+    first, last = network.network_address, network.broadcast_address
+    if network.num_addresses > 2:
+        first, last = first + 1, last - (1 if network.version == 4 else 0)
+    return f"; write {first}-{last}" if first != last else f"; write {first}"

@@ -15,6 +15,7 @@ from typing import Final
 
 from natgauge import procedures
 from natgauge.errors import UsageError
+from natgauge.inputs import options
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import DeviceOptions, LabOptions, TrafficOptions
 from natgauge.inputs.types import Flag
@@ -60,19 +61,19 @@ def _again(words: Sequence[str], metric: str, gateway: str, parameters: Mapping[
         UsageError: a value is none of its input.
     """
     known = {input_.option: input_ for input_ in _inputs(metric)}
-    off = {input_.option_off: input_ for input_ in known.values() if isinstance(input_.type, Flag)}
+    off = {options.option_off(input_): input_ for input_ in known.values() if isinstance(input_.type, Flag)}
     left = iter(words)
     named = False
     for word in left:
         if word in off:
-            yield from off[word].words(value=False)
+            yield from options.words(off[word], value=False)
         elif word == _GATEWAY:
             named = True
             yield from (_GATEWAY, _gateway(next(left, ""), gateway))
         elif word not in known:
             raise ValueError(word)
         elif isinstance(known[word].type, Flag):
-            yield from known[word].words(value=True)
+            yield from options.words(known[word], value=True)
         else:
             yield from _written(known[word], next(left, ""), parameters)
     if not named:
@@ -82,7 +83,7 @@ def _again(words: Sequence[str], metric: str, gateway: str, parameters: Mapping[
 def _written(input_: Input, text: str, parameters: Mapping[str, object]) -> Sequence[str]:
     """Return the words of an option, from its typed value."""
     value = input_.read(text)
-    written = input_.words(value)
+    written = options.words(input_, value)
     if any(_REFUSED.search(word) for word in written):
         raise ValueError(text)
     recorded = parameters.get(input_.parameter)

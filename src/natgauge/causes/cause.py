@@ -50,15 +50,12 @@ class Cause:
     """Why frames of a trial, or of a measurement, were lost, came back wrong or left late.
 
     Attributes:
-        kind: kind of the cause.
         certainty: whether a counter or a limit names it, or natgauge infers it.
         hop: hop that lost the frames; empty = not known.
         device: device of a chain, or the only one; empty = not known, or the tester.
         place: part of the device, such as an interface and its process; empty = not known.
         counter: counter that names it; empty = none does.
         remedy: what changes it; empty = not known.
-        frames: frames that it explains.
-        lost: frames that were lost in all.
         held: connections that the device's table held; None = not known.
         limit: the most connections that the table may hold; None = not known.
         hosts: inside hosts that lost connections, in words; empty = not known.

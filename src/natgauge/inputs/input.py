@@ -50,34 +50,9 @@ class Input:
     required: bool = False
 
     @property
-    def sentence(self) -> str:
-        """The help with a capital letter."""
-        return self.help[:1].upper() + self.help[1:]
-
-    @property
     def option(self) -> str:
         """The option on the command line, such as "--trial-seconds"."""
         return f"--{self.name.replace('_', '-')}"
-
-    @property
-    def default_shown(self) -> str:
-        """The default in words; empty where there is none."""
-        if self.default_text or self.default is None or self.default is False:
-            return self.default_text
-        return "" if isinstance(self.type, Flag) else self.type.write(self.default)
-
-    def words(self, value: Any) -> list[str]:
-        """The words of a command line that give it this value; none for a flag that is off by default and stays off."""
-        if isinstance(self.type, Flag):
-            if value:
-                return [self.option]
-            return [self.option_off] if self.default else []
-        return [self.option, self.type.write(value)]
-
-    @property
-    def option_off(self) -> str:
-        """The option that turns a flag off."""
-        return self.option.replace("--", "--no-", 1)
 
     def take(self, value: object) -> Any:
         """A value of a plan or of Python."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from ipaddress import ip_network
 from typing import Final
 
 _NUMBER: Final = re.compile(r"([+-]?\d[\d_,' ]*(?:\.\d+)?(?:e\+?\d{1,2})?)\s*([a-zµ]*)", re.IGNORECASE)
@@ -35,17 +34,3 @@ def number(text: str, *, seconds: bool = False, whole: bool = False) -> str:
     if abs(meant) > _LARGEST or (whole and meant != int(meant)):
         return ""
     return f"; write {int(meant):_}" if meant == int(meant) else f"; write {meant.normalize():f}"
-
-
-def addresses(text: str) -> str:
-    """Return "; write FIRST-LAST" for a network; empty where none was meant."""
-    if "/" not in text:
-        return ""
-    try:
-        network = ip_network(text, strict=False)
-    except ValueError:
-        return ""
-    first, last = network.network_address, network.broadcast_address
-    if network.num_addresses > 2:
-        first, last = first + 1, last - (1 if network.version == 4 else 0)
-    return f"; write {first}-{last}" if first != last else f"; write {first}"

@@ -322,11 +322,5 @@ class QuantityCost:
 
 
 PROCEDURE = Procedure(
-    METRIC,
-    settings=CostSettings,
-    start=_Cost,
-    profiles={
-        "quick": {"rounds": LEAST_ROUNDS},
-        "standard": {"rounds": 8},
-    },
+    METRIC, settings=CostSettings, start=_Cost, profiles={"quick": {"rounds": LEAST_ROUNDS}, "standard": {"rounds": 8}}
 )

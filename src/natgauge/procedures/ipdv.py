@@ -47,7 +47,5 @@ def read(delays: Delays) -> dict[str, float]:
 
 
 PROCEDURE = Procedure(
-    METRIC,
-    settings=IpdvSettings,
-    start=delays_read_by(Timing(METRIC.name, METRIC.value_figure, read, EXTREMES)),
+    METRIC, settings=IpdvSettings, start=delays_read_by(Timing(METRIC.name, METRIC.value_figure, read, EXTREMES))
 )

@@ -129,8 +129,4 @@ def _figures(settings: ResolutionRateSettings) -> dict[str, float]:
     return {TRIAL_SECONDS: settings.trial_seconds}
 
 
-PROCEDURE = Procedure(
-    METRIC,
-    settings=ResolutionRateSettings,
-    start=_start,
-)
+PROCEDURE = Procedure(METRIC, settings=ResolutionRateSettings, start=_start)

@@ -36,18 +36,13 @@ SearchWay = Literal["binary", "mlrsearch"]
 class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
     """Settings of the throughput.
 
-    Attributes:
-        goals: goals of mlrsearch: "rfc2544" (one: no loss in a trial of full length) or "ndr-pdr" (no drop rate and
-            partial drop rate, 0.5 %, each decided by 21 trials' seconds of which half may be bad).
+    The goals "ndr-pdr" are no drop rate and partial drop rate, 0.5 %, each decided by 21 trials' seconds of which half
+    may be bad.
     """
 
-    search: SearchWay = field(
-        default="binary",
-        metadata=described("search method", section="Search"),
-    )
+    search: SearchWay = field(default="binary", metadata=described("search method", section="Search"))
     goals: Preset = field(
-        default="rfc2544",
-        metadata=described("goals of the search, with mlrsearch", section="Search"),
+        default="rfc2544", metadata=described("goals of the search, with mlrsearch", section="Search")
     )
 
     def __post_init__(self) -> None:
@@ -139,11 +134,7 @@ def _figures(value: float, settings: ThroughputSettings) -> dict[str, float]:
     each = {"frames_per_second_each_direction": value}
     if not settings.is_balanced:
         each = {"frames_per_second_from_initiator": initiator, "frames_per_second_from_responder": responder}
-    return {
-        **each,
-        IN_ALL: value * settings.active,
-        TRIAL_SECONDS: settings.trial_seconds,
-    }
+    return {**each, IN_ALL: value * settings.active, TRIAL_SECONDS: settings.trial_seconds}
 
 
 PROCEDURE = Procedure(

@@ -82,8 +82,5 @@ class _TransactionRate(SearchedRate[TransactionRateSettings]):
 
 
 PROCEDURE = Procedure(
-    METRIC,
-    settings=TransactionRateSettings,
-    start=_TransactionRate,
-    profiles={"rfc": {"repeat": 10}},
+    METRIC, settings=TransactionRateSettings, start=_TransactionRate, profiles={"rfc": {"repeat": 10}}
 )

@@ -31,12 +31,7 @@ COMMON: Final[Defaults] = {
         "confirm": False,
         "most_seconds": 60.0,
     },
-    "standard": {
-        "repeat": "auto",
-        "trial_seconds": 5.0,
-        "error": SearchError(share=0.005),
-        "most_seconds": 1800.0,
-    },
+    "standard": {"repeat": "auto", "trial_seconds": 5.0, "error": SearchError(share=0.005), "most_seconds": 1800.0},
     "rfc": {
         "repeat": 20,
         "trial_seconds": 60.0,

@@ -66,11 +66,7 @@ class TrialRunner:
         return random.Random(f"{self.measurer.seed} {self.repetition}").uniform(-1.0, 1.0)  # noqa: S311 - nothing secret
 
     def run(
-        self,
-        plan: TrialPlan,
-        load: float,
-        bounds: Bounds,
-        judged: Callable[[TrialOutcome], TrialOutcome] = as_measured,
+        self, plan: TrialPlan, load: float, bounds: Bounds, judged: Callable[[TrialOutcome], TrialOutcome] = as_measured
     ) -> TrialOutcome:
         """Run one trial, and return its outcome as the measurer judged it; the observer is shown it as `judged`.
 

@@ -74,11 +74,7 @@ ABOUT_MOST_SECONDS: Final = described(
     moves_figures=False,
 )
 ABOUT_FRAME_TIMEOUT: Final = described(
-    "delay above which a frame counts as lost",
-    "s",
-    _check_timeout,
-    label="frame time limit",
-    also=("--frame-timeout",),
+    "delay above which a frame counts as lost", "s", _check_timeout, label="frame time limit", also=("--frame-timeout",)
 )
 
 

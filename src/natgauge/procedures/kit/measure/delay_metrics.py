@@ -88,9 +88,7 @@ DelaySettingsT = TypeVar("DelaySettingsT", bound=DelaySettings)
 class Moved(NamedTuple):
     """A figure of one direction that frames in stalls changed.
 
-    Attributes:
-        value: the figure for all frames, in us.
-        without: the figure without the slowest frames, as many as were due in stalls; None = not known.
+    The value is in us; without the slowest frames, as many as were due in stalls, None = not known.
     """
 
     name: str

@@ -30,8 +30,7 @@ REFUSED_SHARE: Final = 0.05
 class ShortTrialsError(UsageError):
     """The trials of a rate are too short for the tester to determine the rate.
 
-    Attributes:
-        least_rate: a rate that the device reaches for certain, in the unit of the search.
+    The device reaches `least_rate` for certain.
     """
 
     def __init__(self, text: str, least_rate: float) -> None:
@@ -101,11 +100,7 @@ def rounded_up(number: float) -> int:
 
 
 def short_note(
-    measurements: Iterable[Measurement],
-    placement: object,
-    error: SearchError,
-    advice: str,
-    what: str = "the rate",
+    measurements: Iterable[Measurement], placement: object, error: SearchError, advice: str, what: str = "the rate"
 ) -> list[Note]:
     """Return a note on how much rates may be too high, where that is more than the error of the search.
 
