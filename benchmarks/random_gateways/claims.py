@@ -10,6 +10,7 @@ from typing import Final, Literal
 from benchmarks.random_gateways.drawn import Drawn
 from natgauge import procedures
 from natgauge.analysis.expected_range import expected_range
+from natgauge.bench.choices import make_settings
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.search.rate_search import SearchSettings
@@ -59,7 +60,8 @@ class Claim:
 def claim(drawn: Drawn) -> Claim:
     """Measure a gateway, and return what its result claims."""
     procedure, placement = procedures.get(drawn.metric), drawn.gateway.placement
-    settings = procedure.make_settings(
+    settings = make_settings(
+        procedure,
         drawn.asked,
         connections=drawn.connections,
         placement=placement,

@@ -10,6 +10,7 @@ from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Policed
 
 from natgauge import procedures
+from natgauge.bench.choices import make_settings
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
 from natgauge.measurer import Counts, TrialPlan
@@ -20,8 +21,13 @@ from natgauge.trial_evidence import TrialEvidence
 
 def measure(gateway: Gateway, connections: int = 10_000, metric: str = "connection-rate") -> MeasurementResult:
     procedure = procedures.get(metric)
-    settings = procedure.make_settings(
-        {"repeat": 1}, connections=connections, placement="isolated", order="permutation", four_tuples=connections
+    settings = make_settings(
+        procedure,
+        {"repeat": 1},
+        connections=connections,
+        placement="isolated",
+        order="permutation",
+        four_tuples=connections,
     )
     return procedure.measure(gateway, settings, clock=gateway.clock)
 
@@ -88,7 +94,7 @@ def test_the_size_of_a_bucket_is_seen_far_above_the_answer() -> None:
 def test_a_search_that_no_time_was_left_for_names_the_cause_that_was_seen() -> None:
     """The error advised more time where every trial had found no outside port free."""
     lost = Gateway(establishes=1e6, table_size=2_000)
-    settings = procedures.get("connection-rate").make_settings(
+    settings = make_settings(procedures.get("connection-rate"),
         {"repeat": 1, "most_seconds": 2.0}, connections=10_000, placement="isolated", order="permutation",
         four_tuples=10_000,
     )  # fmt: skip

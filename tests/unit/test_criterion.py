@@ -10,6 +10,7 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.bench.choices import make_settings
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability
 from natgauge.records.measurement import Result
@@ -25,7 +26,8 @@ QUERIES = frozenset({Ability.QUERIES})
 def found(metric: str, gateway: Gateway, traffic: dict[str, Any] | None = None, **asked: Any) -> Result:
     """What a simulated gateway has, by a measurement with these settings."""
     procedure = procedures.get(metric)
-    settings = procedure.make_settings(
+    settings = make_settings(
+        procedure,
         {"repeat": 3, **asked},
         connections=10_000,
         placement=gateway.placement,

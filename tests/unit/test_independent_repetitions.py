@@ -12,6 +12,7 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.bench.choices import make_settings
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.result.results import Measurement, make_result
@@ -30,7 +31,8 @@ def values(placement: Placement, seed: int, repeat: int = 3, **asked: Any) -> li
         placement=placement, establishes=CAPACITY, noise=0.01, abilities=costs, slice_noise=0.02, seed=seed
     )
     procedure = procedures.get("connection-rate")
-    settings = procedure.make_settings(
+    settings = make_settings(
+        procedure,
         {"repeat": repeat, "error": "5%", **asked},
         connections=100_000,
         placement=placement,

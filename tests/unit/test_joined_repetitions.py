@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
+from natgauge.bench.choices import make_settings
 from natgauge.campaigns.joined import join
 from natgauge.notes import Note
 from natgauge.procedures import get
@@ -26,12 +27,12 @@ def test_they_are_summed_up_alike(metric: str, profile: str) -> None:
     def measured(repeat: int) -> MeasurementResult:
         asked = {"profile": profile, "repeat": repeat, "error": "10%", "confirm": False}
         known = {item.name for item in procedure.inputs()}
-        settings = procedure.make_settings({name: value for name, value in asked.items() if name in known}, **DECIDED)
+        settings = make_settings(procedure, {name: value for name, value in asked.items() if name in known}, **DECIDED)
         gateway = Gateway(establishes=30_000, forwards=60_000)
         return procedure.measure(gateway, settings, clock=gateway.clock)
 
-    whole = procedure.make_settings({"profile": profile, "repeat": 3}, **DECIDED)
-    single = procedure.make_settings({"profile": profile, "repeat": 1}, **DECIDED)
+    whole = make_settings(procedure, {"profile": profile, "repeat": 3}, **DECIDED)
+    single = make_settings(procedure, {"profile": profile, "repeat": 1}, **DECIDED)
     joined, in_one_go = join([measured(1) for _ in range(3)], whole, single), measured(3)
     assert joined.summary.median == pytest.approx(in_one_go.summary.median, rel=0.1)
     assert joined.summary.interval is not None
@@ -48,8 +49,8 @@ def single(value: float, limited_by: LimitedBy = "device") -> MeasurementResult:
 
 
 def test_one_that_its_time_cut_off_counts_only_where_there_is_no_other() -> None:
-    settings = get("connection-rate").make_settings({"repeat": 3}, **DECIDED)
-    once = get("connection-rate").make_settings({"repeat": 1}, **DECIDED)
+    settings = make_settings(get("connection-rate"), {"repeat": 3}, **DECIDED)
+    once = make_settings(get("connection-rate"), {"repeat": 1}, **DECIDED)
     joined = join([single(10.0), single(3.0, TIME), single(12.0)], settings, once)
     assert joined.summary.repetitions == (10.0, 12.0)
     assert Note("time used up", "1 of 3 repetitions left out, which their time cut off") in joined.notes

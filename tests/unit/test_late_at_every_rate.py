@@ -8,13 +8,19 @@ from tests.unit.simulated import Gateway
 from tests.unit.simulated_kinds import Delaying
 
 from natgauge import procedures
+from natgauge.bench.choices import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
 
 
 def measure(metric: str, gateway: Gateway, **asked: object) -> MeasurementResult:
     procedure = procedures.get(metric)
-    settings = procedure.make_settings(
-        {"repeat": 1, **asked}, connections=10_000, placement="isolated", order="permutation", four_tuples=10_000
+    settings = make_settings(
+        procedure,
+        {"repeat": 1, **asked},
+        connections=10_000,
+        placement="isolated",
+        order="permutation",
+        four_tuples=10_000,
     )
     return procedure.measure(gateway, settings, clock=gateway.clock)
 

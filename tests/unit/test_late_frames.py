@@ -7,6 +7,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.bench.choices import make_settings
 from natgauge.doubts import find
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import LAG_SHARE, Ability
@@ -39,7 +40,8 @@ def searched_in_short_trials(metric: str, **settings: object) -> MeasurementResu
     """Measure in `shared` placement, with as few connections or as short trials as the settings say."""
     procedure = procedures.get(metric)
     connections = settings.pop("connections", 100_000)
-    made = procedure.make_settings(
+    made = make_settings(
+        procedure,
         {"repeat": 1, **settings},
         connections=connections,  # type: ignore[arg-type] # an int
         placement="shared",

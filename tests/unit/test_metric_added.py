@@ -14,6 +14,7 @@ from tests.unit.simulated import Gateway
 
 import natgauge.metrics
 import natgauge.procedures
+from natgauge.bench.choices import make_settings
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.plan import read
 from natgauge.cli import run
@@ -85,13 +86,13 @@ def test_without_its_files_there_is_no_such_metric() -> None:
 @pytest.mark.usefixtures("added")
 def test_it_is_found_by_its_name_with_its_settings_and_its_profile(capsys: pytest.CaptureFixture[str]) -> None:
     assert METRIC in procedures()
-    settings = get(METRIC).make_settings(
-        {"profile": "quick"}, connections=1000, placement="isolated", order="permutation", four_tuples=1000
+    settings = make_settings(
+        get(METRIC), {"profile": "quick"}, connections=1000, placement="isolated", order="permutation", four_tuples=1000
     )
     assert (settings.at_rate, settings.trial_seconds) == (10_000.0, 0.5)
     with pytest.raises(UsageError, match=r"^at rate: 0\.0 is not a finite number of frames/s above 0$"):
-        get(METRIC).make_settings(
-            {"at_rate": 0.0}, connections=1000, placement="isolated", order="permutation", four_tuples=1000
+        make_settings(
+            get(METRIC), {"at_rate": 0.0}, connections=1000, placement="isolated", order="permutation", four_tuples=1000
         )
     assert run(["measure", "--help"]) == 0
     assert "share of frames lost at one rate" in capsys.readouterr().out

@@ -15,6 +15,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge import procedures
 from natgauge.analysis.comparing import comparable
+from natgauge.bench.choices import make_settings
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.joined import join
 from natgauge.errors import HostError
@@ -38,7 +39,7 @@ def series(every: Sequence[Parameters]) -> Result:
     procedure = procedures.get("connection-rate")
     asked: dict[str, Any] = {"connections": 100_000, "placement": "shared", "order": "permutation"}
     whole, one = (
-        procedure.make_settings({"repeat": repeat}, four_tuples=100_000, **asked) for repeat in (len(every), 1)
+        make_settings(procedure, {"repeat": repeat}, four_tuples=100_000, **asked) for repeat in (len(every), 1)
     )
     gateways = [Gateway(establishes=300e3 + number, placement="shared") for number in range(len(every))]
     results = [procedure.measure(gateway, one) for gateway in gateways]

@@ -23,6 +23,7 @@ from tests.unit.campaigning import (
 )
 
 from natgauge import procedures
+from natgauge.bench.choices import make_settings
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.joined import join
 from natgauge.campaigns.journal import entries
@@ -81,7 +82,7 @@ def measured_alone(folder: Path) -> Result:
     ended = [entry for entry in entries(folder / "out") if entry["event"] == "repetition"]
     parameters = Parameters.model_validate(ended[0]["parameters"])
     procedure = procedures.get("connection-rate")
-    settings = procedure.make_settings(
+    settings = make_settings(procedure,
         {"error": "30%", "profile": "quick", "repeat": 1},
         connections=1000, placement="isolated", order="permutation", four_tuples=1000,
     )  # fmt: skip

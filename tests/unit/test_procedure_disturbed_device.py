@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
+from natgauge.bench.choices import make_settings
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.measuring_types import SearchError
@@ -98,8 +99,13 @@ def test_a_minute_is_enough_for_an_answer_or_a_bound(more_seconds: float) -> Non
     gateway = _Slow(
         establishes=212_500, forwards=202_000, queue=512, ring=512, ceiling=4.35e6, more_seconds=more_seconds
     )
-    settings = back_to_back.PROCEDURE.make_settings(
-        {"profile": "quick"}, connections=100_000, placement="isolated", order="permutation", four_tuples=100_000
+    settings = make_settings(
+        back_to_back.PROCEDURE,
+        {"profile": "quick"},
+        connections=100_000,
+        placement="isolated",
+        order="permutation",
+        four_tuples=100_000,
     )
     result = back_to_back.PROCEDURE.measure(gateway, settings, clock=gateway.clock)
     (one,) = result.measurements

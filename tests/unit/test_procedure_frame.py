@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
+from natgauge.bench.choices import make_settings
 from natgauge.errors import UsageError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability, Counts, Measurer, TrialOutcome, TrialPlan
@@ -33,21 +34,21 @@ DECIDED: dict[str, Any] = {
 
 
 def test_settings_are_made_of_what_traffic_and_lab_decided_and_of_what_was_asked() -> None:
-    found = get("throughput").make_settings({"error": "2%", "repeat": "7", "trial_seconds": 0.5}, **DECIDED)
+    found = make_settings(get("throughput"), {"error": "2%", "repeat": "7", "trial_seconds": 0.5}, **DECIDED)
     assert (found.connections, found.placement, found.order) == (1000, "isolated", "increasing")
     assert (found.error, found.repeat, found.trial_seconds) == (SearchError(share=0.02), 7, 0.5)
 
 
 def test_what_is_asked_goes_before_the_metrics_profile_and_that_before_the_common_one() -> None:
-    found = get("throughput").make_settings({"profile": "standard", "goals": "rfc2544"}, **DECIDED)
+    found = make_settings(get("throughput"), {"profile": "standard", "goals": "rfc2544"}, **DECIDED)
     assert (found.goals, found.search, found.trial_seconds, found.repeat) == ("rfc2544", "mlrsearch", 1.0, 1)
     assert (found.error, found.profile) == (SearchError(share=0.005), "standard")
 
 
 def test_only_a_metric_that_draws_four_tuples_gets_their_number() -> None:
-    assert get("enumeration-orders").make_settings({}, **DECIDED).space == 5000
-    assert get("connection-rate").make_settings({}, **DECIDED).four_tuples is None
-    assert not hasattr(get("throughput").make_settings({}, **DECIDED), "four_tuples")
+    assert make_settings(get("enumeration-orders"), {}, **DECIDED).space == 5000
+    assert make_settings(get("connection-rate"), {}, **DECIDED).four_tuples is None
+    assert not hasattr(make_settings(get("throughput"), {}, **DECIDED), "four_tuples")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_only_a_metric_that_draws_four_tuples_gets_their_number() -> None:
 )
 def test_what_cannot_be_asked_is_refused_in_one_line(metric: str, asked: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        get(metric).make_settings(asked, **DECIDED)
+        make_settings(get(metric), asked, **DECIDED)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -73,12 +74,12 @@ def test_what_cannot_be_asked_is_refused_in_one_line(metric: str, asked: dict[st
 def test_what_traffic_and_lab_decide_is_no_setting_of_a_metric(name: str) -> None:
     for metric in procedures():
         with pytest.raises(UsageError, match=f"^{name.replace('_', ' ')}: the metric {metric} has no such setting"):
-            get(metric).make_settings({name: DECIDED[name]}, **DECIDED)
+            make_settings(get(metric), {name: DECIDED[name]}, **DECIDED)
 
 
 def test_every_ability_that_is_missing_is_named_before_anything_starts() -> None:
     procedure, gateway = get("system-recovery"), Gateway()
-    settings = procedure.make_settings({"stateless": True}, **DECIDED)
+    settings = make_settings(procedure, {"stateless": True}, **DECIDED)
     says = (
         "^metric system-recovery: this tester lacks a change of the rate in the middle of phase 2 and the sending "
         "times of lost frames and trials without a state table; choose another metric or setting$"
@@ -111,7 +112,7 @@ class _Least(Measurer):
 
 def test_a_measurer_that_only_measures_is_enough_for_a_plain_metric() -> None:
     procedure = get("connection-rate")
-    result = procedure.measure(_Least(), procedure.make_settings({"repeat": 1}, **DECIDED))
+    result = procedure.measure(_Least(), make_settings(procedure, {"repeat": 1}, **DECIDED))
     assert result.summary.median == pytest.approx(1e5, rel=0.01)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.simulated import Gateway, reading
 
 from natgauge.bench.bench import Bench
+from natgauge.bench.choices import with_profile
 from natgauge.bench.question import ask
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
@@ -311,7 +312,7 @@ def test_a_deep_queue_before_a_slow_device_takes_no_more_than_the_time_there_is(
     gateway = Gateway(
         establishes=establishes, forwards=1.5e6, table_size=limit, queue=16_384, knows_limit=False, ceiling=1e6
     )
-    chosen = PROCEDURE.with_profile({"profile": "quick"})
+    chosen = with_profile(PROCEDURE, {"profile": "quick"})
     asked = TableCapacitySettings(connections=60_000, placement="isolated", **chosen)
     result = PROCEDURE.measure(gateway, asked, budget=TimeBudget(60.0, gateway.clock))
     assert (result.summary.median, result.limited_by) == (limit, "table")

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 from tests.unit.simulated import Gateway
 
+from natgauge.bench.choices import with_profile
 from natgauge.errors import UsageError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.procedures import connection_rate, get, procedures
@@ -24,7 +25,7 @@ PROFILES = get_args(Profile)
 def test_every_profile_makes_valid_settings_of_every_metric(metric: str, profile: str) -> None:
     procedure = get(metric)
     settings = procedure.settings(
-        connections=1000, placement="isolated", **procedure.with_profile({"profile": profile})
+        connections=1000, placement="isolated", **with_profile(procedure, {"profile": profile})
     )
     assert settings.parameters()["profile"] == profile
 
@@ -41,17 +42,17 @@ def test_profiles_speak_of_settings_and_metrics_that_there_are() -> None:
 
 
 def test_what_is_given_goes_before_the_profile() -> None:
-    values = get("throughput").with_profile({"profile": "quick", "repeat": 7})
+    values = with_profile(get("throughput"), {"profile": "quick", "repeat": 7})
     assert (values["repeat"], values["trial_seconds"]) == (7, 0.5)
 
 
 def test_without_a_profile_the_settings_own_defaults_hold() -> None:
-    assert get("throughput").with_profile({}) == {}
+    assert with_profile(get("throughput"), {}) == {}
 
 
 def test_an_unknown_profile_is_refused() -> None:
     with pytest.raises(UsageError, match="profile: 'slow' is unknown; choose one of default, quick, standard, rfc"):
-        get("throughput").with_profile({"profile": "slow"})
+        with_profile(get("throughput"), {"profile": "slow"})
 
 
 def test_texts_of_the_command_line_are_read() -> None:

@@ -13,6 +13,7 @@ from tests.unit.test_recording import result, settings
 
 from natgauge.analysis.comparing import comparable
 from natgauge.bench.bench import Bench
+from natgauge.bench.choices import make_settings
 from natgauge.bench.question import ask
 from natgauge.errors import UsageError
 from natgauge.measurer import Phase2Plan, TrialOutcome, TrialPlan
@@ -39,8 +40,8 @@ class Seen(Gateway):
 
 
 def make(metric: str, **asked: object) -> Any:
-    return get(metric).make_settings(
-        asked, connections=1000, placement="isolated", order="permutation", four_tuples=1000
+    return make_settings(
+        get(metric), asked, connections=1000, placement="isolated", order="permutation", four_tuples=1000
     )
 
 

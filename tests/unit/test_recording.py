@@ -14,6 +14,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.analysis.comparing import comparable
 from natgauge.bench.bench import Bench, Ready
+from natgauge.bench.choices import make_settings
 from natgauge.bench.question import ask, inputs_of_part, place_inputs
 from natgauge.comparisons.request import CompareOptions, gateway_inputs, read_gateways, with_usual_options
 from natgauge.errors import UsageError
@@ -306,8 +307,8 @@ def test_a_result_has_the_time_out_of_before_and_the_one_that_its_trials_had(
 ) -> None:
     """Seen: a time-out that natgauge had raised in a trial was in no field of the result."""
     procedure = procedures()["connection-rate"]
-    chosen = procedure.make_settings(
-        {"repeat": 1}, connections=20_000, placement="shared", order="permutation", four_tuples=20_000
+    chosen = make_settings(
+        procedure, {"repeat": 1}, connections=20_000, placement="shared", order="permutation", four_tuples=20_000
     )
     knobs = replace(DEVICE, knobs={**DEVICE.knobs, "udp_timeout": 30})
     found = make(procedure.measure(device, chosen), record(replace(CONDITIONS, device=knobs)))

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.simulated import Gateway
 from tests.unit.test_rare_loss import LosesAFew
 
+from natgauge.bench.choices import make_settings
 from natgauge.comparisons.estimates import Subject, estimate_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.comparisons.searched import Searched, most_too_high, ratio_of, refuse_too_few
@@ -28,7 +29,8 @@ ASKED: dict[str, Any] = {"profile": "quick", "error": "2%"}
 
 
 def settings(connections: int, placement: Placement = "isolated", *, own_processes: bool = False) -> Any:
-    return RATE.make_settings(
+    return make_settings(
+        RATE,
         ASKED,
         connections=connections,
         placement=placement,

@@ -20,6 +20,7 @@ from natgauge import procedures
 from natgauge.analysis.change import Change
 from natgauge.analysis.sittings import sitting_of, take_turns
 from natgauge.bench.bench import Bench, Ready
+from natgauge.bench.choices import make_settings
 from natgauge.bench.observer import Silent
 from natgauge.bench.planned import Planned
 from natgauge.bench.renewal import Renewed
@@ -178,8 +179,13 @@ class FakeBench:
 def renewed(log: list[str], repeat: int, **lab: Any) -> tuple[Mapping[str, Any], int]:
     """What is told after so many repetitions, and how many there were."""
     procedure = procedures.get("connection-rate")
-    settings = procedure.make_settings(
-        {"repeat": repeat}, connections=100_000, placement="external", order="permutation", four_tuples=100_000
+    settings = make_settings(
+        procedure,
+        {"repeat": repeat},
+        connections=100_000,
+        placement="external",
+        order="permutation",
+        four_tuples=100_000,
     )
     planned = cast("Any", SimpleNamespace(procedure=procedure, settings=settings))
     times = iter(range(1000, 2000))

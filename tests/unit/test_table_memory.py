@@ -13,6 +13,7 @@ import pytest
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
+from natgauge.bench.choices import make_settings
 from natgauge.host import caches
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
@@ -106,8 +107,8 @@ class _Remembering(Gateway):
 
 def test_every_trial_of_a_repetition_is_a_value_of_the_figure() -> None:
     procedure, gateway = get("connection-rate"), _Remembering(establishes=3e5)
-    settings = procedure.make_settings(
-        {"repeat": 1}, connections=20_000, placement="shared", order="permutation", four_tuples=20_000
+    settings = make_settings(
+        procedure, {"repeat": 1}, connections=20_000, placement="shared", order="permutation", four_tuples=20_000
     )
     result = procedure.measure(gateway, settings)
     found = result.figures[OCTETS_PER_CONNECTION]

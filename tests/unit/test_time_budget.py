@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 from tests.unit.simulated import Gateway
 
+from natgauge.bench.choices import make_settings
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
@@ -44,7 +45,7 @@ class _WithTime:
 
     def __call__(self, metric: str, gateway: Gateway, **asked: Any) -> MeasurementResult:
         procedure = get(metric)
-        settings = procedure.make_settings(asked, **DECIDED)
+        settings = make_settings(procedure, asked, **DECIDED)
         return procedure.measure(gateway, settings, self.events.append, clock=gateway.clock)
 
 
@@ -295,13 +296,13 @@ def test_without_an_end_nothing_is_told_of_one(measure: _WithTime) -> None:
     ],
 )
 def test_a_profile_gives_the_time_and_more_of_it_for_more_work(asked: dict[str, Any], seconds: float | None) -> None:
-    assert get("throughput").make_settings(asked, **DECIDED).most_seconds == seconds
+    assert make_settings(get("throughput"), asked, **DECIDED).most_seconds == seconds
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("inf"), float("nan")])
 def test_a_time_that_is_none_is_refused(seconds: float) -> None:
     with pytest.raises(UsageError, match=r"^most seconds: "):
-        get("throughput").make_settings({"most_seconds": seconds}, **DECIDED)
+        make_settings(get("throughput"), {"most_seconds": seconds}, **DECIDED)
 
 
 def test_a_trial_begins_only_where_it_fits() -> None:

@@ -18,6 +18,7 @@ from typing import Any, Final, Self
 from natgauge import procedures
 from natgauge.bench import external, far_side, queries
 from natgauge.bench.address_plan import address_plan
+from natgauge.bench.choices import make_settings
 from natgauge.bench.cost_rounds import CostRounds
 from natgauge.bench.grace import checked, grace_of
 from natgauge.bench.lab_measurer import (
@@ -266,7 +267,8 @@ class Bench:
         return wishes.named() if self.lab.devices else external.known_limits(self.lab.external, wishes)
 
     def _settings(self, procedure: Procedure[Any], choices: Mapping[str, object]) -> TrialSettings:
-        settings: TrialSettings = procedure.make_settings(
+        settings: TrialSettings = make_settings(
+            procedure,
             choices,
             connections=self.traffic.connections,
             placement=self.lab.placement,

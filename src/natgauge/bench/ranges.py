@@ -114,7 +114,7 @@ def meant_range(text: str) -> str:
     if "/" not in text:
         return ""
     try:
-        network = ip_network(text, strict=False)
+        network = ipaddress.ip_network(text, strict=False)
     except ValueError:
         return ""
     first, last = network.network_address, network.broadcast_address

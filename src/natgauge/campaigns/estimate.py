@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from natgauge.bench.bench import ASSUMED_HIGHEST
+from natgauge.bench.choices import make_settings
 from natgauge.bench.far_side import ALONE_SECONDS
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.plan import PlanError
@@ -226,7 +227,8 @@ def _run(measurement: CellMeasurement, knobs: Mapping[str, int], *, rate_known: 
     device = _Assumed(knobs.get("table_size"), knobs.get("udp_timeout"))
     settings = measurement.planned.settings
     assumed = {"connection_rate": ASSUMED_CONNECTIONS} if rate_known and accepts(measurement, "connection_rate") else {}
-    single = measurement.planned.procedure.make_settings(
+    single = make_settings(
+        measurement.planned.procedure,
         {**measurement.settings, **assumed, "repeat": 1, **others},
         connections=settings.connections,
         placement=settings.placement,

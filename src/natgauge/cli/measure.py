@@ -12,6 +12,7 @@ import click
 import cloup
 
 from natgauge import procedures
+from natgauge.bench.choices import with_profile
 from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.cli.generator import grouped, json_option, only_in, option, results_option, verbose_option
 from natgauge.cli.help import epilog
@@ -35,7 +36,7 @@ _EXAMPLE: Final = "natgauge measure {metric} --gateway nftables-nat44"
 
 def settings(procedure: Procedure[Any]) -> list[Input]:
     """The metric's own settings, with the defaults that it has where no profile is named."""
-    usual = procedure.with_profile({})
+    usual = with_profile(procedure, {})
     return [
         dataclasses.replace(input_, default=usual[input_.name], default_text="") if input_.name in usual else input_
         for input_ in procedure.own_inputs()

@@ -7,16 +7,16 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, get_args
+from typing import Any, Generic
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import one_of, wrong
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import Input, inputs_of, own_first
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import EventHandler, ignore
-from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
+from natgauge.procedures.kit.profiles import Defaults
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
 from natgauge.procedures.kit.result.causes import with_cause
 from natgauge.procedures.kit.result.device_figures import with_device_figures
@@ -25,7 +25,6 @@ from natgauge.procedures.kit.result.results import Measurement, MeasurementResul
 from natgauge.procedures.kit.runner import TrialRunner, unheard
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
-from natgauge.words import Order, Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +62,6 @@ class Procedure(Generic[SettingsT]):
         known = {input_.name: input_ for input_ in self.inputs() if input_.name not in DECIDED_ELSEWHERE}
         return tuple(known[name] for name in own_first(self.settings) if name in known)
 
-    def make_settings(  # noqa: PLR0913 - what is decided elsewhere, each by its name
-        self,
-        choices: Mapping[str, object],
-        *,
-        connections: int,
-        placement: Placement,
-        own_processes: bool = False,
-        order: Order,
-        four_tuples: int,
-    ) -> SettingsT:
-        """Return the settings: the user's choices, and values of the profile for all others."""
-        values = self.with_profile(self.taken(choices))
-        if "four_tuples" in {item.name for item in dataclasses.fields(self.settings)}:
-            values["four_tuples"] = four_tuples
-        if "most_seconds" not in choices:
-            values |= self._more_time(values)
-        return self.settings(
-            connections=connections, placement=placement, own_processes=own_processes, order=order, **values
-        )
-
     def taken(self, choices: Mapping[str, object]) -> dict[str, Any]:
         """Return the settings that are chosen by name, each as a value of its type; texts such as "1%" are read."""
         known = {input_.name: input_ for input_ in self.own_inputs()}
@@ -90,28 +69,6 @@ class Procedure(Generic[SettingsT]):
             if name not in known:
                 raise wrong(name, f"the metric {self.metric} has no such setting; leave it out")
         return {name: None if value is None else known[name].take(value) for name, value in choices.items()}
-
-    def _more_time(self, values: Mapping[str, Any]) -> dict[str, float]:
-        """A profile's time is for its own trials; longer ones, and more repetitions, get as much more."""
-        usual: dict[str, Any] = {item.name: item.default for item in dataclasses.fields(self.settings)}
-        usual |= self.with_profile({"profile": values.get("profile", "default")})
-        if usual["most_seconds"] is None:
-            return {}
-        share = 1.0
-        for name in ("trial_seconds", "repeat"):
-            chosen, other = values.get(name), usual.get(name)
-            if isinstance(chosen, int | float) and isinstance(other, int | float):
-                share *= max(1.0, chosen / other)
-        return {"most_seconds": usual["most_seconds"] * share} if share > 1 else {}
-
-    def with_profile(self, choices: Mapping[str, object]) -> dict[str, Any]:
-        """Return the given settings, with values of their profile for all other settings."""
-        named = choices.get("profile", "default")
-        one_of("profile", str(named), get_args(Profile))
-        profile: Profile = next(profile for profile in get_args(Profile) if profile == named)
-        names = {item.name for item in dataclasses.fields(self.settings)}
-        defaults = {**COMMON[profile], **self.profiles.get(profile, {})}
-        return {**{name: value for name, value in defaults.items() if name in names}, **choices}
 
     def refuse_unable(self, able: frozenset[Ability], settings: SettingsT) -> None:
         """Refuse a measurement that needs what the tester cannot do here, before anything starts."""
