@@ -4,9 +4,15 @@
 use crate::flow::{fastest, Flow};
 use crate::host::{Stall, WAKE_INTERVAL_NS};
 
-/// Whether more frames than a batch were due during a sender's stall. Fewer frames fill queues no more than usual.
+/// Frames that fall due within this time leave together now and then, however well the sender keeps its schedule.
+const TOGETHER_SECONDS: f64 = 1e-4;
+
+/// Whether more frames were due during a sender's stall than leave together without one: a batch at the most, and fewer
+/// at a low rate. A device may have a queue, or a limit of its rate, that holds no more than those.
 pub fn makes_burst(stall: &Stall, flows: &[Flow], senders: usize, batch: u32) -> bool {
-    (stall.to_ns - stall.from_ns) as f64 / 1e9 * fastest(flows) / senders as f64 > f64::from(batch)
+    let rate = fastest(flows) / senders as f64;
+    let usual = f64::from(batch).min((rate * TOGETHER_SECONDS).max(1.0));
+    (stall.to_ns - stall.from_ns) as f64 / 1e9 * rate > usual
 }
 
 /// A sender's stall, extended by the time of catching up; without a limit of its rate that time is negligible.
@@ -78,14 +84,25 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_in_which_no_more_than_a_batch_was_due_makes_no_burst() {
-        let flow = Flow { side: 0, stream: 0, first: 0, frames: 1, rate: 32_000.0, step: None };
-        let faster = Flow { step: Some(Step { frames: 1, rate: 64_000.0 }), ..flow };
+    fn a_stall_in_which_no_more_frames_were_due_than_leave_together_anyway_makes_no_burst() {
+        let flow = Flow { side: 0, stream: 0, first: 0, frames: 1, rate: 500.0, step: None };
+        let faster = Flow { step: Some(Step { frames: 1, rate: 1000.0 }), ..flow };
         let stall = |ms: u64| Stall { from_ns: 5 * MS, to_ns: (5 + ms) * MS };
         assert!(!makes_burst(&stall(2), &[flow], 1, 64) && makes_burst(&stall(3), &[flow], 1, 64));
         assert!(makes_burst(&stall(2), &[flow, flow], 1, 64), "both directions leave by one sender");
         assert!(makes_burst(&stall(2), &[faster], 1, 64));
         assert!(!makes_burst(&stall(3), &[flow], 2, 64), "each of two senders has half of the frames");
+    }
+
+    #[test]
+    fn at_a_low_rate_fewer_frames_than_a_batch_are_a_burst() {
+        let flow = Flow { side: 0, stream: 0, first: 0, frames: 1, rate: 8_000.0, step: None };
+        let stall = |us: u64| Stall { from_ns: 0, to_ns: us * 1000 };
+        assert!(makes_burst(&stall(4_000), &[flow], 1, 64), "32 frames; a policer may take 20 at once");
+        let fast = Flow { rate: 500_000.0, ..flow };
+        assert!(!makes_burst(&stall(90), &[fast], 1, 64) && makes_burst(&stall(110), &[fast], 1, 64));
+        let fastest = Flow { rate: 2_000_000.0, ..flow };
+        assert!(makes_burst(&stall(40), &[fastest], 1, 64), "more than a batch");
     }
 
     #[test]
