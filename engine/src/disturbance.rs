@@ -6,12 +6,14 @@ use crate::host::{Stall, WAKE_INTERVAL_NS};
 
 /// Frames that fall due within this time leave together now and then, however well the sender keeps its schedule.
 const TOGETHER_SECONDS: f64 = 1e-4;
+/// As many frames at once pass the limits of nftables and iptables, unless a rule says otherwise.
+const LEAST_BURST: f64 = 5.0;
 
 /// Whether more frames were due during a sender's stall than leave together without one: a batch at the most, and fewer
 /// at a low rate. A device may have a queue, or a limit of its rate, that holds no more than those.
 pub fn makes_burst(stall: &Stall, flows: &[Flow], senders: usize, batch: u32) -> bool {
     let rate = fastest(flows) / senders as f64;
-    let usual = f64::from(batch).min((rate * TOGETHER_SECONDS).max(1.0));
+    let usual = f64::from(batch).min((rate * TOGETHER_SECONDS).max(LEAST_BURST));
     (stall.to_ns - stall.from_ns) as f64 / 1e9 * rate > usual
 }
 
@@ -85,8 +87,8 @@ mod tests {
 
     #[test]
     fn a_stall_in_which_no_more_frames_were_due_than_leave_together_anyway_makes_no_burst() {
-        let flow = Flow { side: 0, stream: 0, first: 0, frames: 1, rate: 500.0, step: None };
-        let faster = Flow { step: Some(Step { frames: 1, rate: 1000.0 }), ..flow };
+        let flow = Flow { side: 0, stream: 0, first: 0, frames: 1, rate: 2500.0, step: None };
+        let faster = Flow { step: Some(Step { frames: 1, rate: 5000.0 }), ..flow };
         let stall = |ms: u64| Stall { from_ns: 5 * MS, to_ns: (5 + ms) * MS };
         assert!(!makes_burst(&stall(2), &[flow], 1, 64) && makes_burst(&stall(3), &[flow], 1, 64));
         assert!(makes_burst(&stall(2), &[flow, flow], 1, 64), "both directions leave by one sender");
