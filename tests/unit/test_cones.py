@@ -28,7 +28,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "comparisons": (43_800, "measures several gateways, on the bench"),
     "doubts": (6_000, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (6_050, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
-    "host": (4_400, "this machine, what its processes hold open, and its undo journal"),
+    "host": (4_400, "this machine, its processes, its undo journal, and the reader of files that others may change"),
     "inputs": (1_600, "descriptions of inputs; words and errors"),
     "labs": (12_600, "all kinds of labs, and this machine: its settings, ports, undo journal and namespaces"),
     "measurements": (41_500, "one measurement on its own bench, and its record"),
