@@ -18,7 +18,6 @@ class CoreWork:
     """Work of one core.
 
     Attributes:
-        frames: frames that the core received for processing, >= 0.
         busy_seconds: time in which the core was not idle, >= 0; None = not known.
         devices: devices of a chain that the core works for; empty = all of them.
     """

@@ -14,7 +14,7 @@ import pytest
 from tests.unit.made_campaign import campaign
 
 from natgauge.comparisons import request
-from natgauge.procedures.kit import profiles
+from natgauge.procedures.kit import settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -54,7 +54,7 @@ def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch:
     usual = {**request._USUAL, "slices": {**request._USUAL["slices"], "most_seconds": 2.0}}
     monkeypatch.setattr(request, "_USUAL", usual)
     # A search then ends without trying its last two bounds again.
-    monkeypatch.setitem(profiles.COMMON, "default", {"confirm": False})
+    monkeypatch.setitem(settings.COMMON, "default", {"confirm": False})
     if "frames.load" in example:
         campaign(tmp_path)
     shown = io.StringIO()

@@ -16,10 +16,9 @@ from tests.unit.test_explain import PORTS as PORTS_OF_TRIAL
 from tests.unit.test_permanent_loss import measure
 
 from natgauge import causes
-from natgauge.causes.cause import Cause, TableState, most_frequent, of_share
+from natgauge.causes.cause import Cause, Kind, TableState, kinds, most_frequent, of_share
 from natgauge.causes.counters import facts_of
 from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, hops_of
-from natgauge.causes.kinds import Kind, kinds
 from natgauge.causes.of_trial import cause_of
 from natgauge.measurements.making import make
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan

@@ -13,9 +13,8 @@ from natgauge.bench.choices import with_profile
 from natgauge.errors import UsageError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.procedures import connection_rate, get, procedures
-from natgauge.procedures.kit.profiles import COMMON, Profile
 from natgauge.procedures.kit.repetitions import well_known
-from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS
+from natgauge.procedures.kit.settings import COMMON, MOST_AUTO_REPETITIONS, Profile
 
 PROFILES = get_args(Profile)
 

@@ -7,7 +7,7 @@ import pytest
 
 from natgauge.errors import BrokenError
 from natgauge.notes import Note
-from natgauge.paired.voids import VoidRounds
+from natgauge.paired.slices import VoidRounds
 
 
 def test_a_void_round_is_noted_with_its_gateway() -> None:

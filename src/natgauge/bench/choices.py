@@ -9,8 +9,8 @@ from typing import Any, get_args
 
 from natgauge.inputs.checks import one_of
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.profiles import COMMON, Profile
 from natgauge.procedures.kit.repetitions import SettingsT
+from natgauge.procedures.kit.settings import COMMON, Profile
 from natgauge.words import Order, Placement
 
 

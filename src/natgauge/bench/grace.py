@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from natgauge.errors import UsageError
-from natgauge.procedures.kit.profiles import Profile
+from natgauge.procedures.kit.settings import Profile
 
 LONGEST_SECONDS: Final = 60.0
 #: Least seconds of a profile, whatever suffices in the lab.

@@ -19,7 +19,7 @@ from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.labs import kinds
 from natgauge.plain_text import one_line
 from natgauge.procedures import procedures
-from natgauge.procedures.kit.profiles import Profile
+from natgauge.procedures.kit.settings import Profile
 from natgauge.suggestions import did_you_mean
 
 #: Most values of a series; a longer one is certainly a mistake.

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from natgauge.causes.kinds import Hop, Kind
+from natgauge.causes.cause import Hop, Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
+from natgauge.causes.cause import Hop
 from natgauge.causes.counters import CounterFacts, counters, facts_of
 from natgauge.causes.hosts import NO_HOSTS, HostLosses, hosts_of
-from natgauge.causes.kinds import Hop
 from natgauge.late_delays import LateDelays, merged
 
 #: Hops between the receipt of a packet by IP and its sending.

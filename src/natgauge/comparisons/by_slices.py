@@ -18,8 +18,7 @@ from natgauge.measurements.conditions import gateway_parameters
 from natgauge.notes import Note
 from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.paired.ratios import PairedRatios, RoundPlace
-from natgauge.paired.slices import blocks_of_round, interruption_notes
-from natgauge.paired.voids import VoidRounds
+from natgauge.paired.slices import VoidRounds, blocks_of_round, interruption_notes
 from natgauge.records.comparison import BaselineCost, RatioEstimate, SliceCounts
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store

@@ -24,14 +24,11 @@ class Input:
 
     Attributes:
         name: name of the Python keyword and of the plan's key; the command line's option has "-" for "_".
-        help: one sentence without a full stop.
         default: the value where none is chosen; None = natgauge chooses.
-        default_text: the default in words, where the value does not say it.
         check: refuses values of the right type; it is asked about every value but a None that is the default.
         group: the group of a result's parameters that stores it.
         moves_figures: whether another value may make another figure, whatever the metric.
         parameter: its name among the parameters of a result, where that is another one.
-        also: other spellings of its option.
     """
 
     name: str

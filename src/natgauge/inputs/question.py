@@ -79,12 +79,10 @@ class TrafficOptions:
         metadata=described("Frame size including FCS", "octets", default="IPv4 64, IPv6 84; tcp: IPv4 88, IPv6 108"),
     )
     frame_side: Side = field(
-        default="initiator",
-        metadata=described("Side whose frames have the frame size", label="side of the frame size"),
+        default="initiator", metadata=described("Side whose frames have the frame size", label="side of the frame size")
     )
     transport: Transport = field(
-        default="udp",
-        metadata=described("Test frames: UDP datagrams, ICMP echo requests and replies, or TCP segments"),
+        default="udp", metadata=described("Test frames: UDP datagrams, ICMP echo requests and replies, or TCP segments")
     )
     order: Order = field(
         default="permutation",
@@ -164,8 +162,7 @@ class DeviceOptions:
         ),
     )
     hash_size: int | None = field(
-        default=None,
-        metadata=described("Buckets of the device's connection table", "buckets", label="hash table size"),
+        default=None, metadata=described("Buckets of the device's connection table", "buckets", label="hash table size")
     )
     timeouts: int | None = field(
         default=None,

@@ -25,11 +25,7 @@ Names = Literal["kinds", "labs"]
 class InputType(ABC):
     """The type of an input's value.
 
-    Attributes:
-        metavar: the value's placeholder in the help.
-        annotation: the type of the Python keyword.
-        words: the only values allowed; empty = any value of the type.
-        names: what the value is a name of, for completion; None = of nothing that is known beforehand.
+    Only `words` are allowed where there are any; `names` says what the value is a name of, for completion.
     """
 
     metavar: str = ""

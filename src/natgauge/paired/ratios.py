@@ -50,7 +50,6 @@ class RoundPlace:
     """Positions of a gateway and its references in a round.
 
     Attributes:
-        label: name of the gateway.
         positions: of the gateway; of plain forwarding, whose work is compared, one for each family.
         cables: a cable for each address family of the gateway's frames.
         forwarding: plain forwarding for each address family of the gateway's frames.

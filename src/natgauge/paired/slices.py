@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.notes import Note
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.words import QUANTITIES, Quantity
@@ -26,13 +26,10 @@ class CostPlan:
     """One round of slices.
 
     Attributes:
-        connections: N, opened first; 1 to 2**31.
         blocks: number of blocks of each quantity, >= 0; a block has two slices of each place that is measured. Two
             slices of each block of new connections, and their leads, must fit into N.
-        frames: frames of one slice, after `LEAD_FRAMES` untimed frames.
         alone: whether only the device is measured; else plain forwarding of the same frames and a cable, too.
         seed: seed of the orders within blocks, 0 to 2**64 - 1.
-        settle_seconds: time for which the device rests before, with an empty table; >= 0.
         sampled: whether the round samples the functions of the device's work; only with one quantity, and `alone`.
     """
 
@@ -138,3 +135,38 @@ def blocks_of_round(quantities: Sequence[Quantity], connections: int, frames: in
             )
         blocks["new"] = min(_OPENING_BLOCKS, connections // connections_of_block(frames))
     return blocks
+
+
+#: A gateway that is void in this many rounds in a row ends the measurement.
+MOST_VOID: Final = 3
+
+
+@dataclass(slots=True)
+class VoidRounds:
+    """Notes void rounds, and counts those in a row.
+
+    A message that ends the measurement begins with the command and ends with the remedy; `what` is void: "round" or
+    "search".
+    """
+
+    command: str
+    what: str
+    remedy: str
+    notes: list[Note] = field(default_factory=list)
+    _in_a_row: dict[str, int] = field(default_factory=dict)
+
+    def judge(self, gateway: str, why: str) -> None:
+        """Take a round into account: `why` it is void, or empty; `gateway` is empty where there is only one.
+
+        A gateway whose rounds are void `MOST_VOID` times in a row ends the measurement.
+        """
+        if not why:
+            self._in_a_row.pop(gateway, None)
+            return
+        self._in_a_row[gateway] = self._in_a_row.get(gateway, 0) + 1
+        if self._in_a_row[gateway] >= MOST_VOID:
+            named = f"{gateway}: " if gateway else ""
+            plural = "searches" if self.what == "search" else f"{self.what}s"
+            raise BrokenError(f"{self.command}: {named}{why}, in {MOST_VOID} {plural} in a row; {self.remedy}")
+        of = f" of {gateway}" if gateway else ""
+        self.notes.append(Note("trials", f"a {self.what}{of} is void: {why}"))

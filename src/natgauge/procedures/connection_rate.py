@@ -31,7 +31,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.device_figures import with_handshakes
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import late_frames, queues
+from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.rate_search import SearchSettings, expected_rate
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.words import Verdict
@@ -40,6 +40,8 @@ from natgauge.words import Verdict
 @dataclass(frozen=True, kw_only=True)
 class ConnectionRateSettings(DrawSettings, SearchSettings):
     """Settings of the connection rate: the settings of a search, and of draws."""
+
+    limits_waits = True
 
     def __post_init__(self) -> None:
         """Refuse draws in another order."""
@@ -52,10 +54,6 @@ class ConnectionRateSettings(DrawSettings, SearchSettings):
             )
         # Nothing is drawn from them, so they move no figure.
         object.__setattr__(self, "four_tuples", None)
-
-    def as_run(self) -> ConnectionRateSettings:
-        """Return these settings, with a time limit for each frame where there are queues before the device."""
-        return queues.limited(self)
 
 
 class _ConnectionRate(SearchedRate[ConnectionRateSettings]):

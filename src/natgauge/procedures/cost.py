@@ -32,12 +32,12 @@ from natgauge.paired.slices import (
     USUAL_FRAMES,
     CostPlan,
     CostRound,
+    VoidRounds,
     blocks_of_round,
     interruption_notes,
     least_opened,
     read_quantities,
 )
-from natgauge.paired.voids import VoidRounds
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.result.results import Measurement, Row

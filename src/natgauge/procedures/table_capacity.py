@@ -32,8 +32,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from natgauge.causes.cause import Cause, of_share
-from natgauge.causes.kinds import FULL
+from natgauge.causes.cause import FULL, Cause, of_share
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described

@@ -28,7 +28,6 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.device_figures import with_handshakes
 from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.words import MOST_REQUEST_OCTETS, Close
@@ -37,6 +36,8 @@ from natgauge.words import MOST_REQUEST_OCTETS, Close
 @dataclass(frozen=True, kw_only=True)
 class TransactionRateSettings(SearchSettings):
     """Settings of the transaction rate: the settings of a search, and what a transaction is."""
+
+    limits_waits = True
 
     request_octets: int = field(
         default=0,
@@ -50,10 +51,6 @@ class TransactionRateSettings(SearchSettings):
     close: Close = field(
         default="fin", metadata=described("segment with which the Initiator closes a connection", group="traffic")
     )
-
-    def as_run(self) -> TransactionRateSettings:
-        """Return these settings, with a time limit for each transaction where there are queues before the device."""
-        return queues.limited(self)
 
     def notes(self) -> list[Note]:
         """Return what a transaction is."""

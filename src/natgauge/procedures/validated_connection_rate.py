@@ -29,7 +29,6 @@ from natgauge.procedures.kit.measure.validation import Cause, ValidationSettings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.words import Verdict
@@ -43,6 +42,8 @@ class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
         failed_validation: "repeat-slower" repeats a trial whose validation failed with r halved, and counts that trial
             if it passes; "fail" fails the trial, as RFC 9693 section 4.6 does.
     """
+
+    limits_waits = True
 
     failed_validation: Literal["repeat-slower", "fail"] = field(
         default="repeat-slower",
@@ -58,10 +59,6 @@ class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
                 "connection rate; leave one out",
                 at="download_rate",
             )
-
-    def as_run(self) -> ValidatedConnectionRateSettings:
-        """Return these settings, with a time limit for each frame where there are queues before the device."""
-        return queues.limited(self)
 
 
 class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):

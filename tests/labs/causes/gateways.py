@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.labs.nat44 import chain, variant, with_rules, with_table
 
-from natgauge.causes.kinds import Kind
+from natgauge.causes.cause import Kind
 
 #: Half of the connections are opened by these sources, and half lead to this destination.
 SECOND_SOURCES: Final = "10.0.0.4-10.0.0.5"

@@ -15,7 +15,7 @@ from typing import Literal
 
 from tests.labs.causes.gateways import Planted, arguments
 
-from natgauge.causes.kinds import kinds
+from natgauge.causes.cause import kinds
 
 #: How often a gateway is measured again whose trials the host disturbed.
 TRIES = 2

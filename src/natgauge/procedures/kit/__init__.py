@@ -5,7 +5,7 @@ The frame of every measurement:
 
 * `procedure`: the description of a metric, and what all measurements have in common
 * `repetitions`: the interface that a metric implements (one repetition), and repetitions measured separately as one
-* `settings`, `profiles`: the settings that all metrics share, and named sets of defaults
+* `settings`: the settings that all metrics share, and profiles, the named sets of defaults
 * `runner`: hands trials to the measurer, and compares the device's own count with the traffic
 * `events`: what an observer receives of each trial
 * `time_budget`: the time that a measurement may take

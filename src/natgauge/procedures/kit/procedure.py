@@ -16,14 +16,13 @@ from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import EventHandler, ignore
-from natgauge.procedures.kit.profiles import Defaults
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
 from natgauge.procedures.kit.result.causes import with_cause
 from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.notes import command_failures_note, disturbed_note, zero_checksum_note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.runner import TrialRunner, unheard
-from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
+from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, Defaults
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
 
 

@@ -30,7 +30,6 @@ class TrialRunner:
 
     Attributes:
         attempts: trials of this repetition; before the first repetition, trials that prepare it.
-        clock: monotonic clock in seconds; used only to estimate the remaining time.
         begins: called before each repetition with its number, from 1.
         interrupted: whether the user has ended a trial of several periods: no other trial may begin.
     """

@@ -12,6 +12,7 @@ the first.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, Self
@@ -21,8 +22,35 @@ from natgauge.inputs.input import check_all, described
 from natgauge.inputs.measuring_types import RepetitionCount, SearchError
 from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
 from natgauge.notes import Note
-from natgauge.procedures.kit.profiles import Profile
 from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Close, Order, Placement, Query, TcpState
+
+#: Named sets of defaults; the user's own values take precedence, and every result contains the profile's name. "quick":
+#: seconds, wide bounds, one repetition. "standard": minutes, until the interval of the median is narrow enough. "rfc":
+#: exactly the durations, repetitions and errors that the RFCs require, without a time limit. Exceptions are in the
+#: metric's own module.
+Profile = Literal["default", "quick", "standard", "rfc"]
+#: Settings by name, of each profile that has something to say.
+Defaults = Mapping[Profile, Mapping[str, object]]
+
+COMMON: Final[Defaults] = {
+    "default": {},
+    "quick": {
+        "repeat": 1,
+        "trial_seconds": 0.5,
+        "error": SearchError(share=0.05),
+        "confirm": False,
+        "most_seconds": 60.0,
+    },
+    "standard": {"repeat": "auto", "trial_seconds": 5.0, "error": SearchError(share=0.005), "most_seconds": 1800.0},
+    "rfc": {
+        "repeat": 20,
+        "trial_seconds": 60.0,
+        "error": SearchError(share=0.001),
+        # RFC 2544 section 23: so long the device settles before the next trial.
+        "settle_seconds": 5.0,
+        "most_seconds": None,
+    },
+}
 
 #: How often to repeat; "auto" = until the median is known well enough (see `repetitions.repeat`).
 Repeat = int | Literal["auto"]

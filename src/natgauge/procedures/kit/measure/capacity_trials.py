@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from natgauge.causes.kinds import FULL, DeviceLimit
+from natgauge.causes.cause import FULL, DeviceLimit
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Direction, TrialOutcome, TrialPlan
 from natgauge.notes import Note

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from natgauge.causes.kinds import FULL
+from natgauge.causes.cause import FULL
 from natgauge.errors import BrokenError
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.notes import Note

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from natgauge import procedures
-from natgauge.causes.kinds import FULL
+from natgauge.causes.cause import FULL
 from natgauge.inputs.checks import positive
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
@@ -97,7 +97,6 @@ class Preparation:
     """The rate of phase 1, how often it failed in a row, and whether a slower one would help.
 
     Attributes:
-        rate: rate of phase 1, in connections/s.
         hopeless: a slower phase 1 would fail, too.
         rough: the connection rate as measured first; None when it was given, or there is no phase 1.
         unavoidable: share of the frames of phase 1 that is lost at every rate.

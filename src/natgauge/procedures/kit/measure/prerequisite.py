@@ -8,10 +8,9 @@ from typing import Any, Final, TypeVar
 
 from natgauge import procedures
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
-from natgauge.procedures.kit.profiles import COMMON, Profile
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.settings import COMMON, Profile, TrialSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
 
 SettingsT = TypeVar("SettingsT", bound=TrialSettings)

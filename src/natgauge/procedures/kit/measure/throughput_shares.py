@@ -14,10 +14,9 @@ from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.prerequisite import LITERAL, measure_first
-from natgauge.procedures.kit.profiles import COMMON
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search import late_frames
-from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.settings import COMMON, TrialSettings
 from natgauge.procedures.kit.time_budget import TIME
 
 #: The search for the throughput that the rates are shares of: finer than any share that a user may set.

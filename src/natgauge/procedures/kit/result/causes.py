@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, get_args
 
-from natgauge.causes.cause import Cause, most_frequent
+from natgauge.causes.cause import Cause, DeviceLimit, most_frequent
 from natgauge.causes.counters import facts_of
-from natgauge.causes.kinds import DeviceLimit
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.words import LimitedBy, Verdict
 

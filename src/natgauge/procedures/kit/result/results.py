@@ -59,7 +59,6 @@ class Measurement:
         value: in the metric's unit; 0 when no trial passed.
         upper: upper bound of the value: the lowest load that a search found too high, or the share of lost frames with
             the excused ones; None when even the tester's highest rate passed, or the value is exact.
-        figures: further figures of this repetition by name, units in the names.
         sample: the single values of those figures of which this repetition has several, such as the time of each
             deletion (RFC 9693 section 4.8), by name.
         is_sampled: whether the value itself rests on a sample, so that one repetition already shows spread.

@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from natgauge.causes.kinds import FULL
+from natgauge.causes.cause import FULL
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note
@@ -65,10 +65,7 @@ class SearchPlan:
     """Parameters of a search; rates in frames/s.
 
     Attributes:
-        start: the first load, `floor` <= `start` <= `top`.
-        floor: the lowest load worth a trial, > 0.
         stride: factor of the first step away from `start`, > 1; all later steps double or halve.
-        loss_verifications: repeats of a FAIL, a PASS among them counts.
         unit: unit of a load, for the notes; the search only needs a number that is harder to pass as it grows.
         expected: expected end of the search, > 0; None = nothing is known.
         whole: loads are whole numbers: the length of a burst in frames is searched instead of a rate.

@@ -113,13 +113,8 @@ class PermanentLoss:
 
     Attributes:
         kind: kind of bad frames, a name of `Counts`.
-        share: share of the frames, 0 < share <= 1.
-        passed: whether trials passed that had too few frames to show it.
-        phase1: whether phase 1 has the bad frames.
         kept: the fewest frames of a trial that were not bad.
         frames: frames of the trial with the fewest frames that were not bad.
-        checked: connections of the last trial with fewer connections.
-        bad_of_checked: share of bad frames in that trial.
         late_delays: delays of the late frames of the failed trials; None = not known.
     """
 

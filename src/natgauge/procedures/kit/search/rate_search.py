@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass, field
+from typing import ClassVar, Self
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
@@ -13,7 +14,7 @@ from natgauge.inputs.measuring_types import ErrorOfSearch, SearchError
 from natgauge.measurer import Ability, Measurer
 from natgauge.paired.slices import LEAD_FRAMES, LEAST_FRAMES, CostPlan, connections_of_block
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import late_frames
+from natgauge.procedures.kit.search import late_frames, queues
 from natgauge.procedures.kit.search.binary_search import NEAR, SearchPlan
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.words import Quantity
@@ -65,6 +66,13 @@ class SearchSettings(TrialSettings):
         ),
     )
     confirm: bool = field(default=True, metadata=described("repeat the trials of both final bounds", section="Search"))
+
+    #: Whether frames have a time limit where there are queues before the device.
+    limits_waits: ClassVar[bool] = False
+
+    def as_run(self) -> Self:
+        """Return these settings, with that time limit."""
+        return queues.limited(self) if self.limits_waits else self
 
     @property
     def lag_share(self) -> float:
