@@ -20,10 +20,7 @@ _LARGEST: Final = 10**15
 def number(text: str, *, seconds: bool = False, whole: bool = False) -> str:
     """Return "; write NUMBER" for a number with a unit or with separators; empty where none was meant.
 
-    Args:
-        text: the text that was refused, such as "1M", "60s" or "1,000".
-        seconds: whether the value is a time in seconds, so that "m" means minutes, and not millions.
-        whole: whether only whole numbers will do.
+    Of a time in seconds "m" means minutes, and not millions; `whole`: only whole numbers will do.
     """
     match = _NUMBER.fullmatch(text.strip())
     units = _SECONDS if seconds else _THOUSANDS

@@ -19,12 +19,7 @@ from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval, MedianE
 def percentile(values: Sequence[float], percent: float) -> float:
     """Nearest rank (RFC 2330 section 11.3): the smallest value x with F(x) >= percent / 100; no interpolation.
 
-    Args:
-        values: at least one.
-        percent: 0 < percent <= 100, decimal fractions are taken exactly as written (99.9 is 999/1000).
-
-    Raises:
-        ValueError: no values, or `percent` out of range.
+    There is a value at least; 0 < percent <= 100, decimal fractions exactly as written (99.9 is 999/1000).
     """
     if not values or not 0 < percent <= 100:
         raise ValueError(f"percentile {percent} of {len(values)} values: want 0 < percent <= 100 and values")
@@ -49,9 +44,7 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
 def median_estimate(values: Sequence[float], alpha: float) -> MedianEstimate | None:
     """The median and its confidence interval. None where the values are too few.
 
-    Args:
-        values: at least the number that an interval needs, e.g. 6 for `alpha` 0.05.
-        alpha: probability that the interval misses the median, at most.
+    `alpha` is the probability that the interval misses the median, at most.
     """
     number = len(values)
     rank = rank_of_end(number, alpha)
@@ -66,8 +59,7 @@ def median_estimate(values: Sequence[float], alpha: float) -> MedianEstimate | N
 def rank_of_end(number: int, alpha: float) -> int:
     """The largest rank k for which the k-th smallest and the k-th largest of `number` values miss with `alpha` at most.
 
-    Returns:
-        k; 0 where even the extremes miss the median more often.
+    0 where even the extremes miss the median more often.
     """
     # P(fewer than k of `number` fair coins show heads) <= alpha / 2, in integers: exact for any number of values.
     limit = int(alpha / 2 * 2**60) * 2**number

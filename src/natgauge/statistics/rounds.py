@@ -33,12 +33,8 @@ _LARGEST_LOG: Final = 700.0
 def estimate_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> MedianEstimate | None:
     """The median ratio, with an interval that covers noise from block to block and from round to round.
 
-    Args:
-        rounds: the ratios of each round's blocks, up to infinity; empty where a round is void.
-        alpha: probability that the interval misses, at most.
-
-    Returns:
-        The median of all ratios and its interval; None with fewer than `LEAST_ROUNDS` rounds, or with too few blocks.
+    The ratios of each round are up to infinity, none where a round is void; `alpha` is the probability that the
+    interval misses, at most. None with fewer than `LEAST_ROUNDS` rounds, or with too few blocks.
     """
     valid = [ratios for ratios in rounds if ratios]
     if len(valid) < LEAST_ROUNDS:
@@ -55,14 +51,8 @@ def magnitude_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> fl
     """The largest magnitude of a ratio that noise hides: for a device whose work is not seen above the tester's own.
 
     Such a ratio has no logarithm, so Student's interval is that of the rounds' medians themselves. A lower end below 0
-    is an error of the measurement, which may also have the other sign.
-
-    Args:
-        rounds: the ratios of each round's blocks, of any sign; empty where a round is void.
-        alpha: probability that the magnitude is larger, at most.
-
-    Returns:
-        The magnitude of the farther end of both intervals, 0 to infinity; None as `estimate_over_rounds`.
+    is an error of the measurement, which may also have the other sign. The ratios are of any sign. The magnitude is
+    that of the farther end of both intervals, 0 to infinity; None as `estimate_over_rounds`.
     """
     valid = [ratios for ratios in rounds if ratios]
     if len(valid) < LEAST_ROUNDS:
@@ -80,12 +70,7 @@ def magnitude_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> fl
 def student_t(alpha: float, degrees: int) -> float:
     """Student's t: the value that a variate with this distribution exceeds in magnitude with probability `alpha`.
 
-    Args:
-        alpha: both tails together, above 0 and below 1.
-        degrees: degrees of freedom, 1 or more.
-
-    Returns:
-        The factor by which a standard error is multiplied.
+    `alpha` is of both tails together, above 0 and below 1; there is 1 degree of freedom or more.
     """
     # P(|T| < t) in closed form over the angle atan(t / sqrt(degrees)): Abramowitz and Stegun 26.7.3 and 26.7.4.
     low, high = 0.0, math.pi / 2

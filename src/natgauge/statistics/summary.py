@@ -44,13 +44,7 @@ class Summary:
 def summarize(values: Sequence[float], *, is_tried: bool = False) -> Summary:
     """Summarize one or more repetitions.
 
-    Args:
-        values: values of the repetitions.
-        is_tried: whether a trial was run with each value: the median is then the lower one of two, so that a trial had
-            it.
-
-    Raises:
-        ValueError: there is no value, or one is not finite.
+    `is_tried`: a trial was run with each value; the median is then the lower one of two, so that a trial had it.
     """
     if not values:
         raise ValueError("no values to summarize")

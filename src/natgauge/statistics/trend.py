@@ -119,8 +119,7 @@ def averaged(values: Sequence[float], most: int) -> list[float]:
 def falling_pairs(alike: tuple[int, ...]) -> tuple[int, ...]:
     """Number of orders of a sample with 0, 1, 2 ... falling pairs.
 
-    Args:
-        alike: how often each different value occurs; each at least 1.
+    `alike` is how often each different value occurs, at least once.
     """
     counts = [1]
     for step in range(1, sum(alike) + 1):

@@ -28,12 +28,7 @@ BUCKET_WIDTH = 0.01
 def percentile_of(buckets: Buckets, percent: float) -> float:
     """The middle of the bucket that holds the nearest-rank percentile (RFC 2330 section 11.3); exact to 0.5 %.
 
-    Args:
-        buckets: in rising order, with one frame at least.
-        percent: 0 < percent <= 100.
-
-    Raises:
-        ValueError: there are no frames, or `percent` is out of range.
+    The buckets are in rising order, with one frame at least; 0 < percent <= 100.
     """
     total = sum(frames for _, _, frames in buckets)
     if not total or not 0 < percent <= 100:
