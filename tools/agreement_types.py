@@ -53,7 +53,8 @@ def definitions(folder: Path) -> dict[str, Schema]:
     sent = _joined({"TrialRequest": request, "ComparisonRequest": comparison}, request["$defs"], comparison["$defs"])
     received = _joined({"ComparisonResult": comparison_result}, result["$defs"], comparison_result["$defs"])
     # The result of a period is in a line of progress, and so does not name its event.
-    received |= {"TrialResult": _line(result, "result"), "Progress": _line(result, "progress")}
+    lines = {"TrialResult": "result", "Progress": "progress", "Failed": "failed"}
+    received |= {name: _line(result, event) for name, event in lines.items()}
     return _joined(
         {name: _given(_without(schema, _SAID_ELSEWHERE | _BOUNDS), "version") for name, schema in sent.items()},
         {name: _given(_without(schema, _SAID_ELSEWHERE | {"maximum"}), "event") for name, schema in received.items()},

@@ -82,13 +82,7 @@ fn load<'a>(
 }
 
 fn with_name(contestant: &Contestant, failure: Failure) -> Failure {
-    let text = |message: String| format!("{}: {message}", contestant.name);
-    match failure {
-        Failure::Request(message) => Failure::Request(text(message)),
-        Failure::Host(message) => Failure::Host(text(message)),
-        Failure::Broke(message) => Failure::Broke(text(message)),
-        Failure::Unreachable(message) => Failure::Unreachable(text(message)),
-    }
+    failure.reworded(|message| format!("{}: {message}", contestant.name))
 }
 
 struct Round<'a> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Failures: four kinds, distinguished by the exit status.
+//! Failures: four kinds, distinguished by the exit status, each perhaps of one port.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,6 +22,8 @@ pub enum Failure {
     Broke(String),
     /// No frame can be sent (5): a port is down or has no carrier, or the gateway behind it does not answer.
     Unreachable(String),
+    /// A failure of one of the two ports, by its name, "initiator" or "responder".
+    AtPort(&'static str, Box<Failure>),
 }
 
 impl Failure {
@@ -32,6 +34,34 @@ impl Failure {
             Self::Host(_) => 3,
             Self::Broke(_) => 4,
             Self::Unreachable(_) => 5,
+            Self::AtPort(_, failure) => failure.status(),
+        }
+    }
+
+    /// The same failure, of this port.
+    pub fn at_port(self, name: &'static str) -> Self {
+        match self {
+            Self::AtPort(..) => self,
+            other => Self::AtPort(name, Box::new(other)),
+        }
+    }
+
+    /// The port that failed; None = no single one.
+    pub fn port(&self) -> Option<&'static str> {
+        match self {
+            Self::AtPort(name, _) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The same failure with its text changed.
+    pub fn reworded(self, text: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::Request(message) => Self::Request(text(message)),
+            Self::Host(message) => Self::Host(text(message)),
+            Self::Broke(message) => Self::Broke(text(message)),
+            Self::Unreachable(message) => Self::Unreachable(text(message)),
+            Self::AtPort(name, failure) => Self::AtPort(name, Box::new(failure.reworded(text))),
         }
     }
 
@@ -43,7 +73,10 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Request(text) | Self::Host(text) | Self::Broke(text) | Self::Unreachable(text)) = self;
+        let text = match self {
+            Self::Request(text) | Self::Host(text) | Self::Broke(text) | Self::Unreachable(text) => text,
+            Self::AtPort(_, failure) => return failure.fmt(f),
+        };
         // Messages of libraries may have several lines.
         f.write_str(&text.split_whitespace().map(shortened).collect::<Vec<_>>().join(" "))
     }

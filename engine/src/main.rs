@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 
 use natgauge_engine::failure::{abort_on_panic, Failure, Outcome};
-use natgauge_engine::report::Line;
+use natgauge_engine::report::{Failed, Line};
 use natgauge_engine::{comparison, host, request, schema, trial};
 
 /// Runs one trial: reads a JSON request from standard input, prints JSON lines.
@@ -112,6 +112,9 @@ fn main() -> ExitCode {
     match work(&Arguments::parse().action, began) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            if let Some(port) = failure.port() {
+                trial::print(&Line::Failed(Failed { port }));
+            }
             eprintln!("natgauge-engine: {failure}");
             ExitCode::from(failure.status())
         }

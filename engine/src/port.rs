@@ -101,6 +101,10 @@ pub fn both(request: &Request) -> Outcome<[Port; SIDES]> {
 }
 
 fn find(wanted: &PortRequest) -> Outcome<Port> {
+    look_for(wanted).map_err(|failure| failure.at_port(wanted.name))
+}
+
+fn look_for(wanted: &PortRequest) -> Outcome<Port> {
     netns::within(wanted.netns, || {
         let field = format!("{}.interface", wanted.name);
         let ifindex = if_nametoindex(wanted.interface)
@@ -153,7 +157,8 @@ fn check_interface(field: &str, wanted: &PortRequest) -> Outcome<Mac> {
 pub fn await_links(ports: &[Port; SIDES]) -> Outcome<()> {
     for port in ports {
         let field = format!("{}.interface", port.name);
-        netns::within(port.netns.as_deref(), || await_link(&field, &port.interface))?;
+        netns::within(port.netns.as_deref(), || await_link(&field, &port.interface))
+            .map_err(|failure| failure.at_port(port.name))?;
     }
     Ok(())
 }

@@ -202,7 +202,8 @@ impl<'obj> Programs<'obj> {
             bss.control.port_netns = BOTH.map(|side| ports[side].netns_inode);
         }
         for (side, port) in ports.iter().enumerate() {
-            netns::within(port.netns.as_deref(), || self.attach_port(side, port))?;
+            netns::within(port.netns.as_deref(), || self.attach_port(side, port))
+                .map_err(|failure| failure.at_port(port.name))?;
         }
         Ok(())
     }

@@ -367,6 +367,15 @@ pub struct TrialResult {
 pub enum Line {
     Progress(Progress),
     Result(Box<TrialResult>),
+    Failed(Failed),
+}
+
+/// What a failure is of, for programs; its sentence is on standard error.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Failed {
+    /// The port that failed: "initiator" or "responder".
+    pub port: &'static str,
 }
 
 /// One stream of a contestant over all slices of a round, timed or not.

@@ -54,7 +54,8 @@ fn check_sending(programs: &Programs, side: usize, ports: &[Port; SIDES], cpu: u
         "{}: {interface}: self-test: CPU {cpu} sent {ATTEMPTS} frames and the port accepted none (refused {refused}): it needs a \
          queue for every CPU, and the other end of a veth needs GRO or an XDP program; natgauge probe {interface} names the command",
         port.name,
-    )))
+    ))
+    .at_port(port.name))
 }
 
 fn send_one(programs: &Programs, frame: &[u8], cpu: usize) -> Outcome<()> {
@@ -88,5 +89,6 @@ fn check_receiving(programs: &Programs, side: usize, port: &Port) -> Outcome<()>
     Err(Failure::Host(format!(
         "{}: {}: self-test: no answer of gateway {gateway} was received (asked {ATTEMPTS} times): is the device up?",
         port.name, port.interface
-    )))
+    ))
+    .at_port(port.name))
 }

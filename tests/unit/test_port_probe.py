@@ -381,10 +381,13 @@ def test_frames_across_the_cable_decide(
 def test_a_tester_that_does_not_start_is_an_obstacle_of_the_port_that_it_names(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise BrokenError("initiator: eth1: self-test: CPU 0 sent 3 frames and the port accepted none")
+    def fail(request: TrialRequest, **__: object) -> Any:
+        if request.initiator.interface == "eth0":
+            return StreamCounts.model_construct(offered_frames=1000, received_frames=1000)
+        raise BrokenError("initiator: eth1: self-test: CPU 0 sent 3 frames and the port accepted none", at="initiator")
 
     monkeypatch.setattr(port_probe, "run", fail)
+    monkeypatch.setattr(port_probe, "phase1_of", lambda counts: counts)
     first, second = probe(["eth0", "eth1"], machine=made.machine)
     assert (first.usable, second.usable) == (True, False)
     (cable,) = (finding for finding in first.findings if finding.word == "cable")

@@ -196,6 +196,15 @@ def test_the_engines_exit_status_decides_the_kind_and_its_last_line_the_message(
     assert str(caught.value) == "frame: 3 is too small"
 
 
+@pytest.mark.parametrize(("line", "port"), [('{"event": "failed", "port": "responder"}', "responder"), ("", "")])
+def test_the_port_that_failed_is_data_of_the_error(tmp_path: Path, line: str, port: str) -> None:
+    said = f"echo '{line}'; " if port else ""
+    program = engine(tmp_path, f"cat > /dev/null; {said}echo 'responder.interface: veth1: is down' >&2; exit 5")
+    with pytest.raises(UnreachableError) as caught:
+        run(request(), engine=program)
+    assert (caught.value.at, str(caught.value)) == (port, "responder.interface: veth1: is down")
+
+
 def test_an_engine_that_refuses_without_reading_is_told_by_its_status(tmp_path: Path) -> None:
     program = engine(tmp_path, "exec 0<&-; echo 'no capability' >&2; exit 3")
     with pytest.raises(HostError, match="no capability"):

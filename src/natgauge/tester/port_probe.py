@@ -206,7 +206,7 @@ def _of_cable(first: PortState, second: PortState) -> tuple[PortFinding, PortFin
         with _locked(first, second):
             counts = [(here.name, far.name, _sent(here, far)) for here, far in ((first, second), (second, first))]
     except NatgaugeError as error:
-        faulty = [state for state in (first, second) if f": {state.name}: " in str(error)] or [first, second]
+        faulty = [state for state in (first, second) if state.name == error.at] or [first, second]
         return (_of_start(first, faulty, error), _of_start(second, faulty, error))
     across = _of_counts(counts)
     return across, across
@@ -223,7 +223,7 @@ def _sent(here: PortState, far: PortState) -> StreamCounts:
     """Send frames one way.
 
     Raises:
-        NatgaugeError: the tester does not start on the ports.
+        NatgaugeError: the tester does not start on the ports; it is `at` an interface if that is the only one.
     """
     request = untranslated_request(
         Port(here.name, None, far.mac, None),
@@ -235,7 +235,12 @@ def _sent(here: PortState, far: PortState) -> StreamCounts:
         phase2=None,
         sender_cpus=usable_cpus()[:1],
     )
-    return phase1_of(run(request, seconds=_SECONDS))
+    try:
+        return phase1_of(run(request, seconds=_SECONDS))
+    except NatgaugeError as error:
+        # The engine names a port by its side of the trial, which is another one each way.
+        error.at = {"initiator": here.name, "responder": far.name}.get(error.at, error.at)
+        raise
 
 
 def _of_counts(counts: Sequence[tuple[str, str, StreamCounts]]) -> PortFinding:

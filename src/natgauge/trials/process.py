@@ -19,7 +19,7 @@ from natgauge.bounded_output import BoundedOutput, size_in_words
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
 from natgauge.host import programs
 from natgauge.system_errors import of_host
-from natgauge.trials.generated import ComparisonRequest, ComparisonResult, Progress, TrialRequest, TrialResult
+from natgauge.trials.generated import ComparisonRequest, ComparisonResult, Failed, Progress, TrialRequest, TrialResult
 from natgauge.trials.trial import nominal_seconds
 
 ProgressCallback = Callable[[Progress], None]
@@ -29,7 +29,11 @@ ProgressCallback = Callable[[Progress], None]
 _ERRORS: dict[int, type[NatgaugeError]] = {2: UsageError, 3: HostError, 4: BrokenError, 5: UnreachableError}
 
 #: The lines of the engine's output, by their event.
-_EVENTS: Final[dict[str, type[TrialResult | Progress]]] = {"result": TrialResult, "progress": Progress}
+_EVENTS: Final[dict[str, type[TrialResult | Progress | Failed]]] = {
+    "result": TrialResult,
+    "progress": Progress,
+    "failed": Failed,
+}
 #: The version of results that this natgauge reads.
 (_RESULT_VERSION,) = get_args(TrialResult.model_fields["version"].annotation)
 
@@ -76,7 +80,7 @@ def run(
         event = parse_line(line)
         if isinstance(event, TrialResult):
             last = event
-        elif progress is not None:
+        elif isinstance(event, Progress) and progress is not None:
             progress(event)
 
     _perform(request.to_json(), read, limit, engine=engine)
@@ -127,8 +131,15 @@ def _perform(
         timer = threading.Timer(limit, _expire, (process, expired))
         timer.daemon = True
         timer.start()
+        last = b""
+
+        def read_last(line: bytes) -> None:
+            nonlocal last
+            last = line
+            read(line)
+
         try:
-            _converse(process, request, read)
+            _converse(process, request, read_last)
             status = process.wait()
         finally:
             timer.cancel()
@@ -136,7 +147,7 @@ def _perform(
         if expired.is_set():
             raise BrokenError(f"trial: natgauge-engine did not end within {limit:.0f} s and was stopped")
         if status != 0:
-            raise _error_of(status, errors)
+            raise _error_of(status, errors, _failed_port(last))
 
 
 def _start(program: Path, arguments: Sequence[str], errors: int) -> subprocess.Popen[bytes]:
@@ -202,7 +213,7 @@ def _too_long() -> BrokenError:
     )
 
 
-def parse_line(line: bytes | str) -> TrialResult | Progress:
+def parse_line(line: bytes | str) -> TrialResult | Progress | Failed:
     """Read one line of the engine's standard output.
 
     Raises:
@@ -270,11 +281,19 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 continue
 
 
-def _error_of(status: int, errors: BoundedOutput) -> NatgaugeError:
-    """Return the error that belongs to the exit status, with the engine's last message."""
+def _failed_port(line: bytes) -> str:
+    """The port that the engine's last line of output says has failed; empty = it names none."""
+    try:
+        return Failed.model_validate_json(line).port
+    except ValidationError:
+        return ""
+
+
+def _error_of(status: int, errors: BoundedOutput, port: str) -> NatgaugeError:
+    """Return the error that belongs to the exit status and the port that failed, with the engine's last message."""
     message = next((line.strip() for line in reversed(errors.text().splitlines()) if line.strip()), "")
     if status < 0:
         name = signal.Signals(-status).name
         return BrokenError(f"trial: natgauge-engine was ended by {name}" + (f": {message}" if message else ""))
     kind = _ERRORS.get(status, BrokenError)
-    return kind(message or f"trial: natgauge-engine ended with status {status} and said nothing")
+    return kind(message or f"trial: natgauge-engine ended with status {status} and said nothing", at=port)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No code asks what a sentence of ours says: errors, notes and judgements carry what programs ask for as data."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import natgauge
+from natgauge import procedures
+from natgauge.bench.question import inputs_of_part, place_inputs
+
+ROOT = Path(natgauge.__file__).parent
+#: Methods of texts that tell what is in them.
+ASKING = {
+    *("startswith", "endswith", "partition", "rpartition", "split", "rsplit", "removeprefix", "removesuffix"),
+    *("find", "rfind", "index", "rindex", "count"),
+}
+MATCHING = {"match", "search", "fullmatch", "findall", "finditer", "split"}
+#: Attributes of errors, notes, outcomes and findings that are sentences for people.
+SENTENCES = {"reason", "why", "sentence", "fault", "excuse"}
+#: Texts of other programs, which have no other way to say it, and lines of tables.
+OF_OTHERS = {
+    # What pydantic prepends to the message of a rule of ours is no word of ours.
+    "removeprefix('Value error, ')",
+}
+
+
+def errors_of(function: ast.AST) -> set[str]:
+    """Names of errors in a function: caught ones, and arguments that are annotated as errors."""
+    names = {node.name for node in ast.walk(function) if isinstance(node, ast.ExceptHandler) and node.name}
+    for node in ast.walk(function):
+        if isinstance(node, ast.arg) and node.annotation is not None:
+            words = ast.unparse(node.annotation).replace("|", " ").split()
+            if any(word.endswith(("Error", "Exception")) for word in words):
+                names.add(node.arg)
+    return names
+
+
+def is_sentence(node: ast.AST, errors: set[str], kept: set[str]) -> bool:
+    """Whether an expression is what an error, a note or an outcome says to people."""
+    match node:
+        case ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)]):
+            return name in errors
+        case ast.JoinedStr(values=[ast.FormattedValue(value=ast.Name(id=name))]):
+            return name in errors
+        case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="args")):
+            return name in errors
+        case ast.Name(id=name):
+            return name in kept
+        case ast.Attribute(attr=attribute):
+            return attribute in SENTENCES
+    return False
+
+
+def asked(tree: ast.AST) -> Iterator[str]:
+    """Yield each place where the words of a sentence decide something."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    for function in functions:
+        errors = errors_of(function)
+        kept = {
+            target.id
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign) and is_sentence(node.value, errors, set())
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(function):
+            match node:
+                case ast.Call(func=ast.Attribute(attr="split"), args=[]):
+                    # It only joins what is said in one line.
+                    found = False
+                case ast.Call(func=ast.Attribute(value=value, attr=method)) if method in ASKING:
+                    found = is_sentence(value, errors, kept)
+                case ast.Call(func=ast.Attribute(attr=method), args=[*given]) if method in MATCHING:
+                    found = any(is_sentence(each, errors, kept) for each in given)
+                case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[value]):
+                    found = is_sentence(value, errors, kept)
+                case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=str(word))]):
+                    found = bool(word) and is_sentence(left, errors, kept)
+                case _:
+                    found = False
+            if found and not any(text in ast.unparse(node) for text in OF_OTHERS):
+                yield f"{function.name}: {ast.unparse(node)}"
+
+
+def test_no_code_asks_what_a_sentence_says() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}: {place}"
+        for path in sorted(ROOT.rglob("*.py"))
+        for place in asked(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "'eth1' in str(error)",
+        "f'{error}'.startswith('lab')",
+        "str(error).partition(';')",
+        "error.args[0].split(':')",
+        "re.search('table', str(error))",
+        "outcome.reason.endswith('full')",
+        "'full' in outcome.reason",
+        "outcome.reason == 'it was full'",
+    ],
+)
+def test_code_that_asks_is_found(code: str) -> None:
+    function = f"def f(outcome):\n try:\n  g()\n except ValueError as error:\n  return {code}"
+    assert list(asked(ast.parse(function))) == [f"f: {ast.unparse(ast.parse(code).body[0])}"]
+    stored = "def f():\n try:\n  g()\n except ValueError as error:\n  text = str(error)\n  return text.split(':')"
+    assert list(asked(ast.parse(stored))) == ["f: text.split(':')"]
+
+
+@pytest.mark.parametrize("code", ["str(error)", "f'{name}: {error}'", "error.at == 'order'", "bool(outcome.reason)"])
+def test_code_that_repeats_a_sentence_or_asks_for_data_is_right(code: str) -> None:
+    function = f"def f(outcome, name):\n try:\n  g()\n except ValueError as error:\n  return {code}"
+    assert list(asked(ast.parse(function))) == []
+
+
+def begins(message: ast.expr) -> str:
+    """The words before the first colon of a message, as far as they are written out."""
+    match message:
+        case ast.Constant(value=str(text)) | ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]):
+            return text.partition(":")[0] if ":" in text else ""
+    return ""
+
+
+def test_an_error_that_begins_with_an_input_has_it_as_data() -> None:
+    cell = (input_ for part in ("traffic", "lab", "device") for input_ in inputs_of_part(part))
+    places = (input_ for input_, _ in place_inputs().values())
+    own = (input_ for metric in procedures.procedures() for input_ in procedures.get(metric).own_inputs())
+    names = {input_.name for input_ in (*cell, *places, *own)}
+    without, number = set(), 0
+    for package in ("bench", "gateways", "inputs", "labs", "paired", "procedures"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                match node:
+                    case ast.Call(
+                        func=ast.Name(id="UsageError" | "OutlastingError"), args=[message], keywords=keywords
+                    ):
+                        if (name := begins(message).replace(" ", "_").lower()) in names:
+                            number += 1
+                            if not any(keyword.arg == "at" for keyword in keywords):
+                                without.add(f"{path.relative_to(ROOT)}: {name}")
+    assert number > 50
+    assert without == set()
