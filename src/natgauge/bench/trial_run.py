@@ -22,8 +22,6 @@ from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
 from natgauge.trials import Progress, TrialRequest, TrialResult
 
-#: How labs name the tester's own ports.
-_TESTER_PLACES: Final = ("initiator port", "responder port")
 #: Refusal of a command to an external device.
 NOT_OURS: Final = "natgauge does not control this device and cannot do that; choose another metric"
 
@@ -228,8 +226,7 @@ class TrialRun:
         counters = self.place.counters()
         if counters.error:
             self.asking.failures.append(counters.error)
-        dropped = {place: count for place, count in counters.dropped.items() if not place.startswith(_TESTER_PLACES)}
-        return replace(counters, dropped=dropped)
+        return replace(counters, dropped=counters.at_devices())
 
     def _link_losses(self) -> dict[str, int]:
         ports = {"Initiator": self.place.initiator, "Responder": self.place.responder}

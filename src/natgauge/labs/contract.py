@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv6Network
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
 
 from natgauge.core_work import WorkByCore
 from natgauge.host.settings import MachineSetting
@@ -226,6 +226,10 @@ class DeviceCores:
 NetworkCounters = Mapping[str, Mapping[str, int]]
 
 
+#: Places of a lab's counters of drops: the tester's own ports, the Initiator's first. All others are the devices'.
+TESTER_PLACES: Final = ("initiator port", "responder port")
+
+
 @dataclass(frozen=True, slots=True)
 class LabCounters:
     """Counters of a lab.
@@ -241,6 +245,10 @@ class LabCounters:
     core_work: WorkByCore = field(default_factory=dict)
     error: str = ""
     network: NetworkCounters | None = None
+
+    def at_devices(self) -> Mapping[str, int]:
+        """Return the frames dropped at the places of the devices."""
+        return {place: count for place, count in self.dropped.items() if not place.startswith(TESTER_PLACES)}
 
     def network_since(self, before: LabCounters) -> NetworkCounters | None:
         """Return the counters of the network stacks that rose since an earlier reading, by how much."""

@@ -20,7 +20,7 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.links import VethCable, drop_counters, make, prepare_namespace
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register, kept_settings, make_directory, say_left
-from natgauge.labs.contract import Device, ExternalDevice, LabCounters, Port
+from natgauge.labs.contract import TESTER_PLACES, Device, ExternalDevice, LabCounters, Port
 from natgauge.system_errors import of_host
 from natgauge.words import Placement
 
@@ -244,7 +244,7 @@ class MadeLab(ABC):
         A frame that finds a full ring between two veths may be counted at both ends.
         """
         figures = {}
-        places = {INITIATOR_PORT: "initiator port", RESPONDER_PORT: "responder port"}
+        places = dict(zip((INITIATOR_PORT, RESPONDER_PORT), TESTER_PLACES, strict=True))
         for netns, prefix in self._counted().items():
             for interface, dropped in drop_counters(netns).items():
                 if place := places.get(interface) if netns == self.tester else interface:

@@ -18,7 +18,17 @@ from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.links import drop_counters
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.namespaces import exists, inode_of, inside
-from natgauge.labs.contract import Addresses, Device, DeviceCores, ExternalDevice, Ground, LabCounters, Link, Port
+from natgauge.labs.contract import (
+    TESTER_PLACES,
+    Addresses,
+    Device,
+    DeviceCores,
+    ExternalDevice,
+    Ground,
+    LabCounters,
+    Link,
+    Port,
+)
 from natgauge.labs.wire.media import Media, media_of
 from natgauge.labs.wire.port_state import findings, read_port, refuse
 from natgauge.words import Address, Family, Placement
@@ -220,12 +230,12 @@ class WireLab:
     def dropped(self) -> Mapping[str, int]:
         """Frames the two ports dropped since they exist: "initiator port received", "initiator port sent" ..."""
         figures = {}
-        for side, port in (("initiator", self.initiator), ("responder", self.responder)):
+        for place, port in zip(TESTER_PLACES, (self.initiator, self.responder), strict=True):
             counters = drop_counters(port.netns)
             if port.interface not in counters:
                 raise HostError(f"interface {port.interface}: is gone; plug it in and begin again")
-            figures[f"{side} port received"] = counters[port.interface].received
-            figures[f"{side} port sent"] = counters[port.interface].sent
+            figures[f"{place} received"] = counters[port.interface].received
+            figures[f"{place} sent"] = counters[port.interface].sent
         return figures
 
     def __enter__(self) -> Self:
