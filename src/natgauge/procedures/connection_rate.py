@@ -13,7 +13,7 @@ own count of open connections.
 With order with-replacement phase 1 draws its four tuples, `draws` times. Then not every frame opens a connection: the
 result has the expected number of connections, and the device's own count if it has one.
 
-A short trial favours a device with queues before it; `kit.queues` limits this effect. In `shared` placement the
+A short trial favours a device with queues before it; `kit.search.queues` limits this effect. In `shared` placement the
 tolerated lag has the same effect; `kit.search.late_frames` limits it, and refuses trials that would be too short.
 """
 

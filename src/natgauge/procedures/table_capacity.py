@@ -22,8 +22,8 @@ of Linux does, and admit new ones. The result then has the number of connections
 own counters.
 
 A few connections pass at any rate where a queue before the device accepts them. So shares refer to the rate that the
-device certainly reaches (`kit.queues`), and the exponential search repeats the search for the rate until that rate is
-close to the one found. Connections that are not kept are opened again, much slower, before the table is blamed.
+device certainly reaches (`kit.search.queues`), and the exponential search repeats the search for the rate until that
+rate is close to the one found. Connections that are not kept are opened again, much slower, before the table is blamed.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class TableCapacitySettings(validation.ValidationSettings):
 
 @dataclass(frozen=True, slots=True)
 class _Rate:
-    """The searched rate of the last safe C, in connections/s, and what the device surely does (see `kit.queues`)."""
+    """The searched rate of the last safe C, in connections/s, and what the device surely does (see `queues`)."""
 
     rate: float
     least: float
