@@ -98,6 +98,15 @@ def test_the_cause_is_what_a_counter_or_a_reached_limit_names(
     assert cause.frames <= cause.lost == 300
 
 
+@pytest.mark.parametrize(("held", "kind"), [(700, "untracked"), (990, "no translation")])
+def test_connections_without_an_entry_are_compared_with_the_frames_that_opened(held: int, kind: str) -> None:
+    """Seen where chance had more untranslated frames in phase 2 than in phase 1: the cause was a missing rule."""
+    record = trial(300, ALL, arrived=LEAKED, device_count_after=held)
+    again = {"intended_frames": 1000, "offered_frames": 1000, "received_frames": 500, "untranslated": 500}
+    record["result"]["phase2"] = {"initiator": again}
+    assert cause_of(hops_of(record), TableState(held), opens=True).kind == kind
+
+
 def test_few_failed_entries_may_be_two_cores_at_once() -> None:
     hops = hops_of(trial(5, {**ALL, "IpOutTransmits": 995, "conntrack drop": 5, "conntrack insert_failed": 5}))
     cause = cause_of(hops, TableState(995, 2000), opens=True)

@@ -136,8 +136,9 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
         _add_rest(events, (device, "", _NOT_SENT), _not_sent(counts, arrived=lost < sent) - inside, lost)
         for place, kept in tun_kept(counts).items():
             _add_rest(events, (device, place, _TUN_KEPT), kept, lost)
+    opened = result.get("phase1") or {}
     found = [
-        (device, HopCounter(name, place, count, _case(name, count, events)))
+        (device, HopCounter(name, place, count, _case(name, count, events, opened)))
         for (device, place, name), count in events.items()
         if count > 0
     ]
@@ -189,12 +190,17 @@ def _add_rest(events: dict[_Key, int], key: _Key, count: int, lost: int) -> None
     events[key] = max(0, min(count, lost - counted))
 
 
-def _case(name: str, count: int, events: Mapping[_Key, int]) -> str:
-    """Return the counter that rose as well and decides what `name` means; empty = none."""
+def _case(name: str, count: int, events: Mapping[_Key, int], opened: Mapping[str, Any]) -> str:
+    """Return the counter that rose as well and decides what `name` means; empty = none.
+
+    Connections without an entry are counted after phase 1, so they are compared with the frames of that phase.
+    """
     rose: Counter[str] = Counter()
     for (_, _, other), number in events.items():
         rose[facts_of(other).name] += number
-    return next((case.other for case in facts_of(name).cases if rose[case.other] >= _CASE_SHARE * count), "")
+    compared = {_WITHOUT_ENTRY: opened.get(name) or count}
+    cases = [case.other for case in facts_of(name).cases]
+    return next((other for other in cases if rose[other] >= _CASE_SHARE * compared.get(other, count)), "")
 
 
 def _of_tester(
