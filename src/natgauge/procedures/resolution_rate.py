@@ -26,7 +26,7 @@ from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, RFC_TRIA
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, top_rate
+from natgauge.procedures.kit.search.rate_search import SearchSettings, SearchSpan, top_rate
 from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE
 from natgauge.words import TESTER, Query
 
@@ -115,9 +115,9 @@ class _ResolutionRate(HeldRate[ResolutionRateSettings]):
     def figures(self, _value: float) -> dict[str, float]:
         return _figures(self.settings)
 
-    def span(self) -> Span:
+    def span(self) -> SearchSpan:
         settings = self.settings
-        return Span(
+        return SearchSpan(
             top=top_rate(self.runner.measurer),
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,

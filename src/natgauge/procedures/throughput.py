@@ -26,7 +26,14 @@ from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import mlr_search, queues, rare_loss
-from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, expected_rate, near, own_grid, top_rate
+from natgauge.procedures.kit.search.rate_search import (
+    SearchSettings,
+    SearchSpan,
+    expected_rate,
+    near,
+    own_grid,
+    top_rate,
+)
 from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
 
 SearchWay = Literal["binary", "mlrsearch"]
@@ -94,9 +101,9 @@ class _Throughput(HeldRate[ThroughputSettings]):
     def figures(self, value: float) -> dict[str, float]:
         return _figures(value, self.settings)
 
-    def span(self) -> Span:
+    def span(self) -> SearchSpan:
         settings = self.settings
-        return Span(
+        return SearchSpan(
             top=top_rate(self.runner.measurer) / settings.active,
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
@@ -114,7 +121,7 @@ class _Throughput(HeldRate[ThroughputSettings]):
             return replace(found, notes=(*found.notes, *few))
 
 
-def _mlr_plan(settings: ThroughputSettings, span: Span, known: float | None, draw: float) -> mlr_search.MlrPlan:
+def _mlr_plan(settings: ThroughputSettings, span: SearchSpan, known: float | None, draw: float) -> mlr_search.MlrPlan:
     lowest, hint = min(span.floor, span.top), known or span.expected
     start = own_grid(span.start, draw) if hint is None else near(hint, settings.error, draw)
     return mlr_search.MlrPlan(

@@ -22,7 +22,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, Measure
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
-from natgauge.procedures.kit.search.rate_search import SearchSettings, Span
+from natgauge.procedures.kit.search.rate_search import SearchSettings, SearchSpan
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.words import LimitedBy, Verdict
 
@@ -203,7 +203,7 @@ class HeldRate(SearchedRate[SearchT]):
         return self.settings.phase2_seconds
 
     @abstractmethod
-    def span(self) -> Span:
+    def span(self) -> SearchSpan:
         """Return the range of rates to search, in frames/s of each active direction."""
 
     def phase1_notes(self) -> Sequence[Note]:

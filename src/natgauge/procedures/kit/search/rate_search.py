@@ -89,7 +89,7 @@ def top_rate(measurer: Measurer) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SearchSpan:
     """Range of a search, in frames/s of one direction; in some procedures a frame opens a connection or is a query.
 
     Attributes:
@@ -123,7 +123,7 @@ def own_grid(start: float, draw: float) -> float:
 
 
 def search_plan(
-    settings: SearchSettings, span: Span, known: float | None, *, draw: float, short_probes: bool
+    settings: SearchSettings, span: SearchSpan, known: float | None, *, draw: float, short_probes: bool
 ) -> SearchPlan:
     """The search's limits, with start and floor moved between the ends where they lie outside.
 

@@ -24,7 +24,7 @@ from natgauge.procedures.kit.search.binary_search import search
 from natgauge.procedures.kit.search.rate_search import (
     FIRST_TRIAL_SECONDS,
     SearchSettings,
-    Span,
+    SearchSpan,
     lowest_rate,
     search_plan,
     top_rate,
@@ -52,11 +52,11 @@ class SearchedRate(Repetitions[SearchT]):
         plan = search_plan(self.settings, self.span(), known, draw=self.runner.draw, short_probes=self.short_probes)
         return search(plan, self.probe, self._forwarded, self.fewer if self.phase == 1 else None)
 
-    def span(self) -> Span:
+    def span(self) -> SearchSpan:
         """Return the range of rates to search."""
         top, frames = top_rate(self.runner.measurer), self.settings.phase1_frames
         start = frames / FIRST_TRIAL_SECONDS
-        return Span(top, lowest_rate(frames, top), start, expected=self.expected, unit=self.unit)
+        return SearchSpan(top, lowest_rate(frames, top), start, expected=self.expected, unit=self.unit)
 
     def probe(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
         """Run the trial of a rate."""
