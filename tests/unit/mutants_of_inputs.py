@@ -67,7 +67,11 @@ def _odd(table: Table, chance: Random) -> Table:
 
 def _number(table: Table, chance: Random) -> Table:
     place = _pick(table, chance, (int, float))
-    return _changed(table, place, lambda old: chance.choice((*NUMBERS, -old, old * 10**6, str(old), old + 0.5, [old])))
+    return _changed(
+        table,
+        place,
+        lambda old: chance.choice((*NUMBERS, -old, old * 10**6, str(old) if abs(old) < 2**64 else "huge", [old])),
+    )
 
 
 def _word(table: Table, chance: Random) -> Table:

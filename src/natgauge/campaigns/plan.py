@@ -24,6 +24,8 @@ from natgauge.suggestions import did_you_mean
 
 #: Most values of a series; a longer one is certainly a mistake.
 _MOST_VALUES: Final = 1000
+#: Most measurements of a cell, ten times as many as there are metrics.
+_MOST_MEASUREMENTS: Final = 200
 #: What pydantic calls a key that is none.
 _UNKNOWN: Final = "extra_forbidden"
 Repetitions = Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] | None
@@ -69,7 +71,7 @@ class Plan(BaseModel):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$")]
     gateways: Annotated[list[str], Field(min_length=1)]
-    measure: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    measure: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=_MOST_MEASUREMENTS)]
     repetitions: Repetitions = None
     profile: Profile | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None

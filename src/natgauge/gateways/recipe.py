@@ -177,13 +177,13 @@ class Recipe(RecipeTable):
         before, who = self.initiator_family, "the Initiator"
         for part in self.chain:
             if part.recipe.initiator_family != before:
-                raise ValueError(f"{part.device} takes {part.recipe.initiator_family}, but {who} sends {before}")
+                raise ValueError(f"chain: {part.device} takes {part.recipe.initiator_family}, but {who} sends {before}")
             before, who = part.recipe.responder_family, part.device
         if before != self.responder_family:
-            raise ValueError(f"{who} sends {before}, but the Responder takes {self.responder_family}")
+            raise ValueError(f"chain: {who} sends {before}, but the Responder takes {self.responder_family}")
         names = [part.device for part in self.chain]
         if len(set(names)) < len(names):
-            raise ValueError(f"devices {', '.join(names)}: a name occurs twice; name each device differently")
+            raise ValueError(f"chain: devices {', '.join(names)}: a name occurs twice; name each device differently")
         holding = [part.device for part in self.chain if part.recipe.stateful]
         if len(holding) != int(self.stateful):
             raise ValueError(
