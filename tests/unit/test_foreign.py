@@ -22,7 +22,7 @@ ROOT = Path(natgauge.__file__).parent
 SMALL = foreign.FileKind("plan", "name a plan's file", 1000, line_octets=100)
 #: Modules that open files of the kernel, of natgauge itself, or that they made; no path of them is somebody else's.
 OWN_FILES = {
-    "bounded_output.py", "host/control_groups.py", "tester/finding.py", "causes/hops.py", "causes/kinds.py",
+    "bounded_output.py", "host/control_groups.py", "tester/finding.py", "causes/hops.py", "causes/cause.py",
     "records/parameters.py", "causes/counters.py", "known_doubts.py", "system_errors.py",
     "labs/common/queue_counters.py",
     "audits/kit/pcapng.py", "campaigns/spread/resources.py", "campaigns/spread/worker.py",

@@ -40,7 +40,7 @@ _FILES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TuningChange:
     """One setting to change.
 
     Attributes:
@@ -108,12 +108,12 @@ class Snapshot(TunedMachine):
     def _of_port(self, name: str, port: str) -> str | None:
         return ", ".join(setting.value for setting in KNOBS[name].find(self, [port]) if setting.value) or None
 
-    def changes(self, interfaces: Sequence[str]) -> Iterator[Change]:
+    def changes(self, interfaces: Sequence[str]) -> Iterator[TuningChange]:
         """Yield every setting with a better value for measurements."""
         for knob in KNOBS.values():
             for setting in knob.find(self, interfaces):
                 if setting.value is not None and setting.better is not None:
-                    yield Change(
+                    yield TuningChange(
                         f"{knob.name} of {setting.key} from {setting.value} to {setting.better}",
                         _as_shell(knob, setting.key, setting.better),
                         _as_shell(knob, setting.key, setting.value),
