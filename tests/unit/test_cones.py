@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 import natgauge
+from natgauge.metrics import metrics
 
 ROOT = Path(natgauge.__file__).parent
+
+#: Metrics that there were when the budget of procedures was set, and lines that each further one may have.
+_METRICS: Final = 18
+_OF_A_METRIC: Final = 150
 
 #: The most lines that each package may reach by imports, its own ones included, and why it needs them.
 BUDGETS: dict[str, tuple[int, str]] = {
@@ -34,7 +40,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "measurements": (41_300, "one measurement on its own bench, and its record"),
     "metrics": (700, "a declaration for each metric; stands on nothing"),
     "paired": (1_150, "arithmetic of slices; statistics; notes, which know the properties of doubts"),
-    "procedures": (12_000, "all metrics and their kit; the contract of trials, and no lab, gateway or engine"),
+    "procedures": (12_000, "all 18 metrics and their kit; the contract of trials, and no lab, gateway or engine"),
     "published": (17_700, "tables, plans of them for all metrics, and views of results in their shape"),
     "records": (3_400, "types of outcomes, and their store"),
     "reports": (12_600, "all views of records; nothing that measures"),
@@ -92,6 +98,9 @@ def test_each_package_has_a_budget() -> None:
 @pytest.mark.parametrize("package", BUDGETS)
 def test_a_package_reaches_no_more_lines_than_its_budget(package: str) -> None:
     most, why = BUDGETS[package]
+    # Who finds metrics by name reaches them all.
+    if "procedures" in {name.split(".")[1] for name in cone(package) if "." in name}:
+        most += _OF_A_METRIC * max(0, len(metrics()) - _METRICS)
     reached = {name: len(FILES[name].read_text(encoding="utf-8").splitlines()) for name in cone(package)}
     rooms = {name.split(".")[1] for name in reached} - {package}
     assert sum(reached.values()) <= most, f"{package} ({why}) reaches {sorted(rooms)}"

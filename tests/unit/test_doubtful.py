@@ -14,6 +14,7 @@ from natgauge.analysis.contrast import contrast
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import answers
 from natgauge.reports.difference import diff, text
+from natgauge.reports.html.figures import looks_of, question_figures
 from natgauge.reports.text import table, verdict
 
 VALUES = [99.0, 100.0, 101.0, 102.0]
@@ -35,6 +36,22 @@ def rate(values: list[float], gateway: str, *doubts: dict[str, Any], later: floa
         doubts=list(doubts),
         **given,
     )
+
+
+def test_a_limit_of_the_tester_is_no_bound_of_a_value_of_which_neither_side_is_better() -> None:
+    """A ratio whose denominator the tester limited is too high, and one whose numerator it limited too low."""
+    limited = made([83.0, 84.0], metric="enumeration-orders", unit="%", limited_by="tester")
+    good = made([50.0, 50.5], metric="enumeration-orders", unit="%")
+    assert "least" not in verdict(limited).splitlines()[0]
+    assert "(doubtful)" in verdict(limited).splitlines()[0]
+    assert 1.0 in contrast(good, limited).interval
+    assert 1.0 in contrast(limited, good).interval
+
+
+def test_bars_of_a_metric_without_a_better_side_have_no_best() -> None:
+    results = [made([83.0], metric="enumeration-orders", unit="%"), made([50.0], metric="enumeration-orders", unit="%")]
+    captions = [group.caption for group in question_figures(results, [(), ()], looks_of(results, []))]
+    assert any("the largest comes first" in caption for caption in captions)
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,9 @@ def test_a_figure_drifts_that_a_guest_measured_of_its_own_speed_in_minutes(resul
 
 def test_the_range_has_the_drift_and_the_sentence_below_names_it() -> None:
     first, *others = verdict(measured(error="1%"), brief=True).splitlines()
-    assert expected_range(measured(error="1%")) == pytest.approx((94_898, 109_299), abs=1)
-    assert ": 94,897 to 109,299 (3 repetitions)" in first
-    assert any("drift of a virtual machine 5%" in line for line in others)
+    assert expected_range(measured(error="1%")) == pytest.approx((89_948, 114_450), abs=1)
+    assert ": 89,948 to 114,450 (3 repetitions)" in first
+    assert any("drift of a virtual machine 10%" in line for line in others)
 
 
 def test_without_drift_and_search_the_range_is_that_of_the_repetitions() -> None:
@@ -64,7 +64,7 @@ def test_the_error_of_the_search_widens_each_end(asked: str | None, width: float
 
 
 def test_a_single_repetition_has_a_range_where_something_widens_it() -> None:
-    assert ": 95,000 to 105,000 (1 repetition)" in verdict(measured([1e5]))
+    assert ": 90,000 to 110,000 (1 repetition)" in verdict(measured([1e5]))
     assert ": in a single repetition" in verdict(measured([1e5], hypervisor=False))
 
 
@@ -79,11 +79,11 @@ def test_a_range_does_not_fall_below_zero() -> None:
 
 
 def test_ranges_of_runs_on_a_host_that_drifts_overlap() -> None:
-    """Standard deviations as measured: 3.3 % within a sitting, 2.8 % between sittings."""
+    """Standard deviations as measured: 3.3 % within a sitting, 5.3 % between sittings."""
     chance = random.Random(7)  # noqa: S311 - made up
 
     def run() -> tuple[float, float]:
-        host = chance.gauss(300_000, 0.028 * 300_000)
+        host = chance.gauss(300_000, 0.053 * 300_000)
         values = [chance.gauss(host, 0.033 * host) for _ in range(3)]
         result = made(values, median=statistics.median(values), parameters={**GUEST, "error": "5%"})
         return expected_range(result) or (0.0, 0.0)

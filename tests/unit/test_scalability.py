@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.made_results import made
 
 from natgauge.analysis.scalability import DerivedRow, derived_rows
+from natgauge.metrics import figures
 from natgauge.published import load
 from natgauge.records.measurement import Result
 from natgauge.reports import csv_table, latex, markdown
@@ -308,6 +309,8 @@ def test_no_form_says_frames_a_second_without_a_direction_and_each_has_the_sum(d
             "theoretical maximum (frames/s in",
             "highest rate without loss (frames/s in",
             "highest rate within the tolerated loss (frames/s in",
+            # Labels of figures say what they are rates of.
+            *(f"{figure.label} (frames/s" for figure in figures().values() if figure.label),
         ):
             told = told.replace(other, "")
         assert f"frames/s {said}" in told

@@ -93,14 +93,19 @@ def _span(repetition: Repetition, result: Result) -> Span:
     """Return the range of a repetition. The value of a search is its lower bound.
 
     A repetition that the device did not limit has no upper bound. For times and costs the directions are reversed: a
-    time that the host lengthened, and a cost that the tester's own work hides, have no lower bound.
+    time that the host lengthened, and a cost that the tester's own work hides, have no lower bound. Where neither value
+    is better, as of a ratio, nobody knows which way the limit moved it: it has no bound at all.
     """
     upper = repetition.value if repetition.upper is None else max(repetition.value, repetition.upper)
     if better(result.metric) == "lower":
         return Span(0.0 if repetition.limited_by in ("host", "tester") else repetition.value, upper)
     if repetition.limited_by in _NO_DEVICE and (repetition.limited_by != "time" or repetition.upper is None):
-        return Span(repetition.value, math.inf)
+        return Span(_least(repetition.value) if better(result.metric) is None else repetition.value, math.inf)
     return Span(repetition.value, upper)
+
+
+def _least(value: float) -> float:
+    return 0.0 if value >= 0 else -math.inf
 
 
 def _widened(repetition: Repetition, result: Result) -> Span:

@@ -63,7 +63,9 @@ class Metric:
         unit: unit of its values.
         summary: one line.
         source: section of the standard that defines it.
-        better: which values are better; None where neither is, and a change is only a change.
+        better: which values are better; None where neither is, and a change is only a change. It says also which way a
+            limit of the tester or the host moved a value: "higher" makes it a lower bound, "lower" an upper one, and of
+            None, such as a ratio of two rates, nothing is known.
         does: what a device does that has a value, as the predicate of a sentence; "{value}" is the value with its unit,
             "{number}" the value alone. Empty = reports print metric and value.
         criterion: what a passing trial had to do, which follows the value in a sentence.

@@ -66,6 +66,8 @@ def _limited(result: Result, grave: AbstractSet[NoteWord], limits: tuple[float, 
     lower, upper = widened(*limits, result.doubts) if _is_rate(result) else limits
     known = {doubt.word for doubt in result.doubts if doubt.word in _SHARES and doubt.value is not None}
     upper = math.inf if grave & _AT_LEAST and better(result.metric) == "higher" else upper
+    if lower <= 0 and math.isinf(upper):
+        return Stated(result.median, result.median, doubtful=True)
     rest = grave - _AT_LEAST - known - _OF_BOUNDS
     return Stated(lower, upper, doubtful=bool(rest) and not result.functional)
 

@@ -308,7 +308,8 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     letters = max(len(line) for part in parts for name in _names(part).values() for line in _wrapped(name).split("|"))
     scale = (top, letters) if top else None
     figures = tuple(_bars(part, names, labels.differing(results), looks, scale=scale) for part in parts)
-    caption = "Bars are medians, strokes the range of the repetitions; the best comes first."
+    first = "the largest" if better(results[0].metric) is None else "the best"
+    caption = f"Bars are medians, strokes the range of the repetitions; {first} comes first."
     caption += f"{_limits(results)[1]}{_unlike(results)}"
     return FigureGroup(next(iter(_by_title(results))), caption, figures)
 
