@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ from typing import Any, Literal
 
 from pyroute2 import IPRoute
 from tests.labs.calibration import Mode, calibrator, forwarder
+from tests.labs.known_costs.devices import program
 from tests.labs.program import own
 
 from natgauge.bench.bench import Bench, Player
@@ -308,6 +310,29 @@ class Queueing(Ruled):
         home.must(f"tc qdisc add dev {interface} root tbf rate {bits}bit burst {burst}b limit {limit}b")
         with super().acting(home, measurer) as standing:
             yield standing
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfOpening(Queueing):
+    """Queues, and keeps a number of half-open TCP connections.
+
+    Attributes:
+        held: how many.
+    """
+
+    held: int
+
+    @contextmanager
+    def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
+        """Tells nothing: the settings say it."""
+        with tempfile.TemporaryDirectory(prefix="natgauge-known-") as folder:
+            compiled = program(Path(folder), Path(__file__).with_name("half_open.bpf.c"), HELD=self.held)
+            home.must(
+                f"tc qdisc replace dev {home.device.inside} clsact\n"
+                f"tc filter replace dev {home.device.inside} ingress pref 1 handle 1 bpf da obj {compiled} sec tc"
+            )
+            with super().acting(home, measurer) as standing:
+                yield standing
 
 
 @dataclass(slots=True)

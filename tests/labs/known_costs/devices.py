@@ -69,13 +69,15 @@ for name in $NG_INSIDE $NG_OUTSIDE; do tc qdisc del dev $name clsact || true; do
 """
 
 
-def program(folder: Path, source: str, **values: object) -> Path:
-    """A program of this folder, compiled with these macros."""
-    target = folder / f"{source}{values.get('LOOPS', '')}.o"
+BUSY_SOURCE, NAT64_SOURCE = (Path(__file__).with_name(f"{name}.bpf.c") for name in ("busy", "nat64"))
+
+
+def program(folder: Path, source: Path, **values: object) -> Path:
+    """A program of the kernel, compiled with these macros into a folder."""
+    target = folder / f"{source.name.removesuffix('.bpf.c')}{values.get('LOOPS', '')}.o"
     options = ["-O2", "-g", "-target", "bpf", "-mcpu=v3", f"-I/usr/include/{os.uname().machine}-linux-gnu"]
     options += [f"-D{name}={value}" for name, value in values.items()]
-    path = Path(__file__).with_name(f"{source}.bpf.c")
-    subprocess.run(["clang", *options, "-c", str(path), "-o", str(target)], check=True)
+    subprocess.run(["clang", *options, "-c", str(source), "-o", str(target)], check=True)
     return target
 
 
@@ -89,7 +91,7 @@ def nat64(folder: Path, name: str, loops: int) -> Path:
     outside = OUTSIDE["ipv4"].device.ip
     assert isinstance(outside, IPv4Address)
     words = {"HOST": _words(INSIDE["ipv6"].host(0)), "PREFIX": _words(NAT64_PREFIX.network_address)}
-    compiled = program(folder, "nat64", **words, OUTSIDE=int(outside))
+    compiled = program(folder, NAT64_SOURCE, **words, OUTSIDE=int(outside))
     return _written(folder, _NAT64, name, loops, nat64=compiled)
 
 
@@ -100,14 +102,14 @@ def _words(address: object) -> str:
 
 def _written(folder: Path, text: str, name: str, loops: int, **programs: Path) -> Path:
     path = folder / f"{name}.toml"
-    busy = program(folder, "busy", LOOPS=loops)
+    busy = program(folder, BUSY_SOURCE, LOOPS=loops)
     path.write_text(text.format(name=name, loops=loops, busy=busy, **programs))
     return path
 
 
 def loop_ns(folder: Path, cpu: int) -> float:
     """How long one loop takes on this core, by itself."""
-    long, short = (_run_ns(program(folder, "busy", LOOPS=loops), cpu) for loops in (_MANY, 0))
+    long, short = (_run_ns(program(folder, BUSY_SOURCE, LOOPS=loops), cpu) for loops in (_MANY, 0))
     return (long - short) / _MANY
 
 
