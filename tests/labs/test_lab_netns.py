@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from pyroute2 import IPRoute
 from tests.labs.datagrams import Datagram, checksum
-from tests.labs.known_costs.devices import program
+from tests.labs.known_costs.devices import BUSY_SOURCE, program
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
@@ -254,7 +254,7 @@ def test_a_gateway_may_load_programs_of_its_own(lab: NetnsLab, tmp_path: Path) -
     """Tc, which looks for where programs are pinned, loaded none on hosts that have that mounted."""
     with mounted_bpffs():
         _run(lab, "tc qdisc add dev $NG_OUTSIDE clsact")
-        busy = program(tmp_path, "busy", LOOPS=0)
+        busy = program(tmp_path, BUSY_SOURCE, LOOPS=0)
         _run(lab, f"tc filter add dev $NG_OUTSIDE egress bpf da obj {busy} sec tc")
         assert "busy" in _run(lab, "tc filter show dev $NG_OUTSIDE egress")
         _run(lab, "tc qdisc del dev $NG_OUTSIDE clsact")
