@@ -66,7 +66,9 @@ def test_the_engine_names_a_cpu_that_this_host_has_not() -> None:
 
 
 def test_the_engine_names_a_namespace_that_is_not_there() -> None:
-    one_line(2, engine(changed("initiator.netns", "ng-no-such-namespace")), "ng-no-such-namespace", "no such namespace")
+    status, events, said = engine(changed("initiator.netns", "ng-no-such-namespace"))
+    one_line(2, (status, "", said), "ng-no-such-namespace", "no such namespace")
+    assert json.loads(events) == {"event": "failed", "port": "initiator"}
 
 
 def natgauge(*arguments: str, prefix: tuple[str, ...] = (), cwd: Path | None = None) -> tuple[int, str, str]:
