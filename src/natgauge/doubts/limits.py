@@ -4,27 +4,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, Said
+from natgauge.words import LimitedBy
 
 TURN: Final = 3
 
 
-def _tester(facts: Facts) -> Iterator[Said]:
-    if facts.measured.limited_by == "tester":
-        yield Said("the bottleneck was the tester, not the device, which may do better")
+def _limited(by: LimitedBy, text: str) -> Callable[[Facts], Iterator[Said]]:
+    """The condition of a doubt that holds where this limited the result."""
 
+    def holds(facts: Facts) -> Iterator[Said]:
+        if facts.measured.limited_by == by:
+            yield Said(text)
 
-def _server(facts: Facts) -> Iterator[Said]:
-    if facts.measured.limited_by == "server":
-        yield Said("the bottleneck was the real server, not the device, which may do more")
-
-
-def _host(facts: Facts) -> Iterator[Said]:
-    if facts.measured.limited_by == "host":
-        yield Said("disturbances of this host were the bottleneck, not the device")
+    return holds
 
 
 def _several(facts: Facts) -> Iterator[Said]:
@@ -42,7 +38,7 @@ DOUBTS: Final = (
         word="tester limited",
         grade="answer",
         about="result",
-        holds=_tester,
+        holds=_limited("tester", "the bottleneck was the tester, not the device, which may do better"),
         meaning="the bottleneck was the tester: the gateway may be faster",
         remedy="Give the tester more cores, or the device fewer.",
         leaves="at least",
@@ -52,7 +48,7 @@ DOUBTS: Final = (
         word="server limited",
         grade="answer",
         about="result",
-        holds=_server,
+        holds=_limited("server", "the bottleneck was the real server, not the device, which may do more"),
         meaning="the server limited; the gateway may be faster",
         remedy="Use a faster server, or measure with the tester as the far side.",
         leaves="at least",
@@ -62,7 +58,7 @@ DOUBTS: Final = (
         word="host limited",
         grade="answer",
         about="result",
-        holds=_host,
+        holds=_limited("host", "disturbances of this host were the bottleneck, not the device"),
         meaning="the bottleneck was the machine, not the gateway",
         remedy="Measure on a quieter machine, or keep other work off its cores (natgauge doctor).",
         leaves="at least",

@@ -46,8 +46,8 @@ def held_tuns(process: Path) -> Iterator[HeldTun]:
         with suppress(OSError):
             name = process_files.tun_of(file, target)
             if name is not None:
-                told = _namespace_of(file)
-                yield HeldTun(name, (process / "ns" / "net").stat().st_ino if told is None else told)
+                own = _namespace_of(file)
+                yield HeldTun(name, (process / "ns" / "net").stat().st_ino if own is None else own)
 
 
 def _namespace_of(file: Path) -> int | None:

@@ -177,17 +177,8 @@ ANSWERING = Queueing(
 
 def half_open(held: int, connections: int = N) -> HalfOpening:
     """A device with this limit on half-open connections; of N of them, RATE is more than it takes."""
-    return HalfOpening(
-        words=f"holds at most {held} half-open connections, and lets {ANSWERED:,} SYN-ACKs a second pass",
-        held=held,
-        connections=connections,
-        rate=ANSWERING.rate,
-        burst=ANSWERING.burst,
-        queue=ANSWERING.queue,
-        side=ANSWERING.side,
-        octets=ANSWERING.octets,
-        grace_seconds=ANSWERING.grace_seconds,
-    )
+    words = f"holds at most {held} half-open connections, and lets {ANSWERED:,} SYN-ACKs a second pass"
+    return HalfOpening(**{**vars(ANSWERING), "words": words, "held": held, "connections": connections})
 
 
 #: The search times slices first if there are enough connections; they would leave half-open ones in this device, which
