@@ -76,6 +76,7 @@ check: $(STAMPS)/installed $(STAMPS)/check-packages ## formatters, linters and t
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python -m tools.docstring_blocks
 	cargo fmt --check
 	cargo clippy --release --locked --all-targets --quiet -- -D warnings
 	clang-format --dry-run -Werror $(C_FILES)

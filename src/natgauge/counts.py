@@ -126,7 +126,6 @@ def delays_by_direction(result: TrialResult, together: int | None = None) -> dic
     """Return the delays of phase 2 by direction, or those of phase 1 when there was no phase 2.
 
     Args:
-        result: result of the trial.
         together: frames that a stall can delay where the sender's core does the device's work: one batch, because
             nothing is sent during the stall. None = all frames due during the stall.
     """
@@ -164,12 +163,7 @@ def device_stalled_seconds(result: TrialResult) -> float:
 
 
 def port_drops_of(port: PortCounters, *, tap: bool = False) -> PortDrops:
-    """Return the lost frames of one of the tester's own ports, by cause.
-
-    Args:
-        port: the engine's counters of the port.
-        tap: whether a guest is plugged into it, see `natgauge.labs.contract.Port`.
-    """
+    """Return the lost frames of one of the tester's own ports, by cause."""
     if tap:
         # The port's drops include the frames that found its queue full.
         left = max(0, port.tx_dropped - port.refused)

@@ -32,10 +32,5 @@ ANSWER_OCTETS: Final[Mapping[Query, int]] = {"a": 16, "aaaa": 28}
 
 
 def theoretical_maximum(megabits: int, octets: int) -> float:
-    """Frames/s of one direction at the minimum gap (RFC 5180 appendix A.1).
-
-    Args:
-        megabits: speed of the link, Mbit/s.
-        octets: frame size with FCS.
-    """
+    """Frames/s of one direction at the minimum gap (RFC 5180 appendix A.1)."""
     return megabits * 1e6 / (8 * (octets + BETWEEN_FRAMES))

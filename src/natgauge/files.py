@@ -22,14 +22,6 @@ def replace(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
     """Give a file new content; a kill or a crash at any moment leaves the old content or the new one.
 
     Lone surrogates, which UTF-8 does not have, are written out as escapes.
-
-    Args:
-        path: the file.
-        content: its new content.
-        mode: its permissions, as far as the process's umask allows them.
-
-    Raises:
-        OSError: it cannot be written, with its name; the old content stays.
     """
     # Two processes may write the same file at once, so each has a partial file of its own.
     partial = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -48,11 +40,7 @@ def replace(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
 
 
 def write_through(path: Path, content: str | bytes) -> None:
-    """Write a text or octets to a device or a pipe, such as /dev/stdout or that of a shell's `>(...)`.
-
-    Raises:
-        OSError: it cannot be written, or nobody reads the pipe.
-    """
+    """Write a text or octets to a device or a pipe, such as /dev/stdout or that of a shell's `>(...)`."""
     # Without O_NONBLOCK, opening a pipe waits for a reader, for ever if none comes.
     handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     os.set_blocking(handle, True)
@@ -61,35 +49,19 @@ def write_through(path: Path, content: str | bytes) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that nobody but its owner can read at any moment, in place of any that is there.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a file that nobody but its owner can read at any moment, in place of any that is there."""
     with _new(path, 0o600) as file:
         file.write(content)
 
 
 def _new(path: Path, mode: int) -> BinaryIO:
-    """Open a new file in place of any that is there; a link of another user with that name leads nowhere.
-
-    Args:
-        path: the file.
-        mode: its permissions, less the process's umask.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """Open a new file in place of any that is there; a link of another user with that name leads nowhere."""
     path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb")
 
 
 def remove(path: Path) -> None:
-    """Remove a file and its partial files left by killed processes; do nothing where there are none.
-
-    Raises:
-        OSError: a file cannot be removed.
-    """
+    """Remove a file and its partial files left by killed processes; do nothing where there are none."""
     path.unlink(missing_ok=True)
     for partial in path.parent.glob(f"{path.name}.*.new"):
         partial.unlink(missing_ok=True)

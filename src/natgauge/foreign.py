@@ -43,7 +43,6 @@ class FileKind:
 
     Attributes:
         what: first word of an error; empty = the path is the first.
-        remedy: end of an error: what to do.
         octets: the most octets of a file.
         line_octets: the most octets of one of its lines, where it is read line by line.
     """
@@ -72,11 +71,7 @@ def kind_of(mode: int) -> str:
 
 
 def is_there(path: Path) -> bool:
-    """Whether something has this path, also what reading then refuses: a pipe, a device, a link that leads nowhere.
-
-    Raises:
-        OSError: the folder may not be looked into.
-    """
+    """Whether something has this path, also what reading then refuses: a pipe, a device, a link that leads nowhere."""
     try:
         path.lstat()
     except OSError as error:
@@ -87,22 +82,13 @@ def is_there(path: Path) -> bool:
 
 
 def read_octets(path: Path, kind: FileKind) -> bytes:
-    """Read a whole file.
-
-    Raises:
-        UsageError: there is none, it is no regular file, it is a file of the kernel, or it is larger than its kind may
-            be.
-    """
+    """Read a whole file."""
     with open_file(path, kind) as file:
         return _octets_of(file, path, kind)
 
 
 def read_text(path: Path, kind: FileKind) -> str:
-    """Read a whole file as UTF-8; a byte order mark at its beginning is left out.
-
-    Raises:
-        UsageError: it cannot be read, see `read_octets`, or is no UTF-8.
-    """
+    """Read a whole file as UTF-8; a byte order mark at its beginning is left out."""
     return _decoded(read_octets(path, kind).removeprefix(_MARK), str(path), kind)
 
 
@@ -112,13 +98,7 @@ def read_lines(path: Path, kind: FileKind, *, whole: bool = False) -> Iterator[s
     Lines that are added while it is read are left out, too. No more than one line is in memory.
 
     Args:
-        path: the file.
-        kind: kind of file.
         whole: whether octets after the last line feed are refused, for a file that nobody writes any more.
-
-    Raises:
-        UsageError: it cannot be read, see `read_octets`, a line is longer than its kind's may be, or is no UTF-8; or
-            see `whole`.
     """
     with open_file(path, kind) as file:
         left = os.fstat(file.fileno()).st_size
@@ -142,12 +122,7 @@ def read_lines(path: Path, kind: FileKind, *, whole: bool = False) -> Iterator[s
 
 
 def open_file(path: Path, kind: FileKind) -> BinaryIO:
-    """Open a regular file for reading, without waiting for anything.
-
-    Raises:
-        UsageError: there is none, it is no regular file, it is a file of the kernel, or it is larger than its kind may
-            be.
-    """
+    """Open a regular file for reading, without waiting for anything."""
     try:
         # Opening some devices has effects, so the path is looked at first; it may have changed until it is open.
         _refuse(path, path.stat(), kind)

@@ -27,11 +27,7 @@ _PACK_SECONDS: Final = 300
 
 
 def build(notify: Callable[[str], None]) -> image.Image:
-    """Build the guest, unless it exists.
-
-    Raises:
-        HostError: a program or space is missing here, a package is not available, or another process builds a guest.
-    """
+    """Build the guest, unless it exists."""
     with suppress(HostError):
         return image.find()
     capabilities.require("building a guest", "CAP_SYS_ADMIN")

@@ -26,7 +26,6 @@ class KnownDoubt:
     """The properties of a doubt that do not depend on a measurement.
 
     Attributes:
-        word: the doubt's word.
         grade: what the doubt can change, unless a note has a grade of its own.
         remedy: what to do about the doubt where it could change the answer; empty = its text says it.
         share: direction in which a rate may be wrong by the share that is the note's value. "too high": the device
@@ -35,8 +34,6 @@ class KnownDoubt:
         leaves: end of a rate that stays certain where the doubt could change the answer: "at least" this rate, or "at
             most"; "bounds" where two bounds already express the doubt. Empty = the doubt leaves no end certain.
         limit: what limited instead of the rate of the device, for the line "Bottleneck"; empty = the doubt names none.
-        has_cause: whether the cause of the lost frames belongs to that limit.
-        hides: whether the device may do any amount more than the figure.
         shows_text: whether tables print the text even if the doubt could not change the answer: the text has a fact on
             the device that the figure lacks.
     """

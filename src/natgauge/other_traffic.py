@@ -24,13 +24,7 @@ USUAL_RATE: Final = 20.0
 
 
 class OtherTraffic(NamedTuple):
-    """Foreign frames of a trial or a round.
-
-    Attributes:
-        foreign: number of foreign frames at both of the tester's ports.
-        offered: number of frames that the tester sent in the same time.
-        seconds: that time.
-    """
+    """Foreign frames of a trial or a round."""
 
     foreign: int = 0
     offered: int = 0

@@ -24,17 +24,7 @@ _OPEN_FILES: Final = (Path("/dev/fd"), Path("/proc/self/fd"))
 
 
 def refuse_unwritable(path: Path, *, what: str, remedy: str) -> None:
-    """Refuse a path that `write` would refuse, before the work that makes its content.
-
-    Args:
-        path: path that the user named.
-        what: first word of the error.
-        remedy: end of the error: what to do.
-
-    Raises:
-        UsageError: it leads to something that is no regular file and no stream of this process, or its folder is
-            missing.
-    """
+    """Refuse a path that `write` would refuse, before the work that makes its content."""
     try:
         why = _reason(path)
     except OSError as error:
@@ -51,13 +41,6 @@ def write(path: Path, content: str | bytes, *, what: str, remedy: str) -> None:
     Args:
         path: path that the user named; `-` = standard output.
         content: text, or octets.
-        what: first word of an error.
-        remedy: end of an error: what to do.
-
-    Raises:
-        UsageError: see `refuse_unwritable`; or it cannot be written.
-        HostError: the disk is full.
-        BrokenPipeError: nobody reads the stream any more.
     """
     refuse_unwritable(path, what=what, remedy=remedy)
     try:

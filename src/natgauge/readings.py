@@ -28,7 +28,6 @@ class Readings:
         strays: connections in parts of the device that must hold none, by name of the part.
         dropped_before: frames dropped at the device's places of the lab before the trial, by the place's name; the
             tester's own ports are in the engine's result. Frames of the engine's self-test are included.
-        dropped_after: the same after the trial.
         faults: frames that the device refused during the trial, and other events that it counts, by its own names; 0
             where there were none. Empty = not known.
         device_error: error of the device's controls; empty where they answered, None for an external device.
@@ -40,7 +39,6 @@ class Readings:
         server_refused: queries that a real server did not answer as it should, by cause; empty without a server.
         free_octets: available memory of the device's machine after a period; None = not read.
         network_counters: counters of the devices' kernels that rose during the trial, by device; None = not read.
-        taps: whether the tester's ports are taps of a guest.
         found_changed: global setting of the device's machine that others changed since it was set; empty = none.
         link_losses: how often the link of each of the tester's own ports went down, by port; only where it did.
         throttled_seconds: time for which a CPU quota stopped the tester and the device's processes.

@@ -34,14 +34,7 @@ _MOST_WORDS: Final = 200
 
 
 def unwritable(path: Path, error: OSError, *, what: str, remedy: str) -> NatgaugeError:
-    """Return the error of a path that cannot be written: of the host if its disk is full, else of the request.
-
-    Args:
-        path: the file or folder.
-        error: the system's error.
-        what: what was to be written there, in a word.
-        remedy: what to do unless the disk is full.
-    """
+    """Return the error of a path that cannot be written: of the host if its disk is full, else of the request."""
     if error.errno in _FULL:
         return HostError(f"{what}: cannot write {path}: {error.strerror}; make room, then try again")
     return UsageError(f"{what}: cannot write {path}: {error.strerror}; {remedy}")
@@ -55,10 +48,6 @@ def remedy_of(error: OSError) -> str:
 
 def of_host(error: BaseException, doing: str = "") -> HostError | None:
     """Return the error for an exception by which the system refused this process a resource or a privilege.
-
-    Args:
-        error: the exception.
-        doing: what was being done, for the message.
 
     Returns:
         The error in one line; None = the system refused nothing.
@@ -103,10 +92,6 @@ def fault(error: Exception, places: Iterable[Path]) -> NatgaugeError:
 
     A full disk is no fault of natgauge, wherever it shows, nor is a path that cannot be used, nor another refusal of
     the system: such errors have no traceback.
-
-    Args:
-        error: the unexpected exception.
-        places: files that may hold the traceback, the best one first.
     """
     if isinstance(error, OSError) and error.errno in _FULL:
         where = error.filename or "standard output or a temporary file"

@@ -52,9 +52,6 @@ def octets_per_connection(before: ObjectCaches, after: ObjectCaches, connections
 
     Args:
         before: caches with an empty table.
-        after: caches with `connections` in the table.
-        connections: connections that the table gained, by the device's own count.
-        asked: connections that it was asked to keep.
     """
     if connections < max(LEAST_CONNECTIONS, asked):
         return None

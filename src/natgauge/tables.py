@@ -24,12 +24,7 @@ def columns() -> int:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Return a text whose lines are broken between words; the rest of a line is indented below it.
-
-    Args:
-        text: lines; those of tables are not wider than `width`.
-        width: most characters of a line; a longer word stays whole.
-    """
+    """Return a text whose lines are broken between words; the rest of a line is indented below it."""
     lines: list[str] = []
     for line in text.split("\n"):
         if len(line) <= width:

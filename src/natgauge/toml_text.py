@@ -22,12 +22,7 @@ _LONG_KEY: Final = re.compile(rf"(?:^|[\[{{,])[ \t]*{_PART}(?:[ \t]*\.[ \t]*{_PA
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Read a TOML document.
-
-    Raises:
-        ValueError: the text is not TOML 1.0, is nested too deeply, has a key of too many parts, an integer of more than
-            64 bits, or the character U+0000, which no path and no shell command can have. The message names the reason.
-    """
+    """Read a TOML document."""
     if (key := _LONG_KEY.search(text)) is not None:
         line = text.count("\n", 0, key.end()) + 1
         raise ValueError(f"a key of more than {_MOST_PARTS} parts (at line {line}); write a shorter one")

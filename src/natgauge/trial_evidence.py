@@ -49,10 +49,6 @@ class PortDrops:
     """Frames lost at one of the tester's own ports; all >= 0.
 
     Attributes:
-        refused: frames that the port did not accept.
-        redirect_errors: frames that did not reach the port.
-        rx_dropped: frames dropped before a receiver saw them.
-        tx_dropped: frames dropped after the sender.
         queue_full: frames that met a full queue before the device, where that queue is the port's own (taps).
     """
 
@@ -68,8 +64,6 @@ class IcmpErrors:
     """ICMP errors about the tester's frames; all >= 0.
 
     Attributes:
-        too_big: errors that a frame is too big.
-        others: all other errors.
         path_mtu: the least MTU that an error named, in octets; None = none did.
     """
 
@@ -90,24 +84,18 @@ class TrialEvidence:
     """All facts that decide a verdict.
 
     Attributes:
-        placement: place of the device's work.
         connections: N, the connections phase 1 had to establish; 0 = there was no phase 1.
         stored: connections the Responder learned in phase 1.
         phase1: counts of phase 1.
         phase2: counts of each active direction of phase 2.
-        readings: readings of gateway, lab and host.
         preparation: phase 1 only prepares phase 2, so its own lag does not matter.
         each_once: every frame of phase 1 opens a connection of its own; False for enumeration with replacement.
         table_limit: the most connections the device is set to hold; None where unknown.
-        cpus: stalls of the senders' and the device's CPUs.
-        ports: the tester's own ports by name.
         lag_share: share of a phase's nominal length by which its sending may be behind at the end.
         loss_tolerance: share of the offered frames that may be lost; 0 <= share < 1.
         restarted: the device was restarted during phase 2, so its own count does not describe phase 1, and the loss of
             phase 2 is what the trial measures.
         closed: connections are closed before the trial ends, so the device's own count does not describe phase 1.
-        hops: hops of the trial, with the counters that rose.
-        icmp_errors: ICMP errors about the tester's frames.
     """
 
     placement: Placement

@@ -23,9 +23,7 @@ class Examined:
     """One verdict or class of an audit.
 
     Attributes:
-        gateway: name of the gateway.
         what: requirement, such as "RFC4787-REQ-8", or class, such as "mapping"; empty = the whole audit.
-        transport: transport.
         seen: verdict or class; None = it was not examined.
         measured: what was measured; empty for classes.
     """
@@ -38,11 +36,7 @@ class Examined:
 
 
 def changes(first: Sequence[AuditRecord], second: Sequence[AuditRecord]) -> Changes[Examined]:
-    """Compare audits of the same gateways; single audits are compared whatever their gateways are.
-
-    Raises:
-        UsageError: both runs have audits, and share no gateway.
-    """
+    """Compare audits of the same gateways; single audits are compared whatever their gateways are."""
     single = len(first) == len(second) == 1
     pairs, *alone = matched(first, second, lambda record: single or record.gateway)
     if first and second and not pairs:

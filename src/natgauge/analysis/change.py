@@ -33,7 +33,6 @@ class Conclusion:
     """Conclusion from a change.
 
     Attributes:
-        outcome: the conclusion itself.
         reason: word for the reason why there is none; "" otherwise.
         why: the same as a sentence, or the change that the noise may hide; empty otherwise.
         sitting: word for how results were measured in time; "" where their repetitions alternated.
@@ -50,12 +49,8 @@ class Change(Generic[Thing]):
     """What two runs say of one thing, and the conclusion.
 
     Attributes:
-        first: the thing in the first run.
         second: the thing in the second run.
-        conclusion: conclusion from both.
         contrast: the second figure compared with the first; None where they have none, or must not be compared.
-        differences: parameters that forbid a comparison.
-        about: parameters that differ, and may.
         control: factor (1 or more) by which the A/A controls of both runs differ from 1; infinite = not known.
     """
 

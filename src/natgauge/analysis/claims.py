@@ -35,10 +35,8 @@ class Claim:
 
     Attributes:
         first: result that the second one is compared with.
-        second: the other result.
         contrast: second against first, with its interval.
         sitting: variation between runs that the repetitions do not contain; "" where they contain it.
-        doubts: words of the doubts that could change the answer, of both results.
     """
 
     first: Result
@@ -61,7 +59,6 @@ class Ranking:
     """Comparable results of several gateways at one point.
 
     Attributes:
-        results: the best median first.
         claims: the first result against each result of another gateway, in their order.
     """
 
@@ -81,12 +78,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The last result of a measurement series against its first one.
-
-    Attributes:
-        axis: axis of the series.
-        claim: the last result against the first one.
-    """
+    """The last result of a measurement series against its first one."""
 
     axis: Axis
     claim: Claim
@@ -132,9 +124,6 @@ def rankings(results: Sequence[Result]) -> list[Ranking]:
     """Return a ranking for each point with several comparable gateways.
 
     Devices that only forward and results of emulated machines are left out.
-
-    Args:
-        results: results of one metric of which some values are better than others.
     """
     real = [result for result in results if not result.functional]
     gateways = [result for result in real if not routes(result)] or real

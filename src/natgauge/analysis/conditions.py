@@ -40,14 +40,7 @@ _MOST_NAMES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class RankedFigure:
-    """A figure that is to be put into an order.
-
-    Attributes:
-        name: name of the gateway.
-        metric: metric that the figure is of.
-        parameters: all its parameters.
-        devices: number of devices in a row: the hops of a frame.
-    """
+    """A figure that is to be put into an order."""
 
     name: str
     metric: str
@@ -60,10 +53,8 @@ class Condition:
     """A condition in which figures differ.
 
     Attributes:
-        label: name for people.
         values: value of each figure, in words; empty = too long to be shown.
         names: names of the gateways, in the order of the values.
-        parameters: parameters that the condition is made of.
     """
 
     label: str
@@ -99,7 +90,6 @@ def unlike_conditions(figures: Sequence[RankedFigure], *, except_for: Collection
     the kind and the address families are conditions.
 
     Args:
-        figures: figures of one metric.
         except_for: parameters that may differ, such as those of an axis, or those that are shown next to each figure.
     """
     if len(figures) < 2:
@@ -132,7 +122,6 @@ def sentence(figures: Sequence[RankedFigure], *, except_for: Collection[str] = (
 
     Args:
         figures: figures of one metric that are sorted, or drawn on one axis.
-        except_for: parameters that may differ, as for `unlike_conditions`.
     """
     conditions = unlike_conditions(figures, except_for=except_for)
     if not conditions:

@@ -32,7 +32,6 @@ class Contrast:
 
     Attributes:
         kind: "ratio", of second to first; "difference", second minus first, where a value is 0 or below.
-        value: of the medians.
         interval: interval of the value; an end is infinite, and a ratio's lower one 0, where a value is a bound only.
     """
 

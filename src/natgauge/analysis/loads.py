@@ -20,9 +20,7 @@ class ByLoad:
     """A series over loads.
 
     Attributes:
-        column: name of the column that contains the load.
         at: summary of each other number of the rows, by load in percent and by name, in the order of the rows.
-        of_value: the load at which the result's value was measured.
     """
 
     column: str

@@ -33,9 +33,7 @@ def own_work(metric: str, rate: float, parameters: Parameters) -> OwnWork | None
     A process of the device waits while the tester works, so the times of both do not add up.
 
     Args:
-        metric: metric of the rate.
         rate: all directions together, per second.
-        parameters: of the result.
     """
     known = declared(metric)
     # The rate of the tester by itself, where the searches of this metric end at the latest.

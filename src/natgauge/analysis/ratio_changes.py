@@ -38,10 +38,6 @@ def changes(
 
     What belongs to the device may differ for a compared gateway, never for the baseline. Ratios are called better or
     worse only with a margin, because their intervals do not contain what differs between two runs.
-
-    Raises:
-        UsageError: a run has several comparisons, or the two are of different kinds of cost, have different baselines,
-            or share no gateway.
     """
     if not first or not second:
         return Changes((), *(tuple(each for record in run for each in record.estimates) for run in (first, second)))

@@ -16,7 +16,6 @@ def verdict_of(lower: float, upper: float, half_width: float, margin: float, res
         upper: upper end of the interval; infinite = open.
         half_width: half the width, as a share of the larger cost; infinite = an end is open.
         margin: factor by which the A/A control may differ from the baseline, as of `margin_of`.
-        resolve: largest half width of "no difference".
     """
     if lower > margin:
         return "costs more"

@@ -36,9 +36,6 @@ def changes(
 
     Results whose repetitions did not alternate are called better or worse only with a margin, because their repetitions
     do not show how far runs of one gateway differ on this host.
-
-    Raises:
-        UsageError: both runs have results, and share no metric.
     """
 
     def unlike(mine: Result, its: Result) -> tuple[int, ...]:

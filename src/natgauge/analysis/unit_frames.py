@@ -29,8 +29,6 @@ class UnitFrame:
     """A frame of one unit of a rate.
 
     Attributes:
-        name: name of the message.
-        sender: side that sends it.
         octets: octets with FCS on the link of each side; a side is missing where they are not known.
         share: number of such frames in a unit; 1, except with unequal rates of both directions.
     """

@@ -83,11 +83,7 @@ def device_inputs() -> tuple[Input, ...]:
 
 
 def audit_request(gateway: str | Path, choices: Mapping[str, object]) -> tuple[Cell, AuditOptions]:
-    """Return gateway, lab and addresses, and the options, of names and values; None = not chosen.
-
-    Raises:
-        UsageError: an option is unknown, or its value is refused.
-    """
+    """Return gateway, lab and addresses, and the options, of names and values; None = not chosen."""
     own = {input_.name: input_ for input_ in inputs_of(AuditOptions)}
     cell, left = cell_of(gateway, choices)
     parts = {input_.name for part in ("lab", "device") for input_ in inputs_of_part(part)} | set(place_inputs())

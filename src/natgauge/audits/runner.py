@@ -20,11 +20,7 @@ from natgauge.words import Transport
 
 
 def reachable(examiner: Examiner) -> bool:
-    """Open a flow, or another one if the first is refused.
-
-    Raises:
-        NotSeenError: the gateway does not forward the transport.
-    """
+    """Open a flow, or another one if the first is refused."""
     with suppress(NotSeenError):
         examiner.open(examiner.endpoint(), examiner.remote())
         return True
@@ -52,11 +48,7 @@ def examine(
     """Examine a gateway for each requirement and transport.
 
     Args:
-        examiner: examines the gateway.
-        requirements: what is examined; those that fill the gateway come last.
         keep: stores the frames that decided a verdict under a name, and returns their file.
-        declares: whether the gateway meets a requirement, as its recipe declares it.
-        notify: receives the number and the name of each examination as it begins.
     """
     ordered = [(one, each) for one in sorted(requirements, key=lambda one: one.strain) for each in one.transports]
     for number, (one, transport) in enumerate(ordered, start=1):

@@ -23,8 +23,6 @@ class AddressPlan:
     """Properties of lab and gateway that the traffic must fit.
 
     Attributes:
-        inside: the link between Initiator and device.
-        outside: the link between device and Responder.
         prefix: NAT64 prefix (RFC 6052) with which the side that uses IPv6 writes the IPv4 addresses of the other side;
             None when both sides use the same family.
         translated: whether the device replaces the Initiator's source by a source that becomes known only in phase 1.
@@ -77,11 +75,7 @@ class AddressPlan:
 
 
 def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
-    """Return the properties of a lab and its gateway that the traffic must fit.
-
-    Raises:
-        UsageError: the gateway is one end of a tunnel, or the Responder's address is not known in this lab.
-    """
+    """Return the properties of a lab and its gateway that the traffic must fit."""
     if recipe.kind == "softwire":
         raise UsageError(
             f"{recipe.name}: is one end of a softwire and does nothing without the other one; name both in a "

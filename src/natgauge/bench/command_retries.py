@@ -31,9 +31,7 @@ class CommandRetries:
     """Runs commands of a device, and retries a command that fails.
 
     Attributes:
-        sleep: waits before a further try.
         clock: monotonic clock, seconds.
-        failures: error messages of the tries that failed since `begin`.
     """
 
     sleep: Callable[[float], None] = time.sleep
@@ -45,13 +43,7 @@ class CommandRetries:
         self.failures.clear()
 
     def __call__(self, command: Callable[[], AnswerT]) -> AnswerT:
-        """Return the answer of a command, from the first try that succeeds.
-
-        Raises:
-            SilentControlsError: every try failed.
-            NotEmptyError: the device answered that its table is not empty; this is not tried again.
-            UsageError: the device has no such command.
-        """
+        """Return the answer of a command, from the first try that succeeds."""
         latest = self.clock() + MOST_SECONDS
         for pause in (*PAUSES, None):
             try:

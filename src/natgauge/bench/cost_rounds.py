@@ -29,14 +29,7 @@ class CostRounds:
         start_forwarding: Callable[[TimedFrames, str], LabMeasurer],
         made: ExitStack,
     ) -> None:
-        """Plan the rounds; the labs are made for the first round.
-
-        Args:
-            frames: that are sent through the device, of each address family.
-            cpu: core on which the tester and all devices work.
-            start_forwarding: starts plain forwarding of such frames in a lab of this name.
-            made: removes the labs at its end.
-        """
+        """Plan the rounds; the labs are made for the first round."""
         self._frames = frames
         self._cpu = cpu
         self._start_forwarding = start_forwarding
@@ -44,11 +37,7 @@ class CostRounds:
         self._references: list[tuple[LabMeasurer, CableLab]] = []
 
     def round(self, measurer: LabMeasurer, plan: CostPlan) -> CostRound:
-        """Perform one round of slices through this measurer's device, and record it.
-
-        Raises:
-            NatgaugeError: the round could not be run.
-        """
+        """Perform one round of slices through this measurer's device, and record it."""
         own = TimedGateway("device", measurer, plan.connections)
         devices = [own]
         if plan.settle_seconds:

@@ -32,13 +32,7 @@ _RATE: Final = 20_000.0
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Subscribers without a right frame, of those that were tried once in each direction.
-
-    Attributes:
-        number: of these subscribers.
-        kinds: what happened to their frames, with the direction.
-        causes: frames that the device refused, by its own names of causes.
-    """
+    """Subscribers without a right frame, of those that were tried once in each direction."""
 
     number: int
     kinds: tuple[str, ...]
@@ -94,17 +88,7 @@ def _kinds(counts: StreamCounts) -> Iterator[str]:
 
 
 def check(sets: PortSets, number: int, most: int, tried: Try) -> None:
-    """Check that a device forwards for each subscriber.
-
-    Args:
-        sets: addresses and ports of its subscribers.
-        number: of its subscribers.
-        most: most subscribers of one trial.
-        tried: tries some of them.
-
-    Raises:
-        BrokenError: it does not forward for some of them; the message has their number, and names the first ones.
-    """
+    """Check that a device forwards for each subscriber."""
     parts = [(first, min(most, number - first)) for first in range(0, number, most)]
     faulty = [(first, size, found.number) for first, size in parts if (found := tried(first, size)).number]
     named: list[tuple[int, Missing]] = []

@@ -36,7 +36,6 @@ class ExternalControls:
     """Controls of an external device: the user's shell commands, run on the tester's host as the present user.
 
     Attributes:
-        empty_command: empties the device's table.
         count_command: prints the device's number of connections; None = it is not known.
     """
 
@@ -51,12 +50,7 @@ class ExternalControls:
         return self.count_command is not None
 
     def empty(self) -> None:
-        """Empty the table; where connections can be counted, check that none is left.
-
-        Raises:
-            BrokenError: the command fails.
-            NotEmptyError: connections are left after several tries.
-        """
+        """Empty the table; where connections can be counted, check that none is left."""
         left: int | None = None
         for _ in range(_EMPTY_TRIES):
             _shell("empty command", self.empty_command)
@@ -70,19 +64,11 @@ class ExternalControls:
         )
 
     def empty_timed(self) -> float:
-        """Empty the table once, and return the command's seconds, the connection to the device included.
-
-        Raises:
-            BrokenError: the command fails.
-        """
+        """Empty the table once, and return the command's seconds, the connection to the device included."""
         return _shell("empty command", self.empty_command).seconds
 
     def count(self) -> int | None:
-        """Return the number of connections; None where it is not known.
-
-        Raises:
-            BrokenError: the command fails or prints something else.
-        """
+        """Return the number of connections; None where it is not known."""
         if self.count_command is None:
             return None
         output = _shell("count command", self.count_command).stdout.strip()
@@ -120,19 +106,11 @@ class ExternalControls:
         return ""
 
     def confirm_ready(self) -> None:
-        """Check that the device still answers, where there is a count command.
-
-        Raises:
-            BrokenError: it does not answer.
-        """
+        """Check that the device still answers, where there is a count command."""
         self.count()
 
     def restart(self) -> None:
-        """Refuse the restart.
-
-        Raises:
-            UsageError: always.
-        """
+        """Refuse the restart."""
         raise UsageError("natgauge does not control this device and cannot restart it; choose another metric")
 
     restart_under_load = restart
@@ -154,21 +132,13 @@ class ExternalMeasurer(LabMeasurer):
         return super().abilities - _NEVER
 
     def request(self, plan: TrialPlan) -> TrialRequest:
-        """Return the engine's request for a trial of this plan, with the next four tuples.
-
-        Raises:
-            UsageError: the trial is stateless, and the device is not.
-        """
+        """Return the engine's request for a trial of this plan, with the next four tuples."""
         if self.fresh is not None:
             self.traffic = self.fresh.next()
         return super().request(plan)
 
     def check_subscribers(self) -> None:
-        """Check them only where the device forgets connections between the trials.
-
-        Raises:
-            BrokenError: as for any device.
-        """
+        """Check them only where the device forgets connections between the trials."""
         if self.fresh is None:
             super().check_subscribers()
 
@@ -195,11 +165,7 @@ def known_limits(external: ExternalDevice | None, wishes: DeviceOptions) -> dict
 
 
 def refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
-    """Refuse settings of an external device, and statements that do not apply to it; its table's limit is a statement.
-
-    Raises:
-        UsageError: the first wrong option.
-    """
+    """Refuse settings of an external device, and statements that do not apply to it; its table's limit is one."""
     if wishes.emptying is not None:
         raise UsageError(
             f"lab {lab.name}: emptying: natgauge does not control the device; leave it out, or give --empty-command"
@@ -215,11 +181,7 @@ def refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
 
 
 def refuse_stale(lab: Lab, recipe: Recipe, metric: str, settings: TrialSettings) -> None:
-    """Refuse trials that would reuse connections of earlier trials: they would measure plain forwarding.
-
-    Raises:
-        UsageError: the user did not state how the device loses connections.
-    """
+    """Refuse trials that would reuse connections of earlier trials: they would measure plain forwarding."""
     external = lab.external or ExternalDevice()
     if not recipe.stateful or not settings.has_phase1 or external.empty_command is not None:
         return
@@ -236,14 +198,7 @@ def refuse_stale(lab: Lab, recipe: Recipe, metric: str, settings: TrialSettings)
 
 
 def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **arguments: Any) -> ExternalMeasurer:
-    """Return the measurer of an external device.
-
-    Args:
-        lab: lab of the device.
-        recipe: recipe of the device.
-        named_ports: whether the user chose the destination ports.
-        arguments: further arguments of `LabMeasurer`.
-    """
+    """Return the measurer of an external device."""
     external = lab.external
     if external is None or not recipe.stateful:
         return ExternalMeasurer(device=None, **arguments)

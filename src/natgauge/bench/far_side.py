@@ -37,11 +37,6 @@ def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
 
     Args:
         name: name of the far side: the tester itself, a server's name, or a file.
-        lab: lab of the server.
-        traffic: traffic of the trials.
-
-    Raises:
-        UsageError: there is no such server, or it cannot run there.
     """
     if name == TESTER:
         return
@@ -70,25 +65,10 @@ def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
 
 
 class FarSide:
-    """A real server of a lab. Use it as a context manager: it runs inside the `with` block.
-
-    Attributes:
-        name: name of the server, as the user named it.
-        cpus: cores of the server.
-    """
+    """A real server of a lab. Use it as a context manager: it runs inside the `with` block."""
 
     def __init__(self, name: str, home: Device, family: Family, addresses: Addresses) -> None:
-        """Plan the server; nothing is started.
-
-        Args:
-            name: name of the server, or its file.
-            home: machine or namespace that runs the server.
-            family: address family of its addresses.
-            addresses: that the server answers on.
-
-        Raises:
-            UsageError: there is no such server.
-        """
+        """Plan the server; nothing is started."""
         self.name = name
         self.cpus = home.environment["NG_CPUS"]
         every = (addresses.first + index for index in range(addresses.count))
@@ -102,12 +82,7 @@ class FarSide:
         self._played = Gateway(far_side.load(name).with_variables(variables), home)
 
     def __enter__(self) -> Self:
-        """Start the server, and wait until it is ready.
-
-        Raises:
-            BrokenError: the server does not become ready.
-            HostError: the server is not installed.
-        """
+        """Start the server, and wait until it is ready."""
         self._played.prepare(DeviceDemand(connections=1, phase1_seconds=1.0))
         try:
             self._played.start()
@@ -125,29 +100,16 @@ class FarSide:
         return ", ".join(self._played.version())
 
     def refused(self) -> Mapping[str, int]:
-        """Number of queries not answered as they should be so far, by cause; losses before its sockets included.
-
-        Raises:
-            BrokenError: the server does not report it.
-        """
+        """Number of queries not answered as they should be so far, by cause; losses before its sockets included."""
         return self._played.faults()
 
     def confirm_ready(self) -> None:
-        """Check that the server is still running.
-
-        Raises:
-            BrokenError: it is not.
-        """
+        """Check that the server is still running."""
         self._played.confirm_ready()
 
 
 def rate_alone(measurer: LabMeasurer, planned: Planned, family: Family) -> float | None:
     """Repeat a measurement on a cable between the tester and the same server, without the device.
-
-    Args:
-        measurer: measurer of the measurement.
-        planned: the procedure and its settings.
-        family: address family of the server's addresses.
 
     Returns:
         The highest rate, queries/s; None = there was no server, or its rate could not be measured.

@@ -33,13 +33,8 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool
     """Return whether every frame of a probe came back.
 
     Args:
-        result: result of a trial of `probe`.
         last: whether this is the last try, so that missing frames are an error.
         faults: frames that the device refused during the probe, by its own names of causes.
-
-    Raises:
-        BrokenError: more frames of a stream came back than were sent, or none, or all came back wrong, or frames are
-            missing in the last try. The message names the direction, the number of frames, and the device's own report.
     """
     refused = "".join(f"; the device counted {number} x {cause}" for cause, number in faults.items() if number > 0)
     signs = "".join(f"; {sign}" for sign in signs_of(result))

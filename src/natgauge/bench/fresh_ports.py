@@ -55,7 +55,6 @@ class Ledger:
 
     Attributes:
         path: file that stores the uses; None = in memory only.
-        uses: oldest first.
     """
 
     path: Path | None
@@ -91,10 +90,7 @@ class FreshTuples:
     """Assigns destination ports to each trial, and waits until the device has forgotten earlier connections.
 
     Attributes:
-        traffic: traffic of the first trial; later trials have other destination ports.
         timeout: T, seconds after which the device has forgotten a connection.
-        method: method, see `fresh_trials` of `natgauge.labs.contract.ExternalDevice`.
-        ledger: uses of the pair of ports.
         sliced: whether trials may have other destination ports: False where the user named them, or where the device
             maps endpoint-independently (RFC 4787 section 4.1) and another destination makes no new mapping.
         table_limit: connections that the device can hold; those of earlier trials count until T is over. None = not
@@ -124,16 +120,7 @@ class FreshTuples:
 
     @contextmanager
     def used(self, ports: Range, connections: int, observer: Observer) -> Iterator[None]:
-        """Wait until the device has forgotten these four tuples; record their use at the end of the block.
-
-        Args:
-            ports: the destination ports, from `next`.
-            connections: number of connections that the trial opens.
-            observer: receives the count-down.
-
-        Raises:
-            UsageError: the device has not forgotten them, and the user chose not to wait.
-        """
+        """Wait until the device has forgotten these four tuples; record their use at the end of the block."""
         self._wait(self._ready_at(ports, connections), observer)
         try:
             yield

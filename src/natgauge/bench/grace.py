@@ -15,11 +15,7 @@ _LEAST: Final[Mapping[Profile, float]] = {"rfc": 2.0}
 
 
 def checked(chosen: float | None) -> float | None:
-    """Check the user's wait, in seconds.
-
-    Raises:
-        UsageError: it is outside of 0 to 60.
-    """
+    """Check the user's wait, in seconds."""
     if chosen is not None and not 0 <= chosen <= LONGEST_SECONDS:
         raise UsageError(f"grace: {chosen:g} is outside of 0 to {LONGEST_SECONDS:g} s", at="grace_seconds")
     return chosen

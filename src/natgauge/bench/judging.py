@@ -57,11 +57,7 @@ def judged(
     """Return the verdict on a trial, with its counts and delays.
 
     Args:
-        trial: the trial before its verdict.
-        plan: plan of the trial.
-        placement: placement of the lab.
         table_limit: limit of the device's table; None = not known.
-        four_tuples: number of four tuples, which draws with replacement may exceed.
     """
     result, readings, limit = trial.result, trial.readings, plan.frame_timeout_seconds
     phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result), limit)
@@ -124,12 +120,8 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
     """Return the trial's record, as `trials.jsonl` stores it.
 
     Args:
-        plan: plan of the trial.
-        outcome: outcome of the trial.
         trial: the trial before its verdict; None = the trial did not begin.
-        placement: placement of the lab.
         began: start time, seconds since 1970.
-        seconds: duration of the whole trial.
     """
     common = {**_judgement(outcome), "began": began, "seconds": seconds, "placement": placement, "plan": plan}
     if trial is None:

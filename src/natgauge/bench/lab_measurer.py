@@ -132,21 +132,13 @@ class LabMeasurer(Measurer):
     """Performs trials: empties the device's table, runs the engine, reads the device's count, judges, records.
 
     Attributes:
-        place: the lab.
         device: controls of the device whose table holds the connections; None = it cannot be reached.
-        traffic: the four tuples and the frame.
-        settings: constants of all trials.
         recorder: stores every trial, invalid trials included.
-        observer: receives the progress.
         phase1_only: whether trials have no phase 2, which decides which of the tester's own rates is the ceiling.
-        runner: performs a request.
         number: number of the last trial, from 1.
         own: measures the tester's own delays; None = it cannot be done here.
         slice_rounds: times the frames of the device; None = they cannot be timed here.
-        collapsed: whether the device had collapsed after the last trial.
         silent: trials in a row in which the device's controls did not answer, although it forwarded.
-        passed: the plan of the last trial that passed.
-        sleep: waits while a device settles, and before a command is retried.
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
         own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
         server: the real server behind the device that answers queries; None = the tester itself answers.
@@ -225,13 +217,6 @@ class LabMeasurer(Measurer):
 
         A command to the device that fails is tried again, and the outcome has the number of failed tries. If every try
         fails, single frames show whether the device still forwards. If it does, the trial is INVALID.
-
-        Raises:
-            OutlastingError: the device would forget connections before the trial's end.
-            UsageError: the trial is stateless and the device is not.
-            BrokenError: the controls did not answer in `MOST_SILENT` consecutive trials, or they did not answer before
-                a trial and the device forwards nothing.
-            NatgaugeError: the trial could not be run.
         """
         self.number += 1
         self.asking.begin()
@@ -258,13 +243,7 @@ class LabMeasurer(Measurer):
         return True
 
     def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
-        """Run one trial with several periods of phase 2, and record each period as a trial.
-
-        Raises:
-            UsageError: the device would forget connections, or the trial has no phase 2 or is stateless and the device
-                is not.
-            NatgaugeError: the trial could not be run.
-        """
+        """Run one trial with several periods of phase 2, and record each period as a trial."""
         if plan.phase2 is None:
             raise UsageError("periods: the trial has no phase 2")
         self._outlived(self.request(replace(plan, phase2=replace(plan.phase2, periods=1))))
@@ -302,11 +281,7 @@ class LabMeasurer(Measurer):
         return tuple(periods)
 
     def _tried(self, request: TrialRequest, plan: TrialPlan) -> _Ended:
-        """Recover a collapsed device, run the trial, and judge it.
-
-        Raises:
-            NatgaugeError: the trial could not be run.
-        """
+        """Recover a collapsed device, run the trial, and judge it."""
         remarks: tuple[str, ...] = ()
         if self.collapsed and self.device is not None:
             try:
@@ -347,24 +322,14 @@ class LabMeasurer(Measurer):
         return replace(outcome, command_failures=len(failures), remarks=(*outcome.remarks, remark))
 
     def _unanswered(self, error: SilentControlsError) -> TrialOutcome:
-        """Return the outcome of a trial that could not begin because the device's controls are silent.
-
-        Raises:
-            SilentControlsError: the device does not forward either.
-            BrokenError: the engine failed, so that it is not known whether the device forwards.
-            HostError: this host cannot send.
-        """
+        """Return the outcome of a trial that could not begin because the device's controls are silent."""
         if not received_in_all(self._came_back()):
             raise error
         reason = f"the device did not answer its controls before the trial ({error}), although it forwards"
         return TrialOutcome(Verdict.INVALID, reason, _NOTHING, limited_by="host")
 
     def _count_silence(self, outcome: TrialOutcome, error_text: str) -> None:
-        """Give up a device whose controls were silent in too many consecutive trials.
-
-        Raises:
-            BrokenError: they were.
-        """
+        """Give up a device whose controls were silent in too many consecutive trials."""
         self.silent = self.silent + 1 if error_text and outcome.verdict is Verdict.INVALID else 0
         if self.silent >= MOST_SILENT:
             raise BrokenError(
@@ -373,11 +338,7 @@ class LabMeasurer(Measurer):
             )
 
     def time_receivers(self, plan: TrialPlan) -> ReceiverTime | None:
-        """Return the run time of the tester's receivers in a trial of this plan, without a verdict; None = not known.
-
-        Raises:
-            NatgaugeError: the trial could not be run.
-        """
+        """Return the receivers' run time in a trial of this plan, without a verdict; None = not known."""
         if self.collapsed:
             self.restart()
         self.number += 1
@@ -388,11 +349,7 @@ class LabMeasurer(Measurer):
         return judged(trial, plan, self.place.placement, self.settings.table_limit, four_tuples=self.traffic.space)
 
     def _bring_back(self) -> str:
-        """Recover a collapsed device, and return a note about it.
-
-        Raises:
-            NatgaugeError: the device could not be restarted, and has not recovered by itself.
-        """
+        """Recover a collapsed device, and return a note about it."""
         try:
             self.restart()
         except UsageError as error:
@@ -438,12 +395,7 @@ class LabMeasurer(Measurer):
         return trial
 
     def _came_back(self) -> dict[Direction | None, StreamCounts]:
-        """Send a few single frames, and return the counts by stream.
-
-        Raises:
-            BrokenError: the engine failed, which says nothing about the device.
-            HostError: this host cannot send.
-        """
+        """Send a few single frames, and return the counts by stream."""
         self.number += 1
         try:
             return streams_of(
@@ -454,24 +406,14 @@ class LabMeasurer(Measurer):
             return {}
 
     def empty_timed(self) -> TearDown:
-        """Empty the device's table with one command, timed on the device.
-
-        Raises:
-            UsageError: the device has no such command.
-            BrokenError: the command fails.
-        """
+        """Empty the device's table with one command, timed on the device."""
         device = self._played()
         before = self.asking(device.count)
         seconds = device.empty_timed()
         return TearDown(seconds, before, self.asking(device.count))
 
     def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
-        """Read the device's count until it is 0 or the time is over.
-
-        Raises:
-            UsageError: the device has no such command.
-            BrokenError: the command fails.
-        """
+        """Read the device's count until it is 0 or the time is over."""
         device = self._played()
         readings: list[CountAt] = []
         began = time.monotonic()
@@ -486,12 +428,7 @@ class LabMeasurer(Measurer):
             time.sleep(max(0.0, len(readings) * interval_seconds - now))
 
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
-        """Measure the tester's own delays in each active direction of phase 2.
-
-        Raises:
-            UsageError: they cannot be measured here, or the plan has no phase 2.
-            BrokenError: the engine failed.
-        """
+        """Measure the tester's own delays in each active direction of phase 2."""
         if self.own is None or plan.phase2 is None:
             raise UsageError("the tester's own delay cannot be measured here")
         rates = {Direction.INITIATOR: plan.phase2.initiator_rate, Direction.RESPONDER: plan.phase2.responder_rate}
@@ -501,12 +438,7 @@ class LabMeasurer(Measurer):
         return {direction: delays for direction, rate in rates.items() if rate > 0}
 
     def costs(self, plan: CostPlan) -> CostRound:
-        """Time the device's work for a frame, in one round of slices.
-
-        Raises:
-            UsageError: the device's frames cannot be timed here.
-            NatgaugeError: the round could not be run.
-        """
+        """Time the device's work for a frame, in one round of slices."""
         if self.slice_rounds is None:
             return Measurer.costs(self, plan)
         if self.collapsed:
@@ -529,12 +461,7 @@ class LabMeasurer(Measurer):
             self.collapsed = True
 
     def restart(self) -> None:
-        """Restart the device, and check that it forwards.
-
-        Raises:
-            UsageError: the device has no such command.
-            BrokenError: it does not come back.
-        """
+        """Restart the device, and check that it forwards."""
         self._played().restart()
         self.check_forwarding()
         self.collapsed = False
@@ -552,10 +479,6 @@ class LabMeasurer(Measurer):
 
         Args:
             store: whether the handful that proves the contrary is stored as a trial, so that it can be explained.
-
-        Raises:
-            BrokenError: frames of every handful are lost, or every one returns wrong, too; the message
-                gives the direction and the number.
         """
         plan = forwarding.probe(self.traffic.connections)
         for tried in range(1, forwarding.HANDFULS + 1):
@@ -589,9 +512,6 @@ class LabMeasurer(Measurer):
 
         It does nothing without subscribers; and nothing for a single one before a Responder in IPv4, because every
         other frame is a frame of this subscriber, too.
-
-        Raises:
-            BrokenError: it does not forward for some of them; the message names the first ones.
         """
         traffic = self.traffic
         sets = traffic.tested_edges or traffic.edges
@@ -609,11 +529,7 @@ class LabMeasurer(Measurer):
         each_subscriber.check(sets, traffic.sources, most, tried)
 
     def request(self, plan: TrialPlan) -> TrialRequest:
-        """The engine's request for a trial of this plan; each trial's frames carry the next run mark.
-
-        Raises:
-            UsageError: it is stateless, and the device is not.
-        """
+        """The engine's request for a trial of this plan; each trial's frames carry the next run mark."""
         return self._request(plan, self.traffic)
 
     def _request(self, plan: TrialPlan, traffic: TrafficPlan) -> TrialRequest:
@@ -645,9 +561,6 @@ class LabMeasurer(Measurer):
         """Raise the device's UDP time-out where it is too short for a trial; return a remark on that.
 
         No entry may expire while it is needed (RFC 9693 section 4.4).
-
-        Raises:
-            OutlastingError: the time-out cannot be raised, or is the user's.
         """
         timeout, seconds = self.settings.udp_timeout, nominal_seconds(request)
         if timeout is None or request.phase1 is None or seconds < timeout:
@@ -674,9 +587,6 @@ class LabMeasurer(Measurer):
 
         Phase 2 draws connections at random: a connection gets no frame for `IDLE_DRAWS` * N / rate with a probability
         of exp(-`IDLE_DRAWS`).
-
-        Raises:
-            UsageError: the time-out cannot be raised, or is the user's.
         """
         timeout, rate = self.settings.udp_timeout, phase2.initiator_rate + phase2.responder_rate
         idle = IDLE_DRAWS * plan.connections / rate
@@ -698,7 +608,6 @@ class _Ended:
     """A trial that is over.
 
     Attributes:
-        outcome: outcome of the trial.
         trial: the trial before its verdict; None = it was never begun.
         device_error: error of the device's controls; empty = they answered.
     """

@@ -29,15 +29,7 @@ def refuse_large(  # noqa: PLR0913 - what is demanded, and of whom, by keyword
     The entries of a kernel's connection tracking table count for no control group, but those of a process do.
 
     Args:
-        recipe: recipe of the device that holds the connections.
         device: that device; None = an external one.
-        demand: demand on the device.
-        stores: whether the tester stores each connection.
-        own_processes: whether the device works in processes of its own.
-        groups: this process's control groups.
-
-    Raises:
-        HostError: there is too little memory; the message has the numbers.
     """
     needed = octets_needed(recipe, demand, {}, {})
     if device is not None:

@@ -35,7 +35,6 @@ class Pacing:
 
     Attributes:
         batch: frames of a batch, 1 to 64.
-        stall_seconds: a longer pause of a sender is a stall.
         phase1_catch_up_percent: highest rate after a stall, in percent of the intended rate; None = no limit.
         phase2_catch_up_percent: like `phase1_catch_up_percent`, for phase 2.
     """
@@ -50,10 +49,7 @@ def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known
     """Return the pacing of a trial.
 
     Args:
-        plan: plan of the trial.
-        placement: placement of the device.
         ring: capacity of the queue before each core of the device, in frames, > 0; None = not known.
-        known_rate: see `learned`.
     """
     usual = STALL_BOUND_SECONDS["sender"]
     if placement != "shared":
@@ -83,11 +79,6 @@ def learned(known_rate: float | None, plan: TrialPlan, outcome: TrialOutcome) ->
     """Return the highest rate of the device in overloaded trials, frames/s of all directions; None = not known.
 
     Disturbances only lower the rate, so the highest of several trials counts.
-
-    Args:
-        known_rate: highest rate in the trials before.
-        plan: plan of a trial in `shared` placement.
-        outcome: outcome of this trial.
     """
     streams = [outcome.phase1] if plan.phase2 is None else list(outcome.phase2.values())
     nominal = max((counts.nominal_seconds for counts in streams), default=0.0)

@@ -14,14 +14,7 @@ from natgauge.procedures.kit.settings import TrialSettings
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One procedure with settings that its bench can perform.
-
-    Attributes:
-        procedure: procedure to run.
-        settings: settings of the procedure.
-        demand: demand on the device.
-        chosen: the settings that the user chose, by name.
-    """
+    """One procedure with settings that its bench can perform."""
 
     procedure: Procedure[Any]
     settings: TrialSettings

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 def chosen_sets(recipe: Recipe, options: DeviceOptions) -> PortSets | None:
-    """Return the port sets of the recipe, with the user's PSID length and offset; None = it has no subscribers.
-
-    Raises:
-        UsageError: the user's values leave no port or no set, or the device has no subscribers or no other sets.
-    """
+    """Return the port sets of the recipe, with the user's PSID length and offset; None = it has no subscribers."""
     sets = recipe.port_sets
     if sets is None:
         refuse_sets(recipe, options)
@@ -39,11 +35,7 @@ def chosen_sets(recipe: Recipe, options: DeviceOptions) -> PortSets | None:
 
 
 def refuse_sets(recipe: Recipe, options: DeviceOptions) -> None:
-    """Refuse a PSID length or offset of a device whose subscribers are not known.
-
-    Raises:
-        UsageError: the user chose one.
-    """
+    """Refuse a PSID length or offset of a device whose subscribers are not known."""
     for at, name, value in (
         ("psid_length", "PSID length", options.psid_length),
         ("psid_offset", "PSID offset", options.psid_offset),

@@ -16,13 +16,7 @@ def refuse_unlike(metric: str, first_port: int, last_port: int, frame_size: int 
     """Refuse traffic that cannot consist of queries.
 
     Args:
-        metric: that sends the queries.
-        first_port: of the destination ports.
-        last_port: of them.
         frame_size: the user's choice; None = not chosen.
-
-    Raises:
-        UsageError: the user chose another port than the DNS's, or a frame size.
     """
     if (first_port, last_port) != (PORT, PORT):
         raise UsageError(

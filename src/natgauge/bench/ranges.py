@@ -52,11 +52,7 @@ _PORTS = re.compile(r"^\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?$")
 
 
 def parse_ports(name: str, text: str) -> Range:
-    """Read "A" or "A-B".
-
-    Raises:
-        UsageError: the text is neither, contains port 0 or a port above 65535, or is reversed.
-    """
+    """Read "A" or "A-B"."""
     match = _PORTS.match(text)
     if match is None:
         raise wrong(name, f"{text!r} is not a port range; write A-B, for example 1024-65535")
@@ -71,12 +67,7 @@ def parse_ports(name: str, text: str) -> Range:
 
 
 def parse_addresses(name: str, text: str, family: Family) -> Addresses:
-    """Read "A" or "A-B" of one family.
-
-    Raises:
-        UsageError: it is neither, of the other family, reversed, not for test traffic, or (IPv6) spans more than the
-            lower 64 bits.
-    """
+    """Read "A" or "A-B" of one family."""
     parts = [part.strip() for part in text.split("-")]
     if len(parts) > 2 or not all(parts):
         raise wrong(name, f"{text!r} is not an address range; write A or A-B")

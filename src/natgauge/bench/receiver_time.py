@@ -27,7 +27,6 @@ def receiver_seconds(measurer: LabMeasurer, passed: TrialPlan | None = None) -> 
     One trial is run; it is neither judged nor recorded.
 
     Args:
-        measurer: on whose bench the trial is run.
         passed: plan of a trial that passed, which may have been run on an earlier bench; None = the plan of this
             measurer's last trial that passed.
     """

@@ -37,7 +37,6 @@ class Conducted:
 
     Attributes:
         lab: number of the lab, from 1.
-        seed: seed of the pseudorandom choices.
         began: seconds since the epoch.
     """
 
@@ -50,9 +49,6 @@ class Renewed(Measurer):
     """Measures on successive benches. Use it as a context manager: it makes and removes the benches.
 
     Attributes:
-        bench: the present bench.
-        ready: the procedure on the present bench; exists within the `with` block.
-        conducted: each repetition that has begun.
         has_lab: whether a lab exists now; False also where the lab of a further repetition could not be made.
     """
 
@@ -69,11 +65,6 @@ class Renewed(Measurer):
         """Plan the repetitions; the first lab is made at the beginning of the `with` block.
 
         Args:
-            bench: bench of the first repetition.
-            planned: the procedure.
-            recorder: stores every trial.
-            following: plans the benches of the other repetitions.
-            on_ready: called with each bench and its ready procedure, before the measurement.
             now: seconds since the epoch.
         """
         self.bench = bench
@@ -88,11 +79,7 @@ class Renewed(Measurer):
         self.has_lab = False
 
     def __enter__(self) -> Self:
-        """Make the first lab and start its device.
-
-        Raises:
-            NatgaugeError: as `Bench` and its `ready`.
-        """
+        """Make the first lab and start its device."""
         with ExitStack() as undo:
             undo.push(self.__exit__)
             self._set_up()
@@ -115,9 +102,6 @@ class Renewed(Measurer):
 
         Args:
             number: number of the repetition, from 1.
-
-        Raises:
-            NatgaugeError: as `Bench` and its `ready`.
         """
         if number == 1:
             return
@@ -134,11 +118,7 @@ class Renewed(Measurer):
         self.conducted.append(Conducted(self._labs, self.bench.seed, round(self._now(), 3)))
 
     def run(self) -> MeasurementResult:
-        """Measure all repetitions.
-
-        Raises:
-            NatgaugeError: the measurement failed.
-        """
+        """Measure all repetitions."""
         observe = self._live.observer.event
         # The first bench may have found that the device works in processes, which changes the settings.
         planned = self.ready.planned

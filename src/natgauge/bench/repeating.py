@@ -36,14 +36,7 @@ _PARTS: Final[tuple[tuple[type, Group], ...]] = (
 
 
 def command_again(stored: object, metric: str, gateway: str, parameters: Mapping[str, object] | None = None) -> str:
-    """Return the command that measures again; empty where it cannot be made of typed inputs.
-
-    Args:
-        stored: the command as a folder has it.
-        metric: metric of the record.
-        gateway: name of the gateway in the record.
-        parameters: parameters of the record by name, which the command must not contradict.
-    """
+    """Return the command that measures again; empty where it cannot be made of typed inputs."""
     try:
         words = shlex.split(stored) if isinstance(stored, str) else []
         if (*words[:2], *words[2:3]) != (*_BEGINNING, metric):
@@ -54,12 +47,7 @@ def command_again(stored: object, metric: str, gateway: str, parameters: Mapping
 
 
 def _again(words: Sequence[str], metric: str, gateway: str, parameters: Mapping[str, object]) -> Iterator[str]:
-    """Yield the words after the metric.
-
-    Raises:
-        ValueError: a word is no option, or a value is not to be shown, or contradicts the record.
-        UsageError: a value is none of its input.
-    """
+    """Yield the words after the metric."""
     known = {input_.option: input_ for input_ in _inputs(metric)}
     off = {options.option_off(input_): input_ for input_ in known.values() if isinstance(input_.type, Flag)}
     left = iter(words)

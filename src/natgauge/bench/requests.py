@@ -53,13 +53,7 @@ class TrialConstants:
     """Constants of all trials of a measurement.
 
     Attributes:
-        initiator_family: address family of the Initiator's port.
-        responder_family: address family of the Responder's port.
-        translated: whether the device replaces the Initiator's source.
         pool: outside addresses the device may use; None = not checked.
-        sender_cpus: the tester's sending CPUs.
-        watch_cpus: the device's other CPUs, whose stalls are recorded.
-        seed: seed of all pseudorandom choices: same seed and mark, same frames.
         first_mark: run mark of the first trial, 1 to 2**32 - 1; each trial takes the next one.
         grace_seconds: wait for the last frames of each phase (RFC 2544 section 23 requires 2 s on a wire).
         table_limit: limit of the device's table, in connections; None = not known.
@@ -93,14 +87,7 @@ class TrialConstants:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Makes the engine's requests.
-
-    Attributes:
-        constants: constants of all trials.
-        traffic: the four tuples and the frame.
-        initiator: the tester's port.
-        responder: the tester's port.
-    """
+    """Makes the engine's requests."""
 
     constants: TrialConstants
     traffic: TrafficPlan
@@ -108,11 +95,7 @@ class Requests:
     responder: Port
 
     def of(self, plan: TrialPlan, number: int, pace: Pacing) -> TrialRequest:
-        """Return the request for a trial of this plan; each trial number, from 1, has its own run mark.
-
-        Raises:
-            UsageError: the trial is stateless, and the device is not.
-        """
+        """Return the request for a trial of this plan; each trial number, from 1, has its own run mark."""
         settings = self.constants
         if plan.stateless:
             refuse_stateless(
@@ -216,11 +199,7 @@ def _edges(traffic: TrafficPlan, sets: PortSets | None) -> CustomerEdges | None:
 
 
 def _refuse_long(plan: TrialPlan) -> None:
-    """Refuse a phase that is longer than the engine can pace.
-
-    Raises:
-        UsageError: phase 1, or a phase 2 of one frame per connection, takes too long at its rate.
-    """
+    """Refuse a phase that is longer than the engine can pace."""
     rates = {} if plan.stateless else {"connections/s": plan.phase1_rate}
     if plan.phase2 is not None and plan.phase2.reading_order == "once":
         rates["frames/s"] = plan.phase2.responder_rate
@@ -283,17 +262,7 @@ def _samples(plan: TrialPlan) -> DelaySamples | None:
 
 
 def refuse_stateless(initiator: Family, responder: Family, *, translated: bool, mapped: bool) -> None:
-    """Refuse a trial without phase 1 of a device whose outside addresses become known only in phase 1.
-
-    Args:
-        initiator: family on the Initiator's side.
-        responder: family on the Responder's side.
-        translated: whether the device replaces the Initiator's source.
-        mapped: whether the translated addresses of the Initiator are known.
-
-    Raises:
-        UsageError: the device is such a device.
-    """
+    """Refuse a trial without phase 1 of a device whose outside addresses become known only in phase 1."""
     if initiator != responder and not mapped:
         raise UsageError(
             "stateless: of a translator between IPv6 and IPv4 it needs the Initiator's mapped addresses, which are "

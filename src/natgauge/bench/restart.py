@@ -24,7 +24,6 @@ class RestartInTrial:
         """Prepare the restart; the time starts when `look` sees phase 2.
 
         Args:
-            act: restarts the device; called once, in a separate thread.
             seconds: time of the restart after the start of phase 2, >= 0.
         """
         self._act = act
@@ -60,12 +59,7 @@ class RestartInTrial:
             self._timer.start()
 
     def ended(self) -> Restart:
-        """Return the times of the restart, also of a failed restart (see `said`); valid after the `with` block.
-
-        Raises:
-            BrokenError: the trial ended before the restart.
-            Exception: raised by `act`, unless it was a BrokenError.
-        """
+        """Return the times of the restart, also of a failed restart (see `said`); valid after the `with` block."""
         if self._error is not None and not self.said:
             raise self._error
         if self._restarted is None:

@@ -83,8 +83,6 @@ class RoundPlan:
     """Plan of a round.
 
     Attributes:
-        cpu: core on which the tester and all devices work.
-        frames: frames of a slice.
         blocks: number of blocks of each quantity; 0 where it is left out.
         seed: seed of the order of devices in the blocks.
     """
@@ -100,8 +98,6 @@ class Round:
     """A finished round; positions are those of the devices, then of the cables.
 
     Attributes:
-        request: to the engine.
-        result: result of the engine.
         faults: error by position of the contestant whose frames were wrong; its slices are void.
     """
 
@@ -122,11 +118,7 @@ class Round:
 
 
 def perform(plan: RoundPlan, devices: Sequence[Visited], cables: Sequence[Contestant], run: Runner = compare) -> Round:
-    """Empty all tables, run the round, and judge every frame.
-
-    Raises:
-        NatgaugeError: the round could not be run.
-    """
+    """Empty all tables, run the round, and judge every frame."""
     for device in devices:
         device.empty()
     timeouts = [device.udp_timeout for device in devices if device.udp_timeout is not None]
@@ -171,8 +163,6 @@ def fault_of(counts: ContestantCounts, connections: int, counted: int | None) ->
     """Return the error of a contestant's frames in a round; empty = there is none.
 
     Args:
-        counts: counts of its frames.
-        connections: N.
         counted: the device's number of connections after the round; None = not reported.
     """
     for name, stream in (("new", counts.new), ("up", counts.initiator), ("down", counts.responder)):

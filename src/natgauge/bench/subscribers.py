@@ -29,11 +29,6 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
         subscribers: number that the user chose; None = the number of addresses.
         named: addresses that the user chose; None = addresses of the link, from the tester's first address on.
         sets: how subscribers share outside addresses; None = the device has no subscribers.
-        link: between Initiator and device.
-
-    Raises:
-        UsageError: the number is below 1, above the limit of the device or the link, or different from the number of
-            `named`, or the device has no subscribers.
     """
     if sets is None:
         if subscribers is not None:
@@ -57,11 +52,7 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
 
 
 def customer_edges(options: TrafficOptions, sets: PortSets) -> int:
-    """Return the number of customer edges that the tester emulates.
-
-    Raises:
-        UsageError: the number is below 1 or above the limit of the device, or the user chose source addresses or ports.
-    """
+    """Return the number of customer edges that the tester emulates."""
     for name, chosen in (("addresses", options.source_addresses), ("ports", options.source_ports)):
         if chosen is not None:
             raise UsageError(
@@ -112,9 +103,6 @@ def source_ports(connections: int | None, subscribers: int, endpoints: int, sets
     Without a number of connections, that is half a set. If a single subscriber needs more than half of a set of
     neighbouring ports, they are those of its set: a NAT that searches for a free port would give up now and then, but
     Linux keeps a source port that is in the set (net/netfilter/nf_nat_core.c).
-
-    Raises:
-        UsageError: a set is too small for them.
     """
     needed = _comfortable(sets) if connections is None else needs(connections, subscribers, endpoints)
     if connections is not None and needed > sets.ports:
@@ -131,11 +119,7 @@ def source_ports(connections: int | None, subscribers: int, endpoints: int, sets
 
 
 def refuse_small_sets(named: Range, connections: int, sets: PortSets) -> None:
-    """Refuse more source ports than a subscriber's set has.
-
-    Raises:
-        UsageError: the set is too small.
-    """
+    """Refuse more source ports than a subscriber's set has."""
     needed = min(named.count, connections)
     if needed > sets.ports:
         raise UsageError(

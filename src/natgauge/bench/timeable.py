@@ -14,10 +14,7 @@ def reasons_not_timed(
     """Return the reasons why the frames of a device cannot be timed; empty = they can.
 
     Args:
-        name: name of the device in messages.
-        placement: placement of the lab.
         sender_cpus: the tester's sending cores; empty = not chosen yet.
-        own_processes: whether the device works in processes of its own.
     """
     reasons = []
     if own_processes:

@@ -13,13 +13,7 @@ from natgauge.trials import TrialRequest
 
 @dataclass(slots=True)
 class TimedGateway:
-    """A gateway whose frames are timed.
-
-    Attributes:
-        label: name of the gateway in the round.
-        measurer: measurer of the gateway's bench.
-        connections: N.
-    """
+    """A gateway whose frames are timed."""
 
     label: str
     measurer: LabMeasurer
@@ -31,11 +25,7 @@ class TimedGateway:
         return self.measurer.request(TrialPlan(self.connections, RATE))
 
     def empty(self) -> None:
-        """Empty the gateway's table.
-
-        Raises:
-            BrokenError: connections are left.
-        """
+        """Empty the gateway's table."""
         device = self.measurer.device
         if device is not None and device.empties:
             self.measurer.asking(device.empty)

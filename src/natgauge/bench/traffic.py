@@ -44,11 +44,7 @@ FRAME_OVERHEAD = 18
 
 
 def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:
-    """Return the number of the tester's addresses on both sides together.
-
-    Raises:
-        UsageError: a range of addresses is malformed.
-    """
+    """Return the number of the tester's addresses on both sides together."""
     named = (
         ("source_addresses", options.source_addresses, families[0], options.subscribers),
         ("destination_addresses", options.destination_addresses, _writes(families), None),
@@ -70,14 +66,8 @@ class TrafficPlan:
 
     Attributes:
         connections: N, the number of connections of phase 1.
-        source_addresses: the Initiator's.
-        source_ports: the Initiator's.
-        destination_addresses: the Responder's as the Initiator writes them.
         responder_addresses: the Responder's own, in the same number and order.
-        destination_ports: the Responder's.
         frame_size: octets with FCS on `frame_side`.
-        frame_side: side of the device to which `frame_size` applies.
-        transport: what the frames are.
         order: order of phase 1.
         mapped_addresses: the Initiator's as the Responder writes them, in the same number and order; None where they
             become known only in phase 1.
@@ -89,8 +79,6 @@ class TrafficPlan:
             Where they are the device, the Responder emulates their relay, and `responder_addresses` are those of the
             router before it. None = the device has no customer edges.
         tunnelled: whether these edges tunnel IPv4 to a relay.
-        first_edge: number of the first of these edges.
-        ports_chosen: whether the device chooses the source ports that the Responder sees.
     """
 
     connections: int
@@ -115,9 +103,7 @@ class TrafficPlan:
         """Return the frame of the engine's request.
 
         Args:
-            families: address families of the Initiator's and the Responder's side.
             query: type of the DNS queries; None = plain frames.
-            handed_on: whether a real server answers the queries.
         """
         # What may be asked is known without what reads and checks JSON.
         from natgauge.trials import Frame  # noqa: PLC0415
@@ -146,12 +132,7 @@ class TrafficPlan:
 
 
 def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
-    """Make the traffic of every trial from the user's options.
-
-    Raises:
-        UsageError: a range is malformed, empty, reversed or of the wrong family, contains the device's own address, is
-            too small for the connections, or not mapped, or the frame does not fit the family or the lab.
-    """
+    """Make the traffic of every trial from the user's options."""
     edges = around.port_sets if around.half else None
     if edges is None:
         named = _named_addresses("source_addresses", options.source_addresses, around.inside)
@@ -364,11 +345,7 @@ def _as_responder_writes(sources: Addresses, around: AddressPlan) -> Addresses |
 
 
 def frame_size(chosen: int | None, side: Side, around: AddressPlan, transport: Transport = "udp") -> int:
-    """Return the frame size on the named side, in octets with FCS; by default the least of family and transport.
-
-    Raises:
-        UsageError: the size is too small for either side's family, or too large for live frames or the lab's MTU.
-    """
+    """Return the frame size on the named side, in octets with FCS; by default the least of family and transport."""
     families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
     shortest = LEAST_OCTETS[transport]
     least = around.octets(shortest, families[side])
@@ -398,11 +375,7 @@ def frame_size(chosen: int | None, side: Side, around: AddressPlan, transport: T
 
 
 def check_rate(name: str, rate: float) -> float:
-    """Check a rate in frames/s: above 0, at most 200 million, which is the limit of the tester's clock.
-
-    Raises:
-        UsageError: the rate is 0, negative, not a number, or above the limit.
-    """
+    """Check a rate in frames/s: above 0, at most 200 million, which is the limit of the tester's clock."""
     if math.isnan(rate) or not 0 < rate <= 200_000_000:
         raise wrong(name, f"{rate:g} frames/s is outside of what can be paced, above 0 up to 200000000")
     return rate

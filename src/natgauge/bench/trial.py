@@ -12,14 +12,7 @@ from natgauge.trials import TrialRequest, TrialResult
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One trial before its verdict.
-
-    Attributes:
-        request: the engine's request.
-        result: the engine's result.
-        readings: readings of gateway, lab and host.
-        restart: restart of the device in the middle of the trial.
-    """
+    """One trial before its verdict."""
 
     request: TrialRequest
     result: TrialResult

@@ -46,16 +46,10 @@ class TrialRun:
     """Runs trials.
 
     Attributes:
-        place: the lab.
         device: controls of the device; None = it cannot be reached.
         server: the real server behind the device; None = the tester answers.
-        asking: runs commands of the device, with retries.
-        run: runs the engine with a request, and reports its progress.
-        progress: called with the engine's progress.
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
         own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
-        sleep: waits while a device settles.
-        throttling: reads how often a CPU quota stopped natgauge's control group.
     """
 
     place: Place
@@ -73,13 +67,8 @@ class TrialRun:
         """Empty the device's table, run the engine, and read the counters of device and lab.
 
         Args:
-            request: request of the engine.
             restart_at: time of phase 2 at which the device is restarted, in s; None = it is not restarted.
             settle: pause before the trial, in s, with an empty table.
-
-        Raises:
-            SilentControlsError: the device's controls did not answer before the trial.
-            NatgaugeError: the trial could not be run.
         """
         count_before = emptied(self.device, self.asking)
         if settle:
@@ -134,13 +123,8 @@ class TrialRun:
         end the trial: its count and memory are then not known.
 
         Args:
-            request: request of the engine.
             settle: pause before the trial, in s, with an empty table.
             ended: called with each period as a trial of its own; an exception that it raises ends the trial.
-
-        Raises:
-            SilentControlsError: the device's controls did not answer before the trial.
-            NatgaugeError: the trial could not be run.
         """
         count_before = emptied(self.device, self.asking)
         if settle:
@@ -257,9 +241,6 @@ class TrialRun:
 
         Its time-outs were checked before: they are longer than both phases. A device whose controls answer although it
         has collapsed is detected when no frame returns.
-
-        Raises:
-            NatgaugeError: the device is not running, or none of several tries succeeded.
         """
         if not received_in_all(streams_of(result)):
             self.asking(device.confirm_ready)

@@ -31,11 +31,8 @@ class Prepared:
     """A measurement that is ready to run.
 
     Attributes:
-        measurer: performs its trials.
-        parameters: every parameter that affects its figure.
         device: version and settings of the device; None = natgauge does not start the device.
         own_part: measures the time that the tester's receivers take of the device's cores, and a real server alone.
-        planned: the procedure, with what was found of the started device.
     """
 
     measurer: Measurer

@@ -55,16 +55,11 @@ class RunOrder:
     """Options of `natgauge run`.
 
     Attributes:
-        plan: the plan's file.
         out: folder of the campaign; None = `results/<name of the plan>`.
-        resume: whether to resume the campaign in that folder.
         only: names or patterns of cells; empty = all.
-        retry_broken: whether to repeat broken measurements.
-        host_name: whether results, which may be published, contain the host's name.
         on: the workers: `dask://HOST:PORT` = workers at that scheduler, `local:N` = N on this machine; None = this
             process measures.
         certificates: folder with the certificates for that scheduler; None = those that Dask's configuration names.
-        insecure: whether to go without certificates.
     """
 
     plan: Path
@@ -87,9 +82,6 @@ def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
     Args:
         plans_of: files of the plans, at least one.
         order: options of all of them; of several plans, `out` is the folder of their campaigns.
-
-    Raises:
-        UsageError: one of several plans is wrong, two have one name, or a folder has a campaign or something else.
     """
     if len(plans_of) == 1:
         return [replace(order, plan=plans_of[0])]
@@ -117,18 +109,7 @@ def run(
     """Run a campaign, or resume one, until nothing is left to measure.
 
     Args:
-        order: the options.
-        observer: shows progress.
         make_bench: makes benches; None = benches in labs.
-
-    Returns:
-        The campaign's folder and its state.
-
-    Raises:
-        UsageError: the plan or the folder is wrong; nothing was touched.
-        HostError: this host cannot measure, or the disk is full; the campaign can be resumed.
-        BrokenError: a lab cannot be made.
-        FaultError: a fault of natgauge; its traceback is in the folder.
     """
     plan = plans.read(order.plan)
     folder = order.out or RESULTS / plan.name
@@ -168,8 +149,6 @@ class _Setup:
     """A plan and the means to measure it.
 
     Attributes:
-        cells: cells of the plan.
-        runner: makes the cell runs.
         machines: facts of each machine that measures, at least one.
     """
 
@@ -180,12 +159,7 @@ class _Setup:
 
 @contextmanager
 def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) -> Iterator[_Setup]:
-    """Plan the cells, and connect to the workers; labs are made by the cell runs.
-
-    Raises:
-        UsageError: the plan or `--on` is wrong.
-        HostError: this host cannot measure, or no worker can.
-    """
+    """Plan the cells, and connect to the workers; labs are made by the cell runs."""
     if order.on is None:
         if order.insecure or order.certificates is not None:
             option = "--insecure" if order.insecure else "--certificates"
@@ -245,11 +219,7 @@ def _note_end(session: Session, how: str) -> None:
 
 
 def _begun(folder: Path, *, resume: bool) -> CampaignRecord | None:
-    """Read `campaign.json` of the campaign to be resumed; None = a new campaign begins.
-
-    Raises:
-        UsageError: there is a campaign and `resume` is not set, or there is none and it is, or its version differs.
-    """
+    """Read `campaign.json` of the campaign to be resumed; None = a new campaign begins."""
     exists = (folder / CAMPAIGN).exists()
     if resume:
         if not exists:

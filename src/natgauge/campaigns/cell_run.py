@@ -59,13 +59,8 @@ class CellRun:
     """One run of a cell.
 
     Attributes:
-        point: the cell.
         round_number: from 1.
         state: state of at least this cell, kept up to date by `append_line`.
-        append_line: appends a line to the journal.
-        make_bench: makes benches.
-        facts: facts of this machine.
-        observer: shows progress.
         worker: name, cores and likeness of the worker that this is (`natgauge.campaigns.spread.worker`); None = the
             campaign has no workers.
     """
@@ -80,12 +75,7 @@ class CellRun:
     worker: Mapping[str, Any] | None = None
 
     def run(self) -> None:
-        """Measure; a device that fails on one bench gets a second one, and is broken if it fails there, too.
-
-        Raises:
-            HostError: this host cannot measure, or the journal cannot be written.
-            NatgaugeError: a lab cannot be made.
-        """
+        """Measure; a device that fails on one bench gets a second one, and is broken if it fails there, too."""
         first = self._on_bench()
         if first and self._on_bench():
             self.append_line("broken", scope="device", device=self.point.device, cell=self.point.name, cause=first)
@@ -166,9 +156,6 @@ class CellRun:
         """Refuse a device of another version than in earlier repetitions of the cell.
 
         Workers may have different versions; the result then carries the doubt `mixed`.
-
-        Raises:
-            HostError: the version differs.
         """
         if self.worker is not None:
             return

@@ -38,9 +38,6 @@ class CellMeasurement:
 
     Attributes:
         name: unique in its cell: the metric, and its values of the series if there are any.
-        metric: a procedure's name.
-        settings: by name.
-        planned: the procedure, with the requested repetitions.
     """
 
     name: str
@@ -64,12 +61,6 @@ class PlannedCell:
     """One cell, planned.
 
     Attributes:
-        name: unique in its plan.
-        device: name of the recipe.
-        values: values of the series and of its `[[point]]`, by key.
-        cell: input of its bench.
-        recipe: recipe of the device.
-        connections: N.
         measurements: its own, in the order in which they are run.
     """
 
@@ -83,11 +74,7 @@ class PlannedCell:
 
 
 def points(plan: Plan, where: str = "plan") -> tuple[PlannedCell, ...]:
-    """Plan every cell, and refuse what can be refused before measuring; nothing is touched.
-
-    Raises:
-        PlanError: a cell cannot be measured; each fault once, with its key.
-    """
+    """Plan every cell, and refuse what can be refused before measuring; nothing is touched."""
     return whole(tuple(each(plan, where)), where)
 
 
@@ -99,12 +86,7 @@ def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[P
     """Plan each cell in turn for the cores that this process may use.
 
     Args:
-        plan: plan of the campaign.
-        where: name of the plan in faults.
         only: name of the only cell to plan; None = all.
-
-    Raises:
-        PlanError: there are too many.
     """
     series = {name: several for name, several in plan.series.items() if name in keys.of_cell()}
     number = len(plan.gateways) * max(1, len(plan.point))
@@ -125,11 +107,7 @@ def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[P
 
 
 def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ...]:
-    """All cells, if none has a fault.
-
-    Raises:
-        PlanError: a cell has a fault, or two cells have the same name; each fault once.
-    """
+    """All cells, if none has a fault."""
     faults: dict[str, list[str]] = {}
     planned = []
     for name, cell in tried:

@@ -58,8 +58,6 @@ class Once:
     Attributes:
         trials: in all; a round of slices counts as one where it is no mere preparation.
         seconds: seconds of the repetition.
-        cut: whether its time ends it before it has all its trials.
-        outlasts: whether a trial takes longer than the device remembers connections.
     """
 
     trials: int
@@ -70,14 +68,7 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class Outlasting:
-    """A cell whose device would expire connections in the middle of a trial.
-
-    Attributes:
-        cell: its name.
-        connections: N.
-        timeout_seconds: UDP time-out of the device.
-        least_rate: connections/s below which a trial outlasts it.
-    """
+    """A cell whose device would expire connections in the middle of a trial."""
 
     cell: str
     connections: int
@@ -91,12 +82,8 @@ class Estimate:
 
     Attributes:
         trials: number of trials; a round of slices counts as one unless it is only preparation.
-        seconds: duration with a device of the assumed speed.
         most_seconds: longest duration; None = no limit.
-        tester_octets: largest memory of the tester at one time.
         device_octets: largest memory of the device; None = not known, because a recipe does not state it.
-        cut: number of repetitions that a time limit ends before all their trials.
-        outlasting: cells whose device would forget connections during a trial.
     """
 
     trials: int = 0
@@ -126,15 +113,7 @@ def estimate(points: Sequence[PlannedCell]) -> Estimate:
 
 
 def checked_estimate(points: Sequence[PlannedCell], where: str) -> Estimate:
-    """Estimate all cells, and refuse a plan whose trials outlast a UDP time-out that is not natgauge's to raise.
-
-    Args:
-        points: cells of the plan.
-        where: name of the plan in faults.
-
-    Raises:
-        PlanError: a trial outlasts the time-out of its device.
-    """
+    """Estimate all cells, and refuse a plan whose trials outlast a UDP time-out that is not natgauge's to raise."""
     estimated = estimate(points)
     if estimated.outlasting:
         raise PlanError(
@@ -252,7 +231,6 @@ class _Assumed(Measurer):
     Attributes:
         table: connections that it keeps, the first ones; None = all.
         timeout: seconds for which it remembers a connection; None = it is not known.
-        outlasts: whether a trial took longer than that.
     """
 
     table: int | None = None

@@ -34,32 +34,17 @@ class Extent(NamedTuple):
 
 
 class EvidenceFile:
-    """Evidence of one measurement of a campaign.
-
-    Attributes:
-        name: of the results folder, below the campaign's.
-        making: the folder in which the evidence grows and the result is made.
-        result: the results folder.
-    """
+    """Evidence of one measurement of a campaign."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        """Name it; nothing is touched.
-
-        Args:
-            folder: folder of the campaign.
-            name: name of the results folder.
-        """
+        """Name it; nothing is touched."""
         self.name = f"{CAMPAIGN_RESULTS}/{name}"
         self.making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{name}"
         self.result = folder / self.name
         self._path = self.making / TRIALS
 
     def check(self, known: Extent) -> None:
-        """Refuse to go on without evidence that the journal counts.
-
-        Raises:
-            UsageError: the file has less than what counts.
-        """
+        """Refuse to go on without evidence that the journal counts."""
         sizes = [path.stat().st_size for path in (self._path, self.result / TRIALS) if path.is_file()]
         if known.octets > (sizes or [0])[0]:
             raise UsageError(self._lacking((sizes or [0])[0], known))
@@ -68,15 +53,7 @@ class EvidenceFile:
         """Append the trials of one answer; they are on the disk when this returns.
 
         Args:
-            repetition: number of the repetition.
             trials: the trials in the order in which they ended.
-            known: how much of the file counts.
-
-        Returns:
-            How much of it counts from now on.
-
-        Raises:
-            HostError: the disk is full or the file cannot be written; what counted is whole.
         """
         if not trials:
             return known
@@ -98,12 +75,7 @@ class EvidenceFile:
         return Extent(known.trials + len(trials), known.octets + len(lines))
 
     def settle(self, known: Extent) -> Path:
-        """Return the folder for the result: it has the evidence that counts, and nothing else.
-
-        Raises:
-            OSError: it cannot be written.
-            HostError: the file has become shorter than what counts.
-        """
+        """Return the folder for the result: it has the evidence that counts, and nothing else."""
         if known.trials:
             os.close(self._open(known))
         else:
@@ -115,11 +87,7 @@ class EvidenceFile:
         return self.making
 
     def publish(self) -> None:
-        """Make the folder the results folder, in the place of an incomplete one.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Make the folder the results folder, in the place of an incomplete one."""
         shutil.rmtree(self.result, ignore_errors=True)
         self.making.rename(self.result)
 

@@ -35,9 +35,6 @@ def evaluate(text: str, connections: int) -> int:
     Args:
         text: of N, numbers, `+ - * / // ^`, min, max, ceil, floor and log2.
         connections: N, at least 1.
-
-    Raises:
-        UsageError: it is no such formula, or gives no whole number from 0 to 2^64.
     """
     if len(text) > _MOST_CHARACTERS:
         raise UsageError(f"formula of {len(text)} characters is longer than {_MOST_CHARACTERS}")

@@ -43,12 +43,7 @@ class Journal:
         self._length = 0
 
     def __enter__(self) -> Self:
-        """Open it, and cut away a last line that was cut off.
-
-        Raises:
-            HostError: another process writes it, or it cannot be written.
-            UsageError: it is no regular file, or too large.
-        """
+        """Open it, and cut away a last line that was cut off."""
         # A link could lead to any file of the machine, which this would change.
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
@@ -78,19 +73,7 @@ class Journal:
             self._file = -1
 
     def add(self, event: str, *, sync: bool = True, **fields: object) -> dict[str, Any]:
-        """Append one line.
-
-        Args:
-            event: name of the event.
-            sync: whether to return only when the line is on the disk.
-            fields: fields of the line; `at` replaces the present time.
-
-        Returns:
-            The line as it will be read again.
-
-        Raises:
-            HostError: the disk is full or the file cannot be written; the lines so far are whole.
-        """
+        """Append one line."""
         entry = entry_of(event, fields)
         line = text_of(entry).encode() + b"\n"
         try:
@@ -157,11 +140,7 @@ def _whole_lines(path: Path) -> int:
 
 
 def entries(folder: Path) -> Iterator[JournalLine]:
-    """Every whole line of a campaign's journal.
-
-    Raises:
-        UsageError: the file is missing, a line is damaged or of another version.
-    """
+    """Every whole line of a campaign's journal."""
     path = folder / JOURNAL
     for number, entry in enumerate(read_lines(path, JOURNAL_SCHEMA), start=1):
         journal_lines.check(entry, f"{path}:{number}")

@@ -141,15 +141,7 @@ REMEDY: Final = "the journal is damaged; restore it, or begin a new campaign: --
 
 
 def check(line: Mapping[str, Any], where: str) -> None:
-    """Refuse a line whose fields are not those of its event.
-
-    Args:
-        line: the line as it was read.
-        where: file and number of the line, for the message.
-
-    Raises:
-        UsageError: a field is missing, of another type, or out of range; or there is no such event.
-    """
+    """Refuse a line whose fields are not those of its event."""
     event = line.get("event")
     kinds, key = (_BROKEN, line.get("scope")) if event == "broken" else (_LINES, event)
     kind = kinds.get(key) if isinstance(key, str) else None

@@ -59,11 +59,7 @@ def of_cell() -> Mapping[str, Input]:
 
 @cache
 def of_metric(metric: str) -> Mapping[str, Input]:
-    """Every setting of a metric.
-
-    Raises:
-        UsageError: there is none of this name.
-    """
+    """Every setting of a metric."""
     return {input_.name: input_ for input_ in get(metric).own_inputs()}
 
 
@@ -80,11 +76,7 @@ def of_point() -> Mapping[str, Input]:
 
 
 def find(name: str, known: Mapping[str, Input]) -> Input:
-    """The input of this name.
-
-    Raises:
-        UsageError: there is none; a near one is named.
-    """
+    """The input of this name."""
     if name not in known:
         raise UsageError(f"unknown key; {did_you_mean(name, known)}")
     return known[name]
@@ -94,9 +86,6 @@ def checked(key: Input, value: object) -> object:
     """Return the value of a key; for a text, a number is converted to its digits.
 
     For some keys the range depends on the device; it is checked with the cell.
-
-    Raises:
-        UsageError: the value has another type.
     """
     number = isinstance(value, int) and not isinstance(value, bool)
     if key.name in FORMULAS and isinstance(value, str):
@@ -112,11 +101,7 @@ def checked(key: Input, value: object) -> object:
 
 
 def with_cores(choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of a cell with each number of cores as the option of its lab that takes it.
-
-    Raises:
-        UsageError: this machine has fewer cores, the lab is unknown, or two options give the number.
-    """
+    """Return options of a cell with each number of cores as the option of its lab that takes it."""
     values = dict(choices)
     option = kinds.get(str(choices.get("lab", DEFAULT_LAB))).cores_option
     if option and type(choices.get("cores")) is int:
@@ -130,11 +115,7 @@ def with_cores(choices: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def last_cores(name: str, number: int) -> str:
-    """Return the last `number` cores; the first cores are for the tester if it has its own.
-
-    Raises:
-        UsageError: the machine has fewer cores.
-    """
+    """Return the last `number` cores; the first cores are for the tester if it has its own."""
     usable = usable_cpus()
     if not 1 <= number <= len(usable):
         raise wrong(

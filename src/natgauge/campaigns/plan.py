@@ -54,15 +54,10 @@ class Plan(BaseModel):
     """Plan of a campaign.
 
     Attributes:
-        name: name of the campaign.
-        gateways: recipes, by name or path.
         measure: the metrics, each with its own settings, and with `gateways` or `points` where it has only some.
         repetitions: default for measurements without a number of their own; None = the profile's.
         profile: default for measurements without a profile of their own; None = "default".
         seed: seed of all pseudorandom choices and of the order of the cells; None = drawn when the campaign begins.
-        lab: kind of lab, its name and options.
-        traffic: four tuples and frames.
-        device: knobs of every device; sizes may be formulas of N.
         series: keys of the three above, or settings of metrics, with all their values.
         point: keys of the three above that change together; each point is measured with every value of the series.
     """
@@ -89,12 +84,7 @@ class Plan(BaseModel):
 
 
 class _Head(BaseModel):
-    """Parts of a point in addition to the keys of its cells.
-
-    Attributes:
-        name: name for its cells, instead of its keys.
-        repetitions: instead of the plan's.
-    """
+    """Parts of a point in addition to the keys of its cells."""
 
     model_config = Plan.model_config
 
@@ -103,12 +93,7 @@ class _Head(BaseModel):
 
 
 def read(path: Path) -> Plan:
-    """Read a plan and check names and kinds of all its keys; whether the values fit is for `natgauge.campaigns.cells`.
-
-    Raises:
-        PlanError: it is no such plan.
-        UsageError: it cannot be read.
-    """
+    """Read a plan and check names and kinds of its keys; whether values fit is for `natgauge.campaigns.cells`."""
     text = foreign.read_text(path, foreign.PLAN)
     try:
         raw = toml_text.parse(text)
@@ -123,16 +108,7 @@ def _name_of(path: Path) -> str:
 
 
 def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
-    """Parse a plan from a TOML document.
-
-    Args:
-        raw: the document.
-        where: source of the document, for messages.
-        folder: base of relative paths of recipes.
-
-    Raises:
-        PlanError: the document is not a plan.
-    """
+    """Parse a plan from a TOML document."""
     plan, faults = _shaped(raw, where)
     parts = {part: _checked_all(part, getattr(plan, part), keys.of_part(part), faults) for part in keys.PLAN_PARTS}
     series = {
@@ -159,11 +135,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
 
 
 def _shaped(raw: Mapping[str, Any], where: str) -> tuple[Plan, list[str]]:
-    """Return the plan without invalid keys of the first level, and their faults.
-
-    Raises:
-        PlanError: the rest is not a plan.
-    """
+    """Return the plan without invalid keys of the first level, and their faults."""
     try:
         return Plan.model_validate(dict(raw)), []
     except ValidationError as error:

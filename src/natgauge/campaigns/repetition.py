@@ -36,18 +36,7 @@ from natgauge.system_errors import unwritable
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RepetitionRun:
-    """One running repetition.
-
-    Attributes:
-        append_line: appends to the journal.
-        where: cell and measurement.
-        planned: the procedure, with one repetition.
-        ready: measurer of the repetition.
-        recorder: recorder of the measurer's trials.
-        observer: shows trials, except replayed ones.
-        most: largest number of repetitions.
-        known: names of figures of the tester's own part that earlier repetitions have.
-    """
+    """One running repetition."""
 
     append_line: AppendLine
     where: Mapping[str, Any]
@@ -59,15 +48,7 @@ class RepetitionRun:
     known: Collection[str]
 
     def run(self, known: RecordedRepetition) -> None:
-        """Run the repetition, or its remaining part, to its end.
-
-        Args:
-            known: the repetition in the journal.
-
-        Raises:
-            StaleError: the answers in the journal do not match the calls.
-            NatgaugeError: the device, the lab or this host failed.
-        """
+        """Run the repetition, or its remaining part, to its end."""
         procedure = self.planned.procedure
         measurer = ReplayingMeasurer(
             tuple(known.answers),
@@ -142,10 +123,8 @@ class EndedMeasurement:
     """A measurement that has ended.
 
     Attributes:
-        single: settings of one repetition.
         repetitions: at least one.
         cause: reason why there are fewer than requested; empty = there are not.
-        stored: how much of their evidence counts.
     """
 
     single: TrialSettings
@@ -157,20 +136,7 @@ class EndedMeasurement:
 def write_result(
     evidence: EvidenceFile, point: PlannedCell, measurement: CellMeasurement, ended: EndedMeasurement
 ) -> str:
-    """Write the results folder of a measurement; an incomplete one is replaced.
-
-    Args:
-        evidence: evidence of its trials.
-        point: the cell.
-        measurement: the measurement.
-        ended: its repetitions.
-
-    Returns:
-        The folder, below the campaign's.
-
-    Raises:
-        UsageError: it cannot be written, or the journal was edited so that the repetitions are no result.
-    """
+    """Write the results folder of a measurement; an incomplete one is replaced."""
     first, number = ended.repetitions[0].begun, len(ended.repetitions)
     parameters = [Parameters.model_validate(repetition.begun["parameters"]) for repetition in ended.repetitions]
     broken = f"broken after {number} of {measurement.most_repetitions} repetitions: {ended.cause}"

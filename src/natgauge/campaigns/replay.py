@@ -41,10 +41,7 @@ class RecordedCall:
     """One recorded call of a measurer.
 
     Attributes:
-        call: the measurer's method.
         plan: its argument as plain data; None if the method takes no plan.
-        answer: the returned value as plain data.
-        seconds: since the repetition began.
         raised: name and text of the error that was raised; None = the call returned.
     """
 
@@ -68,7 +65,6 @@ class ReplayingMeasurer(Measurer):
     """Replays the calls in the journal, then measures and records each further call.
 
     Attributes:
-        replayed: number of calls replayed so far.
         passed: plan of the last trial that passed, in this session or an earlier one.
     """
 
@@ -87,12 +83,6 @@ class ReplayingMeasurer(Measurer):
 
         Args:
             known: the recorded calls, in order.
-            live: performs trials.
-            highest_rate: highest rate of the measurer then.
-            abilities: abilities of the measurer then.
-            ring: ring of the measurer then.
-            seed: seed of the measurer then.
-            keep: records a call; raises NatgaugeError if it cannot.
         """
         self._known = list(known)
         self._live = live

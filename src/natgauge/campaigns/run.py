@@ -47,12 +47,7 @@ class CellRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalRunner:
-    """Runs cells on this machine, one after the other.
-
-    Attributes:
-        make_bench: makes benches.
-        facts: facts of this machine.
-    """
+    """Runs cells on this machine, one after the other."""
 
     make_bench: MakeBench
     facts: Mapping[str, object]
@@ -85,13 +80,7 @@ class Session:
     """One run of natgauge on a campaign.
 
     Attributes:
-        folder: folder of the campaign.
-        points: cells of the campaign.
         seed: seed of the order of the cells.
-        journal: the open journal.
-        state: state of the campaign, kept up to date with the journal.
-        runner: makes the cell runs, here or on other machines.
-        observer: shows progress.
         only: names or patterns of the cells of this session; empty = all.
     """
 
@@ -108,13 +97,7 @@ class Session:
     _estimates: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Measure until nothing is left.
-
-        Raises:
-            UsageError: no cell has such a name.
-            HostError: a host cannot measure, or the journal cannot be written; the campaign can be resumed.
-            NatgaugeError: a lab cannot be made.
-        """
+        """Measure until nothing is left."""
         points = self._chosen()
         for point in points:
             self.finish_all(point)
@@ -124,11 +107,7 @@ class Session:
             self.finish_all(point)
 
     def check(self) -> None:
-        """Refuse to go on where evidence is missing; nothing is measured or written then.
-
-        Raises:
-            UsageError: the journal counts more of it than there is.
-        """
+        """Refuse to go on where evidence is missing; nothing is measured or written then."""
         for (cell, measurement), known in self.state.measurements.items():
             if not known.folder:
                 EvidenceFile(self.folder, result_name(cell, measurement)).check(known.stored)
@@ -140,11 +119,7 @@ class Session:
         return order
 
     def append_line(self, event: str, *, sync: bool = True, **fields: object) -> None:
-        """Append a line to the journal, its evidence to that of the measurement, and update the state.
-
-        Raises:
-            HostError: it cannot be written.
-        """
+        """Append a line to the journal, its evidence to that of the measurement, and update the state."""
         if EVIDENCE in fields:
             fields = self._stored(fields)
         self.state.take(self.journal.add(event, sync=sync, **fields))

@@ -28,13 +28,9 @@ class RecordedRepetition:
 
     Attributes:
         number: number from 1.
-        begun: its first journal line: `given`, `parameters`, `device`, `highest_rate`, `abilities`.
-        answers: calls of the measurer so far.
         measured: its result as plain data; None = it has not ended.
-        seconds: its duration, without the time between sessions.
         own_part: figures of the tester's receivers and of the server alone, measured after its trials, by their names
             in the journal.
-        stored: how much of the measurement's evidence counts, with that of this repetition.
     """
 
     number: int
@@ -71,7 +67,6 @@ class MeasurementState:
     Attributes:
         repetitions: repetitions in order; only the last one may not have ended.
         folder: folder of the result, below the campaign's; empty = there is none yet.
-        partial: whether the result has fewer repetitions than requested.
         broken: first reason why the measurement cannot continue; empty = it can.
     """
 
@@ -110,14 +105,7 @@ class CampaignState:
     """The state of a campaign.
 
     Attributes:
-        measurements: by cell and measurement.
-        broken_cells: cause by cell.
-        broken_devices: cause by recipe.
-        running: journal line of the trial that is running, by cell.
-        answers: number of measurer calls.
         began: start of the first session, seconds since 1970.
-        last: time of the last line.
-        visits: number of cell runs that have begun.
     """
 
     measurements: dict[tuple[str, str], MeasurementState] = field(default_factory=dict)
@@ -131,11 +119,7 @@ class CampaignState:
 
     @classmethod
     def of(cls, entries: Iterable[JournalLine]) -> CampaignState:
-        """Return the state after these journal lines, which begin with the campaign's first.
-
-        Raises:
-            UsageError: a line does not follow from those before it.
-        """
+        """Return the state after these journal lines, which begin with the campaign's first."""
         state = cls()
         for entry in entries:
             state.take(entry)
@@ -164,11 +148,7 @@ class CampaignState:
         return self.measurement(entry["cell"], entry["measurement"])
 
     def _running(self, entry: JournalLine) -> RecordedRepetition:
-        """The repetition that a line belongs to.
-
-        Raises:
-            UsageError: it has not begun, or has ended.
-        """
+        """The repetition that a line belongs to."""
         running = self._of(entry).under_way
         if running is None or running.number != entry["repetition"]:
             raise _misplaced(entry)
@@ -178,11 +158,7 @@ class CampaignState:
         self.visits += 1
 
     def _take_repetition(self, entry: JournalLine) -> None:
-        """A repetition that had not ended begins again.
-
-        Raises:
-            UsageError: it is not the next one.
-        """
+        """A repetition that had not ended begins again."""
         known = self._of(entry)
         if entry["repetition"] != len(known.ended) + 1:
             raise _misplaced(entry)

@@ -20,13 +20,7 @@ class MeasurementStatus:
     """One measurement of one cell.
 
     Attributes:
-        cell: name of the cell.
-        measurement: name of the measurement.
-        done: number of repetitions that have ended.
-        most_repetitions: largest number of repetitions.
-        estimated_seconds: estimate of one repetition, made before the campaign began.
         values: values of ended repetitions, without bounds from repetitions that a time limit cut off.
-        cut_off: number of repetitions that a time limit cut off.
         unit: unit of the values; empty while there is none.
         folder: folder of the result; empty while there is none.
         broken: reason why the measurement cannot continue; empty = it can.
@@ -54,14 +48,8 @@ class CampaignStatus:
     """A campaign.
 
     Attributes:
-        name: name of the plan.
-        folder: folder of the campaign.
-        runs: whether a natgauge process is measuring it.
-        measurements: measurements of all cells.
         now: the trial that is running, or was when the campaign was killed; None = there is none.
-        beside: trials of other workers at the same time.
         trials: number of trials and other measurer calls; those of a worker count when its cell run has ended.
-        visits: number of cell runs that have begun.
         seconds_left: estimate from the plan and the repetitions so far; None while there is none.
     """
 
@@ -77,11 +65,7 @@ class CampaignStatus:
 
 
 def status(folder: Path) -> CampaignStatus:
-    """Read the status of a campaign.
-
-    Raises:
-        UsageError: the folder has no campaign, or one of another version.
-    """
+    """Read the status of a campaign."""
     campaign = read_record(folder / CAMPAIGN, CampaignRecord)
     state = CampaignState.of(entries(folder)) if (folder / JOURNAL).exists() else CampaignState()
     measurements = tuple(

@@ -43,7 +43,6 @@ class HopCounter:
     """A counter that rose.
 
     Attributes:
-        name: its name.
         place: part of the device, such as an interface; empty = the whole device.
         count: events that no counter has which it contains, > 0.
         case: counter that rose as well and decides the meaning; empty = none.
@@ -84,11 +83,7 @@ class TrialHops:
     """All hops of a trial.
 
     Attributes:
-        sent: frames that the tester intended to send, in all phases and directions.
-        lost: frames of these that did not arrive right and in time.
         hops: from the sending to the receiving tester; of a device whose kernel was not read, those with counters.
-        has_kernel_counters: whether the record has counters of the devices' kernels.
-        hosts: connections of each inside host.
         late_delays: delays of the late frames; None = no frame was late, or they are not known.
     """
 
@@ -304,7 +299,6 @@ def _not_sent(counts: Mapping[str, int], *, arrived: bool) -> int:
     """Return the packets that IP received to forward, and did not send.
 
     Args:
-        counts: counters of the device's kernel.
         arrived: whether frames arrived. If so, a kernel that counts no sent packets is older than Linux 6.7.
     """
 

@@ -21,7 +21,6 @@ def cause_of(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
     """Return the cause of a trial that failed, with the inside hosts that lost connections.
 
     Args:
-        hops: hops of the trial.
         table: the device's table after phase 1.
         opens: whether frames were lost that were to open connections; others no table and no pool of ports refuses, so
             that these are guesses.

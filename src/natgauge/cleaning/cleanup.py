@@ -40,12 +40,8 @@ class LabStatus:
     """One lab of this machine.
 
     Attributes:
-        name: name of the lab.
-        kind: "netns", "cable", "ssh" or "vm".
         state: used by a live process, kept on purpose, or left behind by a killed one.
         pid: process that uses it, else None.
-        namespaces: network namespaces that it made.
-        changed: global settings that it changed, with their previous values.
         user: name of the user who made it; empty = not known.
     """
 
@@ -63,8 +59,6 @@ class Stray:
     """A namespace named like those of natgauge that natgauge did not make.
 
     Attributes:
-        name: its name.
-        processes: processes in it.
         why: why it is not deleted, even on request; empty = it may be.
     """
 
@@ -88,12 +82,7 @@ class Stray:
 
 
 def status() -> list[LabStatus]:
-    """All labs of this machine, by name; nothing is made or changed.
-
-    Raises:
-        HiddenLabsError: the labs belong to another user.
-        HostError: a register is damaged or of another version.
-    """
+    """All labs of this machine, by name; nothing is made or changed."""
     labs = []
     for name in registered():
         if content := read(name):
@@ -130,10 +119,6 @@ def clean(only: Collection[str] | None = None, *, strays: bool = False) -> list[
 
     Returns:
         What was done, and what was left, one sentence each; empty when there was nothing.
-
-    Raises:
-        BrokenError: something could not be undone; all else was.
-        HostError: a register is damaged or of another version.
     """
     done: list[str] = []
     carry_out(decide(only, strays=strays), done.append)
@@ -149,10 +134,6 @@ def decide(only: Collection[str] | None = None, *, strays: bool = False) -> list
         only: names of labs; None = all of them, and also namespaces that natgauge made and no lab has, marks without a
             namespace, folders and locks without a lab, and engines whose parent is gone.
         strays: decide that also namespaces go that begin with "ng-" and that natgauge did not make.
-
-    Raises:
-        HiddenLabsError: the labs belong to another user.
-        HostError: a register has the name of no lab.
     """
     # Before the registers are read: what is made after this look is nobody's remains.
     present = namespaces.names()
@@ -194,12 +175,7 @@ def _of_lab(name: str, gone: Gone) -> Decision:
 
 
 def _take_lab(name: str, tell: Tell) -> None:
-    """Undo a lab, unless another process has begun to use it, or to undo it.
-
-    Raises:
-        BrokenError: something could not be undone.
-        HostError: the register is damaged by now.
-    """
+    """Undo a lab, unless another process has begun to use it, or to undo it."""
     try:
         register = Register.reopen_any(name)
     except InUseError:
@@ -224,10 +200,6 @@ def undo_left_behind() -> list[str]:
 
     Returns:
         What was done, one sentence each; empty when there was nothing.
-
-    Raises:
-        BrokenError: something could not be undone; all else was.
-        HostError: a register is damaged or of another version.
     """
     gone = Gone()
     labs = [_of_lab(lab.name, gone) for lab in status() if lab.state == "left behind"]
@@ -239,17 +211,8 @@ def undo_left_behind() -> list[str]:
 def take_down(name: str, tell: Tell | None = None) -> list[str]:
     """Undo one lab that no live process uses, kept or left behind.
 
-    Args:
-        name: its name.
-        tell: receives each line at once, also where something else then fails.
-
     Returns:
         What was done, and what was left because others had changed it, one sentence each.
-
-    Raises:
-        BrokenError: something could not be undone.
-        HostError: a live process uses it.
-        UsageError: there is no such lab.
     """
     refuse_hidden()
     done: list[str] = []
@@ -264,11 +227,7 @@ def take_down(name: str, tell: Tell | None = None) -> list[str]:
 
 
 def _undo(register: Register, tell: Tell) -> None:
-    """Undo a lab that this process has taken, and let go of it.
-
-    Raises:
-        BrokenError: something could not be undone.
-    """
+    """Undo a lab that this process has taken, and let go of it."""
     try:
         register.undo(tell)
     finally:
@@ -365,9 +324,6 @@ def ownerless(present: Sequence[str] | None = None) -> list[str]:
 
     Args:
         present: namespaces to look at, listed before; None = those there are now.
-
-    Raises:
-        HostError: a register is damaged or of another version, or the labs belong to another user.
     """
     present = namespaces.names() if present is None else present
     owned, marked = _owned(), marks.names()
@@ -384,9 +340,6 @@ def find_strays(present: Sequence[str] | None = None, gone: Gone | None = None) 
     Args:
         present: namespaces to look at, listed before; None = those there are now.
         gone: labs that own nothing any more; None = there are none.
-
-    Raises:
-        HostError: a register is damaged or of another version, or the labs belong to another user.
     """
     present = namespaces.names() if present is None else present
     owned = _owned(gone.labs if gone else ())

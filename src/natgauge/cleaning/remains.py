@@ -20,11 +20,7 @@ _REGISTER, _LOCK, _PARTIAL = ".json", ".lock", ".new"
 
 
 def of_marks(gone: Gone) -> Iterable[Decision]:
-    """Decide that marks go whose namespaces are gone; a lab in use may be about to give its namespace the name.
-
-    Args:
-        gone: what earlier decisions take away.
-    """
+    """Decide that marks go whose namespaces are gone; a lab in use may be about to give its namespace the name."""
     if any(lock.is_held() for lock in locks.every()):
         return
     for name in marks.names():
@@ -50,7 +46,6 @@ def of_labs(gone: Gone, *, folders: bool = True) -> Iterable[Decision]:
 
     Args:
         gone: what earlier decisions take away; the lock and the unfinished registers of a lab go with it.
-        folders: whether folders go, too.
     """
     found: dict[str, list[Path]] = {}
     with suppress(FileNotFoundError):
@@ -97,11 +92,7 @@ def _deletion(path: Path) -> Deed:
 
 
 def _delete(lock: Lock, paths: list[Path], tell: Tell) -> None:
-    """Delete what was found, unless another process has begun to use the lab meanwhile.
-
-    Raises:
-        BrokenError: one of the files cannot be deleted.
-    """
+    """Delete what was found, unless another process has begun to use the lab meanwhile."""
     present = [path for path in paths if os.path.lexists(path)]
     if not present:
         return

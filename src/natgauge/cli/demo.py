@@ -63,8 +63,6 @@ def shown(found: Mapping[str, Result], *, verbose: bool = False, width: int | No
     """Yield what the demo prints: each result, then the table of all.
 
     Args:
-        found: the results by the folder of their evidence.
-        verbose: whether to print all notes and doubts in full.
         width: most characters of a line of a table; None = any.
     """
     from natgauge.reports.sheet import sheet

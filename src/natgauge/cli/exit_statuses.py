@@ -12,8 +12,6 @@ class ExitStatus:
     """An exit status of the command line.
 
     Attributes:
-        number: the status.
-        meaning: in a few words.
         commands: the commands that can end with it; empty = all.
     """
 

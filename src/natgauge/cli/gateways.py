@@ -236,12 +236,7 @@ def _legend(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _fitting(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Yield the table of runs; where it is too wide, the last two cells of each row are below the others.
-
-    Args:
-        rows: the headings first.
-        width: most characters of a line.
-    """
+    """Yield the table of runs; where it is too wide, the last two cells of each row are below the others."""
     from natgauge.tables import aligned
 
     table = aligned(rows)

@@ -29,11 +29,7 @@ class ValueType(click.ParamType[Any]):
         self._read = read
 
     def convert(self, value: Any, param: click.Parameter | None, _ctx: click.Context | None) -> Any:
-        """Read a text.
-
-        Raises:
-            UsageError: it is no such value.
-        """
+        """Read a text."""
         name = spoken(param.name or "") if param is not None else ""
         return self._read.read(name, value) if isinstance(value, str) else value
 
@@ -52,11 +48,7 @@ class ClickInputType(click.ParamType[Any]):
         self.input = described
 
     def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> Any:
-        """Read a text.
-
-        Raises:
-            UsageError: it is no value of the input.
-        """
+        """Read a text."""
         return self.input.read(value) if isinstance(value, str) else value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -96,11 +88,7 @@ def only_in(described: Input, kinds: Iterable[str]) -> Input:
 
 
 def grouped(sections: Mapping[str, Iterable[click.Option]]) -> list[click.Parameter]:
-    """The options of a command under their headings, in order.
-
-    Args:
-        sections: the options by heading; one without options is left out.
-    """
+    """The options of a command under their headings, in order."""
     parameters: list[click.Parameter] = []
     for title, options in sections.items():
         group = cloup.OptionGroup(title)

@@ -12,12 +12,7 @@ def statuses_of(command: str) -> list[ExitStatus]:
 
 
 def epilog(command: str, *examples: str) -> str:
-    """The examples, and a line for each exit status.
-
-    Args:
-        command: its name behind `natgauge`, e.g. "host check".
-        examples: command lines.
-    """
+    """The examples, and a line for each exit status."""
     # After a line with "\b" alone, click leaves the lines as they are.
     shown = [f"  {each}" for each in examples]
     heading = "Example:" if len(examples) == 1 else "Examples:"

@@ -170,11 +170,7 @@ class _Metrics(cloup.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The metric's command.
-
-        Raises:
-            UsageError: there is no such metric.
-        """
+        """The metric's command."""
         procedures.get(args[0])
         return super().resolve_command(ctx, args)
 

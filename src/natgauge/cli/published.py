@@ -92,12 +92,7 @@ def command(
 
 
 def _plan(table: Table, *, size: Size, here: bool) -> str:
-    """Return the plan of a table.
-
-    Raises:
-        UsageError: natgauge cannot measure the table.
-        HostError: this host cannot measure the table; with `here`, no device of it runs in the lab of the plan.
-    """
+    """Return the plan of a table."""
     from natgauge.errors import HostError
     from natgauge.published import plans
 
@@ -124,11 +119,7 @@ def _needs_here(table: Table, size: Size) -> str:
 
 
 def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> None:
-    """Write a file for each table that has a plan, and print its name; name the other tables on standard error.
-
-    Raises:
-        UsageError: a file cannot be written.
-    """
+    """Write a file for each table that has a plan, and print its name; name the other tables on standard error."""
     from natgauge import outputs
     from natgauge.errors import HostError, UsageError
     from natgauge.published import plans
@@ -150,12 +141,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
 
 
 def _refuse(names: tuple[str, ...], *, check: bool, as_plan: bool, as_json: bool, only_with: str, many: bool) -> None:
-    """Refuse options that contradict each other.
-
-    Raises:
-        UsageError: an option of plans without --plan, --plan without exactly one table where files are not written, or
-            with another kind of output.
-    """
+    """Refuse options that contradict each other."""
     from natgauge.errors import UsageError
 
     if not as_plan:

@@ -136,11 +136,7 @@ def _refuse_options(
     like: str | None,
     beside: bool,
 ) -> None:
-    """Refuse options that contradict each other.
-
-    Raises:
-        UsageError: two options ask for different tables, or the format has no such table.
-    """
+    """Refuse options that contradict each other."""
     from natgauge.errors import UsageError
 
     if published and form not in (None, "text"):
@@ -167,12 +163,7 @@ def _refuse(
     published: tuple[str, ...],
     like: str | None,
 ) -> None:
-    """Refuse what comparisons have no table for.
-
-    Raises:
-        UsageError: CSV of both kinds, whose columns differ; or --against, --published or --like is used
-            with comparisons alone.
-    """
+    """Refuse what comparisons have no table for."""
     from natgauge.errors import UsageError
 
     if form == "csv" and sum(map(bool, (collected.stored, collected.comparisons, collected.audits))) > 1:

@@ -15,13 +15,7 @@ from natgauge.plain_text import visible
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text.
-
-    Args:
-        text: one line or several.
-        err: whether on standard error.
-        nl: whether a line feed follows.
-    """
+    """Print a text."""
     click.echo(visible(str(text)), err=err, nl=nl)
 
 

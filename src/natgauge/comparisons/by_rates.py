@@ -59,12 +59,8 @@ class RatedGateway:
     """A gateway on a bench of its own.
 
     Attributes:
-        label: its name in results.
-        cell: its traffic, lab and device.
-        bench: its bench in this round.
         ready: the started device for each quantity; empty before the `with` block.
         found: the last search with a rate, by quantity; in frames/s or connections/s.
-        searched: the searches of each quantity.
         receivers: time of the tester's receivers on the device's cores, by quantity, s per frame; None = unknown.
     """
 
@@ -108,11 +104,7 @@ class ByRates:
         options: CompareOptions,
         observer: Observer,
     ) -> None:
-        """Plan every gateway; no lab is made.
-
-        Raises:
-            UsageError: the first error in the request.
-        """
+        """Plan every gateway; no lab is made."""
         self._observer, self._quantities, self._seed = observer, quantities, options.seed or 0
         self._goal = goal_of(options)
         self._search_settings = {**SEARCH, "loss_tolerance": options.loss_tolerance}
@@ -146,11 +138,7 @@ class ByRates:
             self._made = made.pop_all()
 
     def _renew(self, number: int) -> None:
-        """Give each gateway a new bench and a new seed, so that the interval covers their effects.
-
-        Raises:
-            NatgaugeError: as `Bench`.
-        """
+        """Give each gateway a new bench and a new seed, so that the interval covers their effects."""
         self._made.close()
         for rated in self._all:
             rated.bench = Bench(in_repetition(rated.cell, self._seed, number + 1), self._observer)
@@ -172,13 +160,7 @@ class ByRates:
         return {rated.label: next(iter(rated.ready.values())).device for rated in self._all if rated.ready}
 
     def round(self, store: Store, number: int) -> None:
-        """Search every rate of every gateway once.
-
-        Raises:
-            BrokenError: no rate of a gateway passed, in several rounds.
-            NotMadeAgainError: the lab of a gateway could not be made, in a later round than the first.
-            UsageError: the connections are too few for an answer, or a gateway runs on an emulated machine.
-        """
+        """Search every rate of every gateway once."""
         for keeper in self._keepers.values():
             keeper.store = store
         if number:
@@ -334,12 +316,7 @@ class ByRates:
         return with_receiver(parameters, rated.receivers.get(quantity))
 
     def _establishing(self, rated: RatedGateway, quantity: Quantity) -> Measurement:
-        """Return the search for the connection rate, the limit of phase 1, if the comparison does not include it.
-
-        Raises:
-            BrokenError: no connection rate passed.
-            TimeUpError: as `Procedure.once`.
-        """
+        """Return the search for the connection rate, the limit of phase 1, if the comparison does not include it."""
         ready = rated.ready[quantity]
         planned = self._planned(rated.bench, "new")
         search = planned.procedure.once(ready.measurer, planned.settings, None, self._observer.event)
@@ -364,11 +341,7 @@ class ByRates:
                     yield f"in the search before, {lost}"
 
     def _planned(self, bench: Bench, quantity: Quantity) -> Planned:
-        """Plan the search for the rate of a quantity on a bench.
-
-        Raises:
-            UsageError: the bench cannot measure it.
-        """
+        """Plan the search for the rate of a quantity on a bench."""
         settings = dict(self._search_settings)
         if quantity != "new":
             return bench.plan("throughput", {**settings, "directions": quantity})

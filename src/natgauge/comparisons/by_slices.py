@@ -39,11 +39,7 @@ class BySlices:
         options: CompareOptions,
         observer: Observer,
     ) -> None:
-        """Plan every gateway; no lab is made.
-
-        Raises:
-            UsageError: the first error in the request.
-        """
+        """Plan every gateway; no lab is made."""
         self._seed, self._slice_frames, self._quantities = options.seed or 0, options.slice_frames, quantities
         cpu = idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core", "core")[0]
         self.all = Contestants(gateways, cpu, self._seed, observer)
@@ -70,11 +66,7 @@ class BySlices:
         self.all.__exit__(*exception)
 
     def _renew(self) -> None:
-        """Make all labs again, so that memory layouts differ between rounds and the interval covers them.
-
-        Raises:
-            NatgaugeError: as `Contestants`.
-        """
+        """Make all labs again, so that memory layouts differ between rounds and the interval covers them."""
         self.all.__exit__(None, None, None)
         self.all.__enter__()
 

@@ -29,9 +29,6 @@ class RunningGateway:
     """A gateway of a running comparison.
 
     Attributes:
-        label: its name in results.
-        bench: its lab and traffic.
-        frames: the frames that are sent through it, of each address family.
         ready: its started device; None before the `with` block.
     """
 
@@ -42,11 +39,7 @@ class RunningGateway:
 
     @property
     def started(self) -> Ready:
-        """The gateway, started.
-
-        Raises:
-            RuntimeError: it has not been started.
-        """
+        """The gateway, started."""
         if self.ready is None:
             message = f"{self.label} has not been started"
             raise RuntimeError(message)
@@ -54,11 +47,7 @@ class RunningGateway:
 
     @property
     def timed(self) -> TimedGateway:
-        """The gateway as a round measures it.
-
-        Raises:
-            RuntimeError: it has not been started.
-        """
+        """The gateway as a round measures it."""
         return TimedGateway(self.label, self.started.measurer, self.bench.traffic.connections)
 
 
@@ -67,18 +56,11 @@ class Contestants:
 
     Attributes:
         gateways: the compared gateways in order, the baseline first.
-        control: the A/A control.
         forwarding: plain forwarding of each kind of frames; a compared gateway if that only routes.
-        cables: a cable for each kind of frames.
-        cpu: the core of the tester and all gateways.
     """
 
     def __init__(self, compared: Sequence[ComparedGateway], cpu: int, seed: int, observer: Observer) -> None:
-        """Plan every bench; no lab is made.
-
-        Raises:
-            UsageError: the first error in a gateway's question, or there are too many gateways.
-        """
+        """Plan every bench; no lab is made."""
         self.cpu = cpu
         self._observer = observer
         self._seed = seed
@@ -101,11 +83,7 @@ class Contestants:
         return list({id(gateway): gateway for gateway in every}.values())
 
     def __enter__(self) -> Self:
-        """Make all labs and start all gateways.
-
-        Raises:
-            NatgaugeError: as `Bench`.
-        """
+        """Make all labs and start all gateways."""
         shared_by = sharing(gateway.bench for gateway in self.devices)
         with ExitStack() as made:
             for cable in self.cables.values():

@@ -19,8 +19,6 @@ def estimates_of(ratios: PairedRatios, goal: ComparisonGoal, alpha: float) -> li
     """Return estimates for all places except the baseline; estimates for the last place, the A/A control, are last.
 
     Args:
-        ratios: ratios of all rounds so far.
-        goal: goal of the comparison.
         alpha: largest probability that an interval misses the true value.
     """
     return [
@@ -111,12 +109,9 @@ def judge(
     """Return the verdict on an interval, and its text.
 
     Args:
-        label: label of the gateway.
-        quantity: quantity whose cost is compared.
         estimate: median ratio with its interval; None = too few blocks.
         bias: the same of the A/A control. If the control seems to differ from the baseline, which is the same gateway,
             a difference counts only beyond that.
-        goal: largest width of the interval of "no difference".
     """
     what = FRAME_OF[quantity]
     if estimate is None:

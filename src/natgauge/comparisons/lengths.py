@@ -13,7 +13,6 @@ def length_notes(devices: Mapping[str, int], hop: Mapping[Quantity, float | None
     """A note where gateways have several devices: what the hops between them cost.
 
     Args:
-        devices: number of devices of each gateway by its label.
         hop: cost of one more device that only forwards, by quantity, ns a frame; empty = not measured.
     """
     lengths = {*devices.values()}

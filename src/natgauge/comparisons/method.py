@@ -23,12 +23,7 @@ class NotMadeAgainError(BrokenError):
 
 @contextmanager
 def making_again(number: int) -> Iterator[None]:
-    """Make the labs of round `number`, counted from 0, within the block.
-
-    Raises:
-        NatgaugeError: as raised within the block, for the first round.
-        NotMadeAgainError: replaces that error in every later round.
-    """
+    """Make the labs of round `number`, counted from 0, within the block."""
     try:
         yield
     except NatgaugeError as error:
@@ -42,9 +37,6 @@ def named(label: str, recipe: str) -> Iterator[None]:
     """Put a gateway's label in front of each error of the block, unless its recipe has the same name.
 
     Two versions of a gateway have recipes of the same name, and messages name the recipe.
-
-    Raises:
-        NatgaugeError: as raised within the block.
     """
     try:
         yield
@@ -60,7 +52,6 @@ class Findings:
 
     Attributes:
         rates: highest rates by the label of the gateway; empty by slices.
-        doubts: reasons to doubt those rates, by the label of the gateway.
     """
 
     by: Method

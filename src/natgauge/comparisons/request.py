@@ -52,8 +52,6 @@ class CompareOptions:
     Attributes:
         by: "slices" = short bursts through gateways that run on the sender's core; "rates" = repeated searches for
             the highest rate of each gateway, of any kind; "auto" = slices if all gateways support them.
-        placement: "shared"; by rates also "isolated".
-        quantities: costs to compare: "new", "up", "down" and "both", separated by commas.
         level: confidence level of each interval over all interim analyses together, 0.5 to 0.999.
         resolve: half width at which an interval is narrow enough, as a share of the larger cost, 0.001 to 0.5.
         fail_above: increase of cost that is to be detected, as a share, 0.001 to 10; replaces `resolve` as the goal.
@@ -164,7 +162,6 @@ class ComparedGateway:
 
     Attributes:
         label: the name that the user gave; a number follows it if two gateways have the same name.
-        recipe: its recipe.
         question: its traffic, lab and device, with the options of all gateways and its own.
     """
 
@@ -204,11 +201,7 @@ class ComparedGateway:
 
 
 def goal_of(options: CompareOptions) -> ComparisonGoal:
-    """Return the goal that the options describe.
-
-    Raises:
-        UsageError: a value is malformed or out of range.
-    """
+    """Return the goal that the options describe."""
     check_all(options)
     return ComparisonGoal(
         level=options.level,
@@ -219,11 +212,7 @@ def goal_of(options: CompareOptions) -> ComparisonGoal:
 
 
 def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGateway]) -> CompareOptions:
-    """Return the options with the method chosen and its defaults filled in.
-
-    Raises:
-        UsageError: the chosen method cannot compare a gateway.
-    """
+    """Return the options with the method chosen and its defaults filled in."""
     check_all(options)
     reasons = [reason for gateway in gateways for reason in _reasons_not_sliced(gateway, options.placement or "shared")]
     if knob := differing_knob(gateways):
@@ -267,10 +256,6 @@ def read_gateways(names: Sequence[str], shared: Mapping[str, object], *, unlike:
     Args:
         names: "nftables-nat44", "./mine.toml", "nftables-nat44:connections=1000000,udp_timeout=300" ...
         shared: options of traffic and device for all gateways; settings after a name replace them.
-        unlike: whether their kinds may differ.
-
-    Raises:
-        UsageError: fewer than two, an unknown name or setting, or gateways that cannot be compared.
     """
     if len(names) < 2:
         raise UsageError(
@@ -331,12 +316,7 @@ def _value(name: str, setting: str, text: str) -> object:
 
 
 def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[str]:
-    """Return the reasons why slices cannot time this gateway's frames.
-
-    Args:
-        gateway: with its own placement, if it has one.
-        placement: placement of gateways without a placement of their own.
-    """
+    """Return the reasons why slices cannot time this gateway's frames."""
     own = (gateway.placement or placement) if gateway.lab_kind.shares_core else "external"
     order = gateway.question.cell.traffic.order
     # Procedure `cost` refuses it, too.

@@ -34,7 +34,6 @@ class RateBounds:
     """Bounds of the device's rate after one search, in frames/s of each direction.
 
     Attributes:
-        lower: a rate that the device sustains.
         passed: the highest rate that passed; queues and tolerated lag may have raised it above the device's own.
         upper: the lowest rate that the device failed; infinite where it failed none.
         limit: what ended the search instead of the device; "" = the device did.
@@ -56,10 +55,7 @@ class Searched:
     """The searches for one rate of one gateway, round by round.
 
     Attributes:
-        label: label of the gateway.
-        quantity: the quantity whose rate is searched.
         rounds: bounds of each search; None = a void search.
-        measurements: measurements of the searches that are not void.
         parameters: parameters of the searches; None before the first.
     """
 
@@ -77,14 +73,7 @@ class Searched:
         parameters: Parameters,
         search: Measurement,
     ) -> str:
-        """Add a search; return the reason why it is void, or an empty text.
-
-        Args:
-            procedure: the procedure of the search.
-            settings: its settings.
-            parameters: all parameters of the search.
-            search: its result.
-        """
+        """Add a search; return the reason why it is void, or an empty text."""
         self.procedure, self.parameters = procedure, parameters
         words = {doubt.word: doubt.text for doubt in _doubts(procedure, parameters, [search])}
         if not search.value:
@@ -191,15 +180,6 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
     ratio's interval wider than the goal, the connections are refused. Only the first pair of rates is examined. With
     `fail_above` a wide interval may suffice. If the error of the searches alone exceeds the goal, more connections do
     not help.
-
-    Args:
-        baseline: rates of new connections of the baseline.
-        other: rates of new connections of another gateway.
-        connections: N of each gateway, by label.
-        goal: largest width of an interval.
-
-    Raises:
-        UsageError: there are too few; the text contains a sufficient number.
     """
     both = pairs(baseline, other)
     if goal.fail_above is not None or len(both) != 1:

@@ -20,8 +20,6 @@ class Facts:
     """The facts of a measurement.
 
     Attributes:
-        measured: the measurement, with the outcome of each of its trials.
-        parameters: all parameters of the result.
         of_first: doubts of the throughput that was measured first, except those that the result itself has.
     """
 
@@ -44,7 +42,6 @@ class Said:
     """A doubt that holds.
 
     Attributes:
-        text: one line for people, without the word.
         count: number of events in the text, at least 1.
         value: the number in the text that a program needs; None = there is none.
         grade: what the doubt can change here; None = the grade of the entry.
@@ -62,13 +59,10 @@ class Doubt(KnownDoubt):
 
     Attributes:
         about: what the doubt is about: trials, repetitions, or the result as a whole.
-        meaning: its row in the documentation.
         grades: when a note has another grade than that of the entry, for the documentation; empty = never.
         holds: yields the doubt where it follows from the facts of the measurement, usually once; None = only the
             procedure knows, and writes the doubt itself as a note on its result.
-        sums: whether `holds` reports all notes of procedures with this word at once.
         of_median: whether the doubt is about a median over repetitions; ratios within rounds do not have it.
-        of_single: whether the doubt is about a lone repetition.
         is_inherited: whether the rates that are shares of a throughput are doubtful if the throughput has this doubt.
         ended_by: what ended a search instead of the device, for comparisons; empty = the doubt does not say that.
         not_stored: why the files of a results folder do not show the doubt; empty = they do.

@@ -18,10 +18,6 @@ class Chain:
     """Gateways from the Initiator to the Responder (a single one is a chain of one).
 
     Use it as a context manager: what was started is stopped in reverse order on leaving.
-
-    Attributes:
-        gateways: from the Initiator to the Responder.
-        holder: the one whose table holds the connections.
     """
 
     def __init__(self, gateways: Sequence[Gateway], holder: int = 0) -> None:
@@ -29,7 +25,6 @@ class Chain:
 
         Args:
             gateways: at least one.
-            holder: index of the one that holds the state.
         """
         self.gateways = tuple(gateways)
         self.holder = self.gateways[holder]
@@ -42,13 +37,7 @@ class Chain:
         self._started.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
     def start(self, demand: DeviceDemand) -> None:
-        """Check every gateway against the demand, then start them all.
-
-        Raises:
-            BrokenError: one does not come up.
-            HostError: a program is missing, memory is short or a global setting cannot be made.
-            UsageError: a limit or time-out is too small for the demand.
-        """
+        """Check every gateway against the demand, then start them all."""
         for gateway in self.gateways:
             gateway.prepare(demand)
         for gateway in self.gateways:
@@ -56,13 +45,7 @@ class Chain:
             gateway.start()
 
     def fit(self, demand: DeviceDemand) -> None:
-        """Set what is started for another demand.
-
-        Raises:
-            BrokenError: a device does not answer.
-            HostError: memory is short or a global setting cannot be made.
-            UsageError: a limit or time-out is too small for the demand.
-        """
+        """Set what is started for another demand."""
         for gateway in self.gateways:
             gateway.fit(demand)
 
@@ -81,69 +64,37 @@ class Chain:
         return self.holder.counts
 
     def empty(self) -> None:
-        """Forget all connections, everywhere.
-
-        Raises:
-            BrokenError: connections are left.
-        """
+        """Forget all connections, everywhere."""
         for gateway in self.gateways:
             gateway.empty()
 
     def empty_timed(self) -> float:
-        """Empty the table that holds the connections with one command; its seconds, as timed on the device.
-
-        Raises:
-            BrokenError: the command fails.
-        """
+        """Empty the table that holds the connections with one command; its seconds, as timed on the device."""
         return self.holder.empty_timed()
 
     def count(self) -> int | None:
-        """Return the number of connections in the table that holds them; None where the device cannot report it.
-
-        Raises:
-            BrokenError: the device does not answer.
-        """
+        """Return the number of connections in the table that holds them; None where the device cannot report it."""
         return self.holder.count()
 
     def count_established(self) -> int | None:
-        """Return the number of open TCP connections in the table that holds them; None where it cannot be read.
-
-        Raises:
-            BrokenError: the device does not answer.
-        """
+        """Return the number of open TCP connections in the table that holds them; None where it cannot be read."""
         return self.holder.count_established()
 
     def lingering(self) -> dict[str, int]:
-        """Return the seconds for which the table keeps a closed TCP connection, by the closing segment.
-
-        Raises:
-            BrokenError: the device does not answer.
-        """
+        """Return the seconds for which the table keeps a closed TCP connection, by the closing segment."""
         return self.holder.lingering()
 
     def free_octets(self) -> int:
-        """Return the available memory of the machine that holds the connections, in octets.
-
-        Raises:
-            HostError: the machine does not report it.
-        """
+        """Return the available memory of the machine that holds the connections, in octets."""
         return self.holder.device.machine.free_octets()
 
     def strays(self) -> dict[str, int]:
-        """Return the connections in gateways that must hold none, by the device's name; only where there are any.
-
-        Raises:
-            BrokenError: a device does not answer.
-        """
+        """Return the connections in gateways that must hold none, by the device's name; only where there are any."""
         others = [gateway for gateway in self.gateways if gateway is not self.holder]
         return {gateway.device.name: count for gateway in others if (count := gateway.count())}
 
     def faults(self) -> dict[str, int]:
-        """Return the frames refused so far, by the gateway's own names of causes, with the device's name in a chain.
-
-        Raises:
-            BrokenError: a device does not answer.
-        """
+        """Return the frames refused so far, by the gateway's own names of causes, with the device's name in a chain."""
         if len(self.gateways) == 1:
             return self.holder.faults()
         return {
@@ -157,46 +108,25 @@ class Chain:
         return self.holder.device.machine.object_caches()
 
     def found_changed(self) -> str:
-        """Return which global setting of a gateway was changed by others since it was set; empty = none was.
-
-        Raises:
-            BrokenError: a device does not answer.
-            HostError: a setting cannot be read.
-        """
+        """Return which global setting of a gateway was changed by others since it was set; empty = none was."""
         return next(filter(None, (gateway.found_changed() for gateway in self.gateways)), "")
 
     def confirm_ready(self) -> None:
-        """Check that every gateway is still ready.
-
-        Raises:
-            BrokenError: a gateway is not ready.
-        """
+        """Check that every gateway is still ready."""
         for gateway in self.gateways:
             gateway.confirm_ready()
 
     def restart(self) -> None:
-        """Restart every gateway with the same settings.
-
-        Raises:
-            BrokenError: one does not come back.
-        """
+        """Restart every gateway with the same settings."""
         for gateway in self.gateways:
             gateway.restart()
 
     def restart_under_load(self) -> None:
-        """Stop and start the gateway that holds the state while frames flow (RFC 6201 section 4.2).
-
-        Raises:
-            BrokenError: it does not come back.
-        """
+        """Stop and start the gateway that holds the state while frames flow (RFC 6201 section 4.2)."""
         self.holder.restart_under_load()
 
     def settings(self) -> DeviceSettings:
-        """Return programs and settings of the gateway that holds the state, with the versions of all gateways.
-
-        Raises:
-            BrokenError: a device does not answer.
-        """
+        """Return programs and settings of the gateway that holds the state, with the versions of all gateways."""
         return replace(self.holder.settings(), version=self._versions())
 
     def _versions(self) -> tuple[str, ...]:
@@ -208,11 +138,7 @@ class Chain:
         return tuple(dict.fromkeys(line for lines in of_recipe.values() for line in lines))
 
     def as_dict(self) -> Mapping[str, Any]:
-        """Return the settings of all gateways as plain values; for a single gateway, its own settings.
-
-        Raises:
-            BrokenError: a device does not answer.
-        """
+        """Return the settings of all gateways as plain values; for a single gateway, its own settings."""
         own = self.holder.settings().as_dict()
         if len(self.gateways) == 1:
             return own

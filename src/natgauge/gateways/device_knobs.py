@@ -33,8 +33,6 @@ class DeviceKnobs:
         """Store the arguments; nothing is read yet.
 
         Args:
-            recipe: recipe of the gateway.
-            run: runs a snippet.
             number: returns the whole number that a snippet printed; breaks the gateway where the text is not a whole
                 number.
         """
@@ -60,9 +58,7 @@ class DeviceKnobs:
         """Set the knobs that can be set.
 
         Args:
-            values: value by knob; other knobs keep their values.
             wished: values that the user chose. A knob with more than a value that the user did not choose keeps it.
-            previous: receives the previous value of each knob, unless it has one already.
         """
         for name, knob in self._knobs.items():
             if name not in values:

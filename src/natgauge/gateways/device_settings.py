@@ -13,12 +13,7 @@ class DeviceSettings:
     """Programs and settings of a device, which RFC 9693 section 6 requires to be reported with every result.
 
     Attributes:
-        gateway: name of the recipe.
-        version: lines printed by the verb `version`.
-        connections: number of connections demanded.
         knobs: value by knob, read back from the device; only knobs that the device has.
-        files: value by file name, for knobs that are files.
-        found: value by knob before natgauge set it.
         emptying: name of the way in which the table is emptied; None = the device keeps no connections.
     """
 

@@ -13,11 +13,7 @@ def emptying_of(recipe: Playable, name: str | None) -> Emptying | None:
     """Return the way of removing all connections; None = the gateway keeps none.
 
     Args:
-        recipe: the gateway.
         name: name of the way; None = the verb `empty`.
-
-    Raises:
-        UsageError: the gateway has no such way.
     """
     verbs = recipe.verbs
     if not recipe.stateful:

@@ -42,14 +42,8 @@ class Server(RecipeTable):
     """One server.
 
     Attributes:
-        name: its file's name without ".toml".
-        title: one line for people.
-        extends: fragments that the file extends, first to last.
-        environment: variables of its snippets in addition to those of the lab.
-        needs: required programs.
         process: its programs, in start order.
         verbs: snippets that start, check and stop it; there is neither `empty` nor `count`.
-        origin: file that contained it.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=64)]
@@ -106,9 +100,6 @@ def load(name_or_path: str) -> Server:
 
     Args:
         name_or_path: a name of `available()`, or a file: anything with a "/" in it or ".toml" at its end.
-
-    Raises:
-        UsageError: there is none of this name, or its file breaks a rule; the message has file, field, value and rule.
     """
     known = available()
     is_path = "/" in name_or_path or name_or_path.endswith(".toml")

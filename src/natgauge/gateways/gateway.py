@@ -45,20 +45,10 @@ class Gateway:
     puts the knobs back. A start, a stop or a setting that failed leaves the gateway broken, and so does the end of one
     of its processes: every later call repeats the first cause until the gateway is restarted. Any other command that
     failed may be tried again.
-
-    Attributes:
-        recipe: recipe of the gateway.
-        device: place where the gateway runs.
     """
 
     def __init__(self, recipe: Playable, device: Device, wishes: DeviceOptions | None = None) -> None:
-        """Store the arguments; nothing is changed on the device.
-
-        Args:
-            recipe: recipe of the gateway.
-            device: place where the gateway runs.
-            wishes: knob values that the user chose.
-        """
+        """Store the arguments; nothing is changed on the device."""
         self.recipe = recipe
         self.device = device
         self._wishes = wishes or DeviceOptions()
@@ -91,13 +81,7 @@ class Gateway:
                 first.add_note(str(error))
 
     def prepare(self, demand: DeviceDemand) -> None:
-        """See that all is there and large enough for the demand; nothing is changed yet.
-
-        Raises:
-            BrokenError: the device does not answer.
-            HostError: a program is missing, or memory is short.
-            UsageError: a limit or time-out is too small for the demand, or a wish cannot be met.
-        """
+        """See that all is there and large enough for the demand; nothing is changed yet."""
         self._check_needs()
         present = {name: knob.read() for name, knob in self._machine.items()}
         self._knobs.take(self.recipe.knobs.in_state(demand.state))
@@ -107,13 +91,7 @@ class Gateway:
         self._refuse_unfit(present)
 
     def start(self) -> None:
-        """Set the gateway up, wait until it is ready, set its knobs and empty it.
-
-        Raises:
-            BrokenError: it does not become ready; the text has its last output.
-            HostError: a global setting cannot be made.
-            RuntimeError: `prepare` was not called.
-        """
+        """Set the gateway up, wait until it is ready, set its knobs and empty it."""
         if self._demand is None:
             raise RuntimeError("prepare the gateway before it is started")
         self._set_machine()
@@ -125,13 +103,7 @@ class Gateway:
         self._empty_by(emptying_of(self.recipe, None))
 
     def fit(self, demand: DeviceDemand) -> None:
-        """Set a running gateway for another demand; values raised for an earlier one do not count.
-
-        Raises:
-            BrokenError: the device does not answer.
-            HostError: memory is short, or a global setting cannot be made.
-            UsageError: a limit or time-out is too small for the demand.
-        """
+        """Set a running gateway for another demand; values raised for an earlier one do not count."""
         present = {name: knob.read() for name, knob in self._machine.items()}
         self._knobs.take(self.recipe.knobs.in_state(demand.state))
         self._values = choose(
@@ -145,15 +117,8 @@ class Gateway:
     def outlive(self, seconds: float) -> int | None:
         """Raise the UDP time-out of a running gateway above the duration of a trial, if natgauge chose the time-out.
 
-        Args:
-            seconds: duration of the trial.
-
         Returns:
             The time-out in s; None where it cannot be raised so far, or where the user chose it.
-
-        Raises:
-            BrokenError: the device does not answer.
-            HostError: memory is short, or a global setting cannot be made.
         """
         if self._demand is None or "udp_timeout" in self._wishes.named() or "udp_timeout" not in self._values:
             return None
@@ -162,31 +127,17 @@ class Gateway:
         return timeout if timeout > seconds else None
 
     def found_changed(self) -> str:
-        """Return which global setting of its machine was changed by others since it was set; empty = none was.
-
-        Raises:
-            BrokenError: the device does not answer.
-            HostError: a setting cannot be read.
-        """
+        """Return which global setting of its machine was changed by others since it was set; empty = none was."""
         return next(filter(None, (knob.found_changed() for knob in self._machine.values())), "")
 
     def confirm_ready(self) -> None:
-        """Check that the gateway is still ready, for example after a trial in which no frame came through.
-
-        Raises:
-            BrokenError: it is not ready, or does not answer.
-        """
+        """Check that the gateway is still ready, for example after a trial in which no frame came through."""
         is_ready, output = self._is_ready()
         if not is_ready:
             self._fail(f"is not ready any more: {output}")
 
     def empty(self) -> None:
-        """Forget all connections, and see by the gateway's own count that it did.
-
-        Raises:
-            BrokenError: the command fails.
-            NotEmptyError: connections are left after several tries; other traffic makes them, or the device ignores us.
-        """
+        """Forget all connections, and see by the gateway's own count that it did."""
         self._empty_by(self._emptying)
 
     def _empty_by(self, emptying: Emptying | None) -> None:
@@ -212,11 +163,7 @@ class Gateway:
         return bool(self.recipe.verbs.pieces("count"))
 
     def empty_timed(self) -> float:
-        """Forget all connections once; seconds it took, as timed on the device (RFC 9693 section 4.8).
-
-        Raises:
-            BrokenError: the command fails.
-        """
+        """Forget all connections once; seconds it took, as timed on the device (RFC 9693 section 4.8)."""
         return 0.0 if self._emptying is None else self._empty_once(self._emptying)
 
     def _empty_once(self, emptying: Emptying) -> float:
@@ -230,13 +177,7 @@ class Gateway:
         return seconds
 
     def restart(self) -> None:
-        """Stop it, whatever state it is in, and start it with the same settings.
-
-        Raises:
-            BrokenError: it does not come back.
-            HostError: as `prepare` and `start`.
-            RuntimeError: it was not prepared.
-        """
+        """Stop it, whatever state it is in, and start it with the same settings."""
         demand = self._demand
         if demand is None:
             raise RuntimeError("prepare the gateway before it is restarted")
@@ -252,10 +193,6 @@ class Gateway:
         """Stop it and start it again while frames flow: a reset of its software (RFC 6201 section 4.2).
 
         The machine's settings stay, and the table is not emptied: it fills as soon as the gateway forwards again.
-
-        Raises:
-            BrokenError: it does not stop, or does not come back.
-            RuntimeError: it was not started.
         """
         if not self._begun:
             raise RuntimeError("start the gateway before it is restarted")
@@ -265,19 +202,11 @@ class Gateway:
         self._settle()
 
     def count(self) -> int | None:
-        """Return the gateway's own number of connections; None when it keeps none.
-
-        Raises:
-            BrokenError: the device does not answer.
-        """
+        """Return the gateway's own number of connections; None when it keeps none."""
         return self._counted("count")
 
     def count_established(self) -> int | None:
-        """Return the gateway's own number of open TCP connections; None when its recipe has no command for it.
-
-        Raises:
-            BrokenError: the device does not answer.
-        """
+        """Return the gateway's own number of open TCP connections; None when its recipe has no command for it."""
         # Walking a table takes at most as long as emptying it.
         return self._counted("count_established", self._empty_seconds())
 
@@ -291,18 +220,11 @@ class Gateway:
         Linux: "drop" = no room in the table, "early_drop" = connections removed in favour of new ones, "insert_failed"
             = no
         free outside port, or two cores entered the same connection.
-
-        Raises:
-            BrokenError: the device does not answer.
         """
         return self._numbers("faults")
 
     def lingering(self) -> dict[str, int]:
-        """Return the seconds for which the gateway keeps a closed TCP connection, by the closing segment.
-
-        Raises:
-            BrokenError: the device does not answer.
-        """
+        """Return the seconds for which the gateway keeps a closed TCP connection, by the closing segment."""
         return self._numbers("lingering")
 
     def _numbers(self, verb: str) -> dict[str, int]:
@@ -312,23 +234,14 @@ class Gateway:
         return {line.split()[0]: self._number(verb, line.split()[-1]) for line in lines if line.strip()}
 
     def version(self) -> tuple[str, ...]:
-        """Return the versions of the programs on the device, one program per line.
-
-        Raises:
-            BrokenError: the device does not answer.
-        """
+        """Return the versions of the programs on the device, one program per line."""
         if self._version is None:
             text = "\n".join(self._run("version", piece).stdout for piece in self.recipe.verbs.pieces("version"))
             self._version = tuple(line.strip() for line in text.splitlines() if line.strip())
         return self._version
 
     def settings(self) -> DeviceSettings:
-        """Return programs and settings, read back from the device.
-
-        Raises:
-            BrokenError: the device does not answer.
-            RuntimeError: the gateway was not prepared.
-        """
+        """Return programs and settings, read back from the device."""
         if self._demand is None:
             raise RuntimeError("prepare the gateway before its settings are read")
         files = self._read_files()
@@ -347,9 +260,6 @@ class Gateway:
         """Leave nothing of the gateway, and put its knobs back; nothing happens when it was not started.
 
         All is tried, whatever fails.
-
-        Raises:
-            BrokenError: something is left, with the first cause.
         """
         failed: list[str] = []
         if self._begun:
@@ -479,11 +389,7 @@ class Gateway:
         variables: Mapping[str, str] | None = None,
         how: How = "must",
     ) -> CommandResult:
-        """Run a snippet; one that does not end, or fails although it may not, breaks the gateway, unless it only asks.
-
-        Raises:
-            BrokenError: it failed, or the gateway is broken already.
-        """
+        """Run a snippet; one that hangs, or fails although it may not, breaks the gateway, unless it only asks."""
         if self._broken and how != "undo":
             raise BrokenError(self._broken)
         give_up = self._break if how in ("must", "undo") else self._fail

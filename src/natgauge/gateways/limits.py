@@ -51,7 +51,6 @@ class DeviceDemand:
         port_sets: how the source addresses, each a subscriber, share outside addresses; None where they do not.
         expires: whether connections are to time out, so that a time-out that natgauge chooses is hardly longer than
             needed.
-        state: state of TCP connections whose time-out must outlast the trials.
         as_found: whether the gateway keeps its own limits and time-outs, because its behaviour is examined.
     """
 
@@ -81,15 +80,6 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
     A value that the user did not choose is never lowered: the table holds the connections and some spare ones, the hash
     table has at least one bucket for each connection (the kernel's own ratio), entries live twice as long as the
     longest trial.
-
-    Args:
-        recipe: the gateway.
-        demand: demand on the gateway.
-        wishes: the user's own values.
-        present: the knobs' values now, by name; only these are chosen for.
-
-    Raises:
-        UsageError: a wish is out of the knob's range, or the gateway has no such knob.
     """
     for name, value in wishes.named().items():
         _check_wish(recipe, demand.state, name, value)
@@ -125,16 +115,7 @@ def _within(knob: Knob, value: int) -> int:
 
 
 def refuse_unfit(recipe: Playable, demand: DeviceDemand, values: Mapping[str, int]) -> None:
-    """Refuse a demand the gateway's limits are too small for.
-
-    Args:
-        recipe: the gateway.
-        demand: demand on the gateway.
-        values: the knobs as they are or will be, by name.
-
-    Raises:
-        UsageError: the table, a time-out, the port pool or the source addresses are not enough; all figures are named.
-    """
+    """Refuse a demand the gateway's limits are too small for."""
     _refuse_small_table(recipe, demand, values.get("table_size"))
     _refuse_short_timeout(recipe, demand, values.get("udp_timeout"))
     _refuse_small_pool(recipe, demand)
@@ -197,13 +178,8 @@ def refuse_short_memory(recipe: Playable, demand: DeviceDemand, needed: int, fre
     """Refuse a demand whose table would not fit: the kernel would end processes instead.
 
     Args:
-        recipe: the gateway.
-        demand: demand on the gateway.
         needed: octets, of `octets_needed`.
         free: octets that can be had (MemAvailable).
-
-    Raises:
-        HostError: less than `needed` and `RESERVED_OCTETS` are free.
     """
     if needed and needed + RESERVED_OCTETS > free:
         raise HostError(

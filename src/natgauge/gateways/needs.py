@@ -16,11 +16,7 @@ RECIPE_FOLDER: Final = "NG_RECIPE_FOLDER"
 
 
 def refuse_elsewhere(recipe: Playable, device: Device) -> None:
-    """Refuse to play a recipe on another system than it is written for.
-
-    Raises:
-        HostError: the device's machine runs another one.
-    """
+    """Refuse to play a recipe on another system than it is written for."""
     wanted, system = recipe.system, device.machine.system
     if system != wanted:
         raise HostError(
@@ -30,11 +26,7 @@ def refuse_elsewhere(recipe: Playable, device: Device) -> None:
 
 
 def refuse_absent_files(recipe: Playable, device: Device) -> None:
-    """Refuse a recipe that names files by $NG_RECIPE_FOLDER on a device that does not see the folder.
-
-    Raises:
-        HostError: the device's machine is not the tester's.
-    """
+    """Refuse a recipe that names files by $NG_RECIPE_FOLDER on a device that does not see the folder."""
     if device.machine.has_tester_files:
         return
     parts = (recipe.environment, recipe.modules, recipe.process, recipe.verbs, recipe.emptyings, recipe.knobs)
@@ -46,16 +38,7 @@ def refuse_absent_files(recipe: Playable, device: Device) -> None:
 
 
 def refuse_missing(recipe: Playable, device: Device, present: Callable[[str], bool]) -> None:
-    """Refuse a device that lacks a program.
-
-    Args:
-        recipe: recipe to run.
-        device: place where it runs.
-        present: whether a program exists there.
-
-    Raises:
-        HostError: a program is missing; the message has the command that installs it.
-    """
+    """Refuse a device that lacks a program."""
     for need in recipe.needs:
         for program in need.programs:
             if not present(program):
@@ -65,16 +48,7 @@ def refuse_missing(recipe: Playable, device: Device, present: Callable[[str], bo
 
 
 def refuse_modules(recipe: Playable, device: Device, works: Callable[[str], bool]) -> None:
-    """Refuse a device whose kernel lacks a feature.
-
-    Args:
-        recipe: recipe to run.
-        device: place where it runs.
-        works: whether a snippet succeeds there.
-
-    Raises:
-        HostError: a feature is missing; the message has the command that adds it.
-    """
+    """Refuse a device whose kernel lacks a feature."""
     for module in recipe.modules:
         if not works(module.check or f"modprobe {module.name}"):
             raise HostError(f"{recipe.name}: the kernel of device {device.name} has no {module.name}; {module.mends}")

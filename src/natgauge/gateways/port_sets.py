@@ -24,12 +24,10 @@ class PortSets(RecipeTable):
     """Division of addresses and ports into sets. Subscriber 0 has the first set of the first address, and so on.
 
     Attributes:
-        network: the shared addresses, without the first and last address of the network.
         first_host: number of the first shared address in the network, from 1; hosts before it are no subscribers.
         psid_length: bits of a port that identify its set, "k", 0 to 16.
         psid_offset: bits of a port before these, "a", 0 to 15.
         most_subscribers: most subscribers that the devices serve; None = the number of sets.
-        fixed: whether the devices know no sets of other lengths.
         rule_prefix: rule IPv6 prefix of MAP, followed by the embedded address bits (RFC 7597 section 5).
         relay: IPv6 address of the BR, lwAFTR or AFTR, to which subscribers tunnel IPv4.
     """
@@ -69,11 +67,7 @@ class PortSets(RecipeTable):
         return self
 
     def chosen(self, length: int | None, offset: int | None) -> Self:
-        """Return these sets with another length or offset of the PSID; None = as they are.
-
-        Raises:
-            ValueError: they leave no port or no set, or the devices know no other sets.
-        """
+        """Return these sets with another length or offset of the PSID; None = as they are."""
         if (length, offset) in ((None, None), (self.psid_length, self.psid_offset)):
             return self
         if self.fixed:
@@ -115,11 +109,7 @@ class PortSets(RecipeTable):
         return self.prefix.supernet(new_prefix=length)
 
     def refuse_long_rule(self) -> None:
-        """Refuse a rule without MAP addresses.
-
-        Raises:
-            ValueError: prefix and embedded address bits are more than 64 bits.
-        """
+        """Refuse a rule without MAP addresses."""
         if not self.has_map_addresses:
             raise ValueError(
                 f"rule_prefix {self.rule_prefix}: {self.embedded_bits} embedded address bits after it make more than 64"

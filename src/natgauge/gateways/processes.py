@@ -38,8 +38,6 @@ class Process(RecipeTable):
         name: name of its files in the device's private directory: NAME.pid, NAME.log (NAME.log.1 and NAME.log.2 are
             what it printed before).
         command: shell text that starts it in the foreground; the last command replaces the shell.
-        ready_seconds: longest time until the gateway is ready (the verb `check`).
-        stop_seconds: longest time from SIGTERM to its end; then it is killed.
         noise: lines of its log that do not explain its end, an extended regular expression (frames of a stack).
     """
 

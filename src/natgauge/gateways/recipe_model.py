@@ -51,10 +51,8 @@ class RequiredPrograms(RecipeTable):
     """Programs the device must have, and where they come from.
 
     Attributes:
-        programs: found by PATH.
         package: the Debian package that has them, "natgauge" for natgauge's own, "base" for what every installation of
             the device's system has; None = none has.
-        mends: without a package: the user's remedy, as the end of a sentence.
     """
 
     programs: Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$")], ...], Field(min_length=1)]
@@ -72,7 +70,6 @@ class Module(RecipeTable):
     """Something that the kernel of the device's machine must have, beyond what every Linux has.
 
     Attributes:
-        name: the kernel's module that brings it.
         check: snippet that succeeds where it is there; it may load it. None = `modprobe` does.
         package: Debian package that has the module; None = it is one of the kernel's own.
         mends: the user's remedy where it is missing, as the end of a sentence.
@@ -101,7 +98,6 @@ class GatewayLimits(RecipeTable):
         source_addresses: most Initiator addresses that the gateway can serve; None = no such limit.
         mapping: allocation of outside ports (RFC 4787 section 4.1): one per connection's remote endpoint, or one for
             all remote endpoints; None = the gateway does not translate ports.
-        pool_ports: first and last port that the gateway allocates on one outside address.
         octets_per_connection: memory of one entry; None = unknown.
         octets_per_bucket: memory of one bucket of the hash table; None = unknown or no hash table.
         count_lag: seconds for which the gateway may still count connections that it has forgotten.
@@ -131,9 +127,7 @@ class KnobSnippets(RecipeTable):
     """Snippets of a knob for test frames, or TCP connections in a state, that have a setting of their own.
 
     Attributes:
-        read: prints the value.
         write: sets it to $NG_VALUE; None = it cannot be set.
-        minimum: smallest accepted value.
     """
 
     read: Snippet
@@ -150,12 +144,6 @@ class Knob(RecipeTable):
         paths: files that hold the value, each as one decimal number; all are written, the smallest value counts.
         paths_of: files in place of `paths` for other test frames than UDP, and for TCP connections in other states than
             established. A knob without them, and without `snippets_of`, is none of theirs.
-        snippets_of: snippets in place of `read` and `write`, by the same keys.
-        read: snippet that prints the value, instead of `paths`.
-        write: snippet that sets it to $NG_VALUE.
-        module: kernel module whose loading makes `paths` appear.
-        unit: unit of the value.
-        minimum: smallest accepted value.
         maximum: largest accepted value; None = the gateway has no limit.
     """
 
@@ -202,11 +190,8 @@ class Knobs(RecipeTable):
     """Knobs that natgauge can set; None = the gateway has no such knob.
 
     Attributes:
-        table_size: connections its table may hold.
-        hash_size: buckets of that table.
         timeouts: seconds after which any unused entry is forgotten, whatever its protocol and state.
         udp_timeout: seconds after which an unused UDP entry is forgotten.
-        cores: cores it works on.
     """
 
     table_size: Knob | None = None
@@ -235,7 +220,6 @@ class Emptying(RecipeTable):
     """A further way of removing all connections, in place of the verb `empty`.
 
     Attributes:
-        run: snippets that remove them, and whose time is the time of emptying.
         starts_again: whether they also end the gateway, so that it must be started again; that time does not count.
     """
 
@@ -247,19 +231,13 @@ class Verbs(RecipeTable):
     """Shell snippets (POSIX, run with `sh -eu`); each verb joins the snippets of its fragments and its recipe.
 
     Attributes:
-        check: succeeds when the gateway is ready.
-        version: prints the versions of the programs, one program per line.
         start: sets the gateway up; remains of an earlier start do not disturb it.
-        empty: forgets all connections.
-        count: prints the number of connections, without walking the table.
         count_established: prints the number of TCP connections that the gateway has in its state for open connections;
             it may walk the table.
         lingering: prints lines "fin SECONDS" and "rst SECONDS": how long the gateway keeps a TCP connection that such
             a segment has closed.
-        faults: prints lines "name number": frames refused so far, by cause.
         outside_mtu: sets the MTU of the outside link to $NG_VALUE, for a gateway that does not look at the MTU of the
             kernel's interface.
-        stop: removes everything of the gateway; succeeds also when there is nothing.
     """
 
     check: Annotated[Pieces, Field(min_length=1)]

@@ -57,9 +57,6 @@ class Run:
     """The last run of a gateway's lab test by natgauge's authors at one place.
 
     Attributes:
-        date: year-month-day.
-        place: where.
-        version: the versions that the gateway's programs reported.
         distribution: distribution of the gateway's machine; empty = not recorded.
     """
 
@@ -91,10 +88,6 @@ def places(recipe: Recipe, has: Callable[[str], bool] = kernel.has) -> tuple[Pla
 
     A guest that lacks something can run the gateway with the user's own build (`--guest-files`). That is promised only
     where natgauge's authors have run it so.
-
-    Args:
-        recipe: the gateway.
-        has: whether this machine's kernel has a module, or could load it.
     """
     if recipe.system != "Linux":
         return ("ssh",)
@@ -122,8 +115,6 @@ def lacking(
     """Return what this machine lacks to run the gateway in namespaces, in words; empty where it lacks nothing.
 
     Args:
-        recipe: the gateway.
-        has: whether this machine's kernel has a module, or could load it.
         find: returns the path of a program as devices find it; None = it is not installed.
     """
     if recipe.system != "Linux":

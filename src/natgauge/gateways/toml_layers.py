@@ -22,11 +22,7 @@ _ADDING: Final = frozenset({"needs", "modules"})
 
 
 def layered(path: Path) -> dict[str, Any]:
-    """Merge a recipe's file over the fragments that it extends; its verbs become lists of pieces.
-
-    Raises:
-        UsageError: a file cannot be read or is no TOML, or there is no such fragment.
-    """
+    """Merge a recipe's file over the fragments that it extends; its verbs become lists of pieces."""
     own = pieces_of(_parse(path))
     fragments = own.get("extends", [])
     if not isinstance(fragments, list) or not all(isinstance(name, str) for name in fragments):

@@ -60,11 +60,7 @@ class Announced:
 
     Attributes:
         setting: digest of the setting's path; empty for the turn.
-        kind: the message.
         group: digest of the folder in /run: processes with the same folder know each other's registers.
-        pid: process id, as the process itself counts it.
-        space: number of the process's PID namespace.
-        token: makes the name unique.
         first: of "restores": the value that is restored at the end; empty where it has no room.
         value: of "restores": the value that was set; empty while it is being set.
     """
@@ -109,10 +105,6 @@ class Announcement:
 
         Args:
             path: file of the setting; None = the turn.
-            kind: the message.
-            group: see `group_of`.
-            first: value to restore.
-            value: value that was set.
         """
         if max(len(first), len(value)) > _LONGEST_VALUE:
             first = value = ""
@@ -165,9 +157,6 @@ def turn() -> Iterator[None]:
 
     A process announces that it is busy, and then looks: of two that begin at once, at least one sees the other, takes
     its announcement back and tries again after a random pause.
-
-    Raises:
-        HostError: another process has had the turn for some seconds.
     """
     until = time.monotonic() + TURN_SECONDS
     while True:

@@ -16,14 +16,7 @@ _PIDFD_GETFD: Final = 438
 
 @contextmanager
 def borrowed(file: Path) -> Iterator[int]:
-    """Have an open file of another process as an open file of ours (pidfd_getfd(2)).
-
-    Args:
-        file: as `process_files.open_files` yields it.
-
-    Raises:
-        OSError: it was closed meanwhile, or this user may not trace that process.
-    """
+    """Have an open file of another process as an open file of ours (pidfd_getfd(2))."""
     process = os.pidfd_open(int(file.parents[1].name))
     try:
         libc = ctypes.CDLL(None, use_errno=True)

@@ -34,12 +34,7 @@ def caches_of(cores: Sequence[int]) -> dict[str, int]:
 
 
 def read(text: str, cores: Sequence[int]) -> dict[str, int]:
-    """Return the octets of all different data caches that these cores use, by level, such as "L2"; empty = not known.
-
-    Args:
-        text: output of `SCRIPT`.
-        cores: numbers of the cores.
-    """
+    """Octets of all different data caches that these cores use, by level, such as "L2"; empty = not known."""
     every: dict[tuple[int, str], dict[str, str]] = {}
     for core, index, name, value in _LINE.findall(text):
         every.setdefault((int(core), index), {})[name] = value.strip()

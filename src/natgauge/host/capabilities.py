@@ -59,15 +59,7 @@ def in_user_namespace() -> bool:
 
 
 def require(purpose: str, *names: str) -> None:
-    """Refuse at once when a capability is missing.
-
-    Args:
-        purpose: purpose of the capabilities, e.g. "making network namespaces".
-        names: keys of `CAPABILITIES`.
-
-    Raises:
-        HostError: at least one is missing, or holds in a user namespace only; the message names all that are missing.
-    """
+    """Refuse at once when a capability is missing."""
     absent = missing(*names)
     if absent:
         raise HostError(f"{purpose} needs {described(absent)}, which this process lacks; {remedy(absent)}")

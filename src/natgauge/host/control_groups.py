@@ -20,12 +20,7 @@ _UNLIMITED: Final = frozenset({"max", "-1"})
 
 @dataclass(frozen=True, slots=True)
 class Throttling:
-    """Times that a CPU quota stopped this process's groups since these were made.
-
-    Attributes:
-        times: periods in which the quota was used up.
-        seconds: time without a core.
-    """
+    """Times that a CPU quota stopped this process's groups since these were made."""
 
     times: int = 0
     seconds: float = 0.0
@@ -37,11 +32,7 @@ class Throttling:
 
 @dataclass(frozen=True, slots=True)
 class ControlGroups:
-    """The control groups of this process; tests use a simulated root.
-
-    Attributes:
-        root: folder in place of "/".
-    """
+    """The control groups of this process; tests use a simulated root."""
 
     root: Path = Path("/")
 

@@ -69,11 +69,6 @@ def check_cpus(cpus: Sequence[int], what: str, at: str = "") -> tuple[int, ...]:
 
     Args:
         cpus: the choice, at least one core, each once.
-        what: name of the choice in messages, e.g. "sender cores".
-        at: the input that has it, e.g. "sender_cores".
-
-    Raises:
-        UsageError: the choice is empty, names a core twice or one that cannot be used.
     """
     if not cpus:
         raise UsageError(f"{what}: none chosen; name at least one of {format_cores(usable_cpus())}", at=at)

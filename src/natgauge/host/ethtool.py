@@ -69,8 +69,6 @@ class _Asked:
 
     Attributes:
         get: number of the message that asks; that of the message that sets is the next one.
-        message: type of both messages.
-        names: attributes by the name of the value.
     """
 
     get: int
@@ -122,11 +120,7 @@ def read(port: str, part: Part) -> dict[str, str] | None:
 
 
 def write(port: str, part: Part, values: Mapping[str, str]) -> None:
-    """Set values of a part; most drivers take the link down and up for queues, pause and EEE.
-
-    Raises:
-        HostError: the kernel or the driver refuses.
-    """
+    """Set values of a part; most drivers take the link down and up for queues, pause and EEE."""
     try:
         if part == "hash":
             for flow, letters in values.items():
@@ -150,11 +144,7 @@ def write(port: str, part: Part, values: Mapping[str, str]) -> None:
 
 
 def ask(port: str, request: Any) -> None:
-    """Have the driver fill in, or obey, a structure of linux/ethtool.h.
-
-    Raises:
-        OSError: it does not support the request.
-    """
+    """Have the driver fill in, or obey, a structure of linux/ethtool.h."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as opened:
         fcntl.ioctl(opened, _SIOCETHTOOL, _REQUEST.pack(port.encode(), ctypes.addressof(request)))
 

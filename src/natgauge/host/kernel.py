@@ -11,12 +11,7 @@ _LISTS: Final = ("modules.dep", "modules.builtin")
 
 
 def has(module: str, root: Path = Path("/")) -> bool:
-    """Whether a module is loaded, built in, or installed for this kernel.
-
-    Args:
-        module: name of the module, with underscores.
-        root: folder of /sys and /lib.
-    """
+    """Whether a module is loaded, built in, or installed for this kernel."""
     if (root / "sys/module" / module).exists():
         return True
     folder = root / "lib/modules" / os.uname().release
@@ -27,9 +22,6 @@ def shows_threads(root: Path = Path("/")) -> bool:
     """Whether /proc lists the kernel's own threads, by the numbers that this process can use for them.
 
     A PID namespace, as a container has it, has no numbers for them, and the kernel has no other way to reach a thread.
-
-    Args:
-        root: folder of /proc.
     """
     try:
         own = int((root / "proc/self").readlink().name)

@@ -23,11 +23,7 @@ _MISPLACED: Final = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.E
 
 
 def private(folder: Path) -> Path:
-    """Make a folder that only its owner can enter, or check and tighten an existing one; its parent must exist.
-
-    Raises:
-        HostError: it cannot be made, is no folder, or belongs to another user.
-    """
+    """Make a folder that only its owner can enter, or check and tighten an existing one; its parent must exist."""
     try:
         folder.mkdir(FOLDER_MODE)
     except FileExistsError:

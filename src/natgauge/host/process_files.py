@@ -17,33 +17,19 @@ _INTERFACE: Final = re.compile(r"^iff:\t(\S+)$", re.MULTILINE)
 
 
 def name_of(process: Path) -> str:
-    """Return the name of a process, with "\N{REPLACEMENT CHARACTER}" for octets that are no UTF-8.
-
-    Raises:
-        OSError: it has ended, or may not be looked into.
-    """
+    """Return the name of a process, with "\N{REPLACEMENT CHARACTER}" for octets that are no UTF-8."""
     return _text(process / "comm").strip()
 
 
 def has_variable(process: Path, name: str, value: str) -> bool:
-    """Whether a process was started with a variable of this value; False where it may not be looked into.
-
-    Args:
-        process: its folder in /proc.
-        name: of the variable.
-        value: of the variable.
-    """
+    """Whether a process was started with a variable of this value; False where it may not be looked into."""
     with suppress(OSError):
         return os.fsencode(f"{name}={value}") in (process / "environ").read_bytes().split(b"\0")
     return False
 
 
 def fields_after_name(process: Path) -> list[str]:
-    """Return the fields of `stat` from the state on (proc_pid_stat(5) counts it as the third).
-
-    Raises:
-        OSError: it has ended.
-    """
+    """Return the fields of `stat` from the state on (proc_pid_stat(5) counts it as the third)."""
     # The name in parentheses may hold anything, so what follows is counted from the last one.
     return _text(process / "stat").rpartition(")")[2].split()
 
@@ -60,11 +46,7 @@ def tun_of(file: Path, target: Path) -> str | None:
     """Return the TUN or TAP interface of an open file; None = it has none.
 
     Args:
-        file: as `open_files` yields it.
         target: its target, whatever its name: a container may have the device node elsewhere.
-
-    Raises:
-        OSError: it was closed meanwhile.
     """
     # Of sockets, pipes and what else has no place in a file system there are many.
     if not target.is_absolute():

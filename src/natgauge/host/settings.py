@@ -192,11 +192,7 @@ class LocalSetting(MachineSetting):
             raise HostError(f"{self.name}: {self.paths[0]} cannot be read ({error})") from error
 
     def rely(self) -> None:
-        """See that no other natgauge lowers it from now on.
-
-        Raises:
-            HostError: another one has lowered it and still runs.
-        """
+        """See that no other natgauge lowers it from now on."""
         self._announce("relies", ("lowered",), "has lowered it")
         self._expected = self.values()
         for path in self.paths:

@@ -19,7 +19,6 @@ class ThisMachine:
     """The machine of every device in a namespace of the tester's host.
 
     Attributes:
-        system: operating system, as `uname -s` prints it.
         has_tester_files: True.
     """
 

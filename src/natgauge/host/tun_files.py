@@ -27,7 +27,6 @@ class HeldTun:
     """A TUN or TAP interface that a process has open.
 
     Attributes:
-        name: of the interface.
         namespace: inode of the network namespace that it is in. Where the kernel does not tell us, it is that of the
             process: most interfaces are made there and stay.
     """
@@ -37,11 +36,7 @@ class HeldTun:
 
 
 def held_tuns(process: Path) -> Iterator[HeldTun]:
-    """Yield the interfaces that a process has open.
-
-    Args:
-        process: its folder in /proc.
-    """
+    """Yield the interfaces that a process has open."""
     for file, target in process_files.open_files(process):
         with suppress(OSError):
             name = process_files.tun_of(file, target)

@@ -43,11 +43,7 @@ class _Head(Strict):
 
 
 class UndoJournal:
-    """A list of changes, in the order in which they are made, always equal to its file.
-
-    Attributes:
-        items: the changes; whoever undoes them begins with the last one.
-    """
+    """A list of changes, in the order in which they are made, always equal to its file."""
 
     def __init__(
         self,
@@ -61,11 +57,8 @@ class UndoJournal:
         """Nothing is read yet.
 
         Args:
-            path: the file.
-            content: what it must contain.
             remedy: what to do with a damaged file, as the end of a sentence.
             mend: a shell command that does so; empty = there is none.
-            head: returns the other fields of the file when it is written.
         """
         self.path = path
         self.items: list[Item] = []
@@ -75,12 +68,7 @@ class UndoJournal:
         self._head = head
 
     def read(self) -> Mapping[str, Any] | None:
-        """Return the content of the file, whose items count from now on; None = there is no file.
-
-        Raises:
-            HostError: it is no regular file, too large, damaged, or of another version.
-            PermissionError: this user may not read it.
-        """
+        """Return the content of the file, whose items count from now on; None = there is no file."""
         try:
             octets = foreign.read_octets(self.path, self._kind)
         except UsageError as error:
@@ -108,11 +96,7 @@ class UndoJournal:
         return HostError(f"{self.path}: is damaged ({why}); {self._kind.remedy}", mend=self._mend)
 
     def record(self, item: Item, *, instead_of: Item | None = None) -> None:
-        """Write down what is about to be changed, in place of another change if one is given.
-
-        Raises:
-            HostError: it cannot be written. The list stays as it was, and the change must not be made.
-        """
+        """Write down what is about to be changed, in place of another change if one is given."""
         before = self.items
         self.items = [*(each for each in before if each is not instead_of), item]
         try:

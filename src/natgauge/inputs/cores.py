@@ -42,15 +42,8 @@ class CoreList(InputType):
 def parse_cores(text: str, spoken_name: str = "cores") -> tuple[int, ...]:
     """Read a list of cores as the kernel writes it: "0", "0,2", "0-3,8".
 
-    Args:
-        text: the list.
-        spoken_name: name of the input, for the message.
-
     Returns:
         The cores, ascending.
-
-    Raises:
-        UsageError: not such a list, a range is reversed, or a core is named twice.
     """
     cores: list[int] = []
     where = f'{spoken_name} "{text}"'.lstrip()
@@ -113,11 +106,7 @@ def cores_in(cores: CoreChoice | None) -> tuple[int, ...]:
 
 
 def by_device(name: str, text: str) -> dict[str, str] | None:
-    """Read a value for each device of a chain, "ce=A,pe=B", by the device's name; None where the text names no device.
-
-    Raises:
-        UsageError: a device is named twice, or has no value.
-    """
+    """Read values of a chain's devices, "ce=A,pe=B", by device; None where the text names no device."""
     if _DEVICE_VALUE.match(text.strip()) is None:
         return None
     values: dict[str, str] = {}

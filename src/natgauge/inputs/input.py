@@ -26,8 +26,6 @@ class Input:
         name: name of the Python keyword and of the plan's key; the command line's option has "-" for "_".
         default: the value where none is chosen; None = natgauge chooses.
         check: refuses values of the right type; it is asked about every value but a None that is the default.
-        group: the group of a result's parameters that stores it.
-        moves_figures: whether another value may make another figure, whatever the metric.
         parameter: its name among the parameters of a result, where that is another one.
     """
 

@@ -28,12 +28,8 @@ class TrafficOptions:
     Attributes:
         connections: N, 1 to 2**31.
         subscribers: of a device that shares addresses: how many of the Initiator's addresses, each a subscriber.
-        source_addresses: "A" or "A-B", the Initiator's.
-        source_ports: "A" or "A-B".
         destination_addresses: "A" or "A-B", the Responder's own (between IPv6 and IPv4: the IPv4 ones).
-        destination_ports: "A" or "A-B".
         frame_size: octets with FCS on `frame_side`.
-        frame_side: the side whose frames have `frame_size`.
         transport: what the test frames are; with "icmp" the Initiator's ports are identifiers of echo requests, with
             "tcp" phase 1 opens each connection by a handshake.
         order: order in which phase 1 enumerates the four tuples (RFC 9693 section 4.4).
@@ -95,8 +91,6 @@ class LabOptions:
     """Options of every kind of lab; None = chosen by natgauge.
 
     Attributes:
-        lab: kind of lab, see `natgauge.labs.kinds`.
-        lab_name: name of the lab; two runs at one time need two names.
         seed: seed of all pseudorandom choices, 0 to 2**64 - 1.
         grace_seconds: wait for the last frames of each phase, 0 to 60.
         nat64_prefix: IPv6 network of 96 bits in which a translator finds the Responder's IPv4 addresses.
@@ -146,8 +140,6 @@ class DeviceOptions:
     """Settings of the device; None = chosen by natgauge.
 
     Attributes:
-        table_size: connections.
-        hash_size: buckets.
         timeouts: seconds, of all protocols and states.
         udp_timeout: seconds; of UDP, or of the transport and the state that are measured.
         psid_length: bits of a port that identify the port set of a subscriber, 0 to 16 (RFC 7597 section 5.1).
@@ -220,11 +212,7 @@ class Cell:
     """A gateway in a lab with its traffic.
 
     Attributes:
-        gateway: a recipe's name, or the path of a recipe file.
-        traffic: four tuples and frames.
-        lab: kind and name of the lab, seed, grace.
         kind_options: options of that kind of lab, an instance of its dataclass; None = its defaults.
-        device: settings of the device.
         background: whether the device is to route native IPv6, too.
     """
 
@@ -241,8 +229,6 @@ class Question:
     """One measurement to make: its metric, gateway and settings.
 
     Attributes:
-        metric: name of a procedure, for example "connection-rate".
-        cell: the gateway, its lab and the traffic.
         settings: settings of the procedure, by name, for example {"repeat": 10, "trial_seconds": 2.0}.
     """
 

@@ -31,11 +31,7 @@ def _kinds_in(folders: tuple[str, ...]) -> Mapping[str, Kind[Any]]:
 
 
 def get(name: str) -> Kind[Any]:
-    """The kind of this name.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The kind of this name."""
     known = kinds()
     if name not in known:
         raise UsageError(f"lab: {name!r} is unknown; choose one of {', '.join(known)}", at="lab")

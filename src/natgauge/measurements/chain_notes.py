@@ -17,13 +17,7 @@ _FORWARDING: Final = f"_{FORWARDING}"
 
 
 def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Parameters) -> Iterator[Note]:
-    """Yield the notes; none for a single device.
-
-    Args:
-        unit: unit of the result.
-        figures: figures of the result.
-        parameters: all that was set.
-    """
+    """Yield the notes; none for a single device."""
     chain = parameters.get("chain")
     if not isinstance(chain, list):
         return

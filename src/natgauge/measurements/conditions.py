@@ -37,11 +37,7 @@ SERVER_ALONE: Final = "server_alone"
 
 
 def moving_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of a machine that move figures, by the name of the parameter; None where not readable.
-
-    Args:
-        facts: as `natgauge.host.machine.facts` returns them.
-    """
+    """Return the facts of a machine that move figures, by the name of the parameter; None where not readable."""
     cpu = facts.get("cpu") or {}
     return {
         **{name: facts.get(name) for name in MACHINE},
@@ -55,23 +51,9 @@ class Conditions:
     """Conditions of a measurement.
 
     Attributes:
-        settings: settings of the procedure.
-        recipe: recipe of the device.
-        traffic: four tuples and frames.
-        frame_octets: frame size with FCS on each side.
         own_processes: whether the device works in processes of its own, by its recipe or as found.
         segment_octets: size with FCS of a TCP segment without data on each side; None = frames are no TCP segments.
-        lab_kind: kind of the lab.
-        lab: name of the lab.
-        chosen: everything else that is recorded of the place, by name.
-        placement: placement of the device's work, as the lab says.
-        emulated: whether the device runs on an emulated machine, as the lab says.
-        sender_cpus: cores of the tester's senders.
-        device_cores: cores of the device.
-        grace_seconds: wait for the last frames of each phase.
-        seed: seed of all pseudorandom choices.
         rates: the tester's own highest rates, frames/s.
-        machine: facts from `natgauge.host.machine.facts`.
         device: version and knobs of the device; None for an external device.
         port_sets: port sets of its subscribers; None = it has none, or they are not known.
     """
@@ -118,9 +100,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
     """Return all that decides the cost of a gateway that is compared in slices: its traffic, its place, its device.
 
     Args:
-        bench: bench of the gateway.
         device: its version and knobs; None where it is not ours.
-        facts: facts of the machine, as `natgauge.host.machine.facts` returns them.
     """
     traffic, lab, addresses = bench.traffic, bench.lab, bench.address_plan
     families = {"initiator": addresses.inside.family, "responder": addresses.outside.family}

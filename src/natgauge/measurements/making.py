@@ -29,9 +29,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
     """Put a measurement and all that was set together.
 
     Args:
-        measured: by the procedure.
         parameters: all that was set; the procedure's own word about its settings goes before.
-        folder: that holds the evidence.
     """
     parameters = parameters.with_settings(measured.parameters)
     if measured.raised_timeout is not None:

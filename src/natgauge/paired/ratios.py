@@ -37,7 +37,6 @@ class BlockWork(NamedTuple):
     """Work of one block.
 
     Attributes:
-        quantity: kind of its frames.
         nanoseconds: for a frame, by position in the round; the tester's own work is included.
     """
 
@@ -51,8 +50,6 @@ class RoundPlace:
 
     Attributes:
         positions: of the gateway; of plain forwarding, whose work is compared, one for each family.
-        cables: a cable for each address family of the gateway's frames.
-        forwarding: plain forwarding for each address family of the gateway's frames.
     """
 
     label: str

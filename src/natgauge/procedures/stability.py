@@ -86,11 +86,7 @@ class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
 
 
 class _Quantity(NamedTuple):
-    """A quantity that is tested for a trend.
-
-    Attributes:
-        always: whether INVALID periods say something about it, too.
-    """
+    """A quantity that is tested for a trend."""
 
     name: str
     text: str

@@ -20,7 +20,6 @@ class Printed:
     """A number as it was printed.
 
     Attributes:
-        value: of the number.
         half: half a unit of the last digit, which is the largest error of rounding; 0 = exact.
     """
 
@@ -46,9 +45,6 @@ def read(cell: str) -> Printed | None:
 
     Args:
         cell: "2^23", "1,341", "45.5", "1.56M", "(2,758,621)", "-" or "drawn".
-
-    Raises:
-        ValueError: it is no number.
     """
     if cell in {NOTHING, DRAWN}:
         return None

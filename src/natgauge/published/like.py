@@ -65,12 +65,7 @@ def sheet(name: str, results: Sequence[Result], *, beside: bool = False) -> Shee
     """Return results in the shape of a published table.
 
     Args:
-        name: name of the table.
         results: at least one; results that belong in no cell are named below the table.
-        beside: whether each row is followed by the published one.
-
-    Raises:
-        UsageError: there is no such table, or the results do not fit it (`Columns`).
     """
     return _Shaped(name, results, beside=beside).sheet()
 

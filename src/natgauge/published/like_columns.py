@@ -56,23 +56,13 @@ class Absent:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a published table, filled with results.
-
-    Attributes:
-        table: the published table, without its misprints.
-        results: all results.
-    """
+    """The columns of a published table, filled with results."""
 
     table: Table
     results: tuple[Result, ...]
 
     def __post_init__(self) -> None:
-        """Refuse results that do not fit the table.
-
-        Raises:
-            UsageError: no result belongs in the table, two belong in one cell, two devices in one row, or there are
-                more values than columns; or the columns of the table cannot be measured.
-        """
+        """Refuse results that do not fit the table."""
         table = self.table
         if table.axis == "none" and table.width > 1 and not self._keys:
             raise UsageError(f"report: --like {table.name}: {plans.needs(table)}")
@@ -107,11 +97,7 @@ class Columns:
         return results
 
     def find(self, name: str, column: int) -> Result | Absent:
-        """Return the result of a quantity at a column, or the reason for its absence.
-
-        Raises:
-            UsageError: two results belong there, or results of two devices.
-        """
+        """Return the result of a quantity at a column, or the reason for its absence."""
         table, quantity = self.table, self.table.quantities[name]
         if any(cells[column] == NOTHING for key, cells in self._keys.items() if key not in table.shape.columns):
             return Absent("the plan of the table leaves this column out")

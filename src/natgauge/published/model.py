@@ -58,13 +58,7 @@ class Document(_Model):
 
 
 class MachineDescription(_Model):
-    """Hardware and software of the measurements of tables.
-
-    Attributes:
-        hardware: hardware of device and tester.
-        device: the device's operating system.
-        tester: that sent and judged the frames.
-    """
+    """Hardware and software of the measurements of tables."""
 
     hardware: Text
     device: Text
@@ -75,7 +69,6 @@ class OwnFigure(_Model):
     """The figure of natgauge's results that a published figure corresponds to.
 
     Attributes:
-        metric: natgauge's metric.
         figure: name of the figure in its results, or of a column of their series over loads.
         load: load in percent, where the figure is one of a series over loads.
     """
@@ -89,11 +82,7 @@ class Quantity(_Model):
     """Figures of one metric of one device.
 
     Attributes:
-        device: with its version, where it was published.
-        metric: natgauge's name of the metric, if it has the metric.
-        unit: unit of the figures.
         times: factor of the printed figures; a printed 1 is `times` of the unit.
-        directions: directions that a rate counts.
         own: the figure of natgauge, where `sources.toml` has none for the metric and a result's value is not that
             figure.
         at_least: whether natgauge counts by a stricter rule, so that its value is a lower bound of such a figure.
@@ -113,8 +102,6 @@ class PublishedRow(_Model):
 
     Attributes:
         label: as printed; a label that a table prints twice has an addition that distinguishes the two.
-        kind: content of the row ("is" in the file).
-        quantity: name of the quantity of its figures, where there is one.
         cells: as printed, "-" for an empty cell, "2^23" for a power, "drawn" for a value of a diagram without numbers.
     """
 
@@ -146,11 +133,7 @@ class Slip(_Model):
     """A misprint.
 
     Attributes:
-        row: label of the row.
         columns: numbers of the columns, from 1.
-        printed: the printed value of each.
-        right: the correct value of each.
-        why: reason for the correction.
     """
 
     row: Text
@@ -161,13 +144,7 @@ class Slip(_Model):
 
 
 class UnmetRequirement(_Model):
-    """A requirement of a table that is not met.
-
-    Attributes:
-        row: label of the row that has the requirement.
-        needs: the requirement, in words.
-        lacks: what does not meet it: natgauge, or this host.
-    """
+    """A requirement of a table that is not met."""
 
     row: Text
     needs: Text
@@ -180,7 +157,6 @@ class SmallPlan(_Model):
     Attributes:
         divide: divisors of the numbers of ports, or of the connections where no numbers of ports are printed; sizes of
             tables shrink with the connections.
-        differs: further differences from the publication, one sentence each.
         settings: settings by metric that differ from those of the larger plan; "-" leaves a setting out.
     """
 
@@ -193,16 +169,10 @@ class TablePlan(_Model):
     """Keys that a plan of the same measurements needs in addition to the table's rows.
 
     Attributes:
-        missing: requirements that are not met; such a table has no plan.
-        differs: differences of the plan from the publication, one sentence each.
-        parameters: parameters that the publication gives outside of the table's rows, as printed.
         columns: values of plan keys for each column, "-" for a column that the plan leaves out.
         own_cores: number of devices of the chain, each of which has the printed number of cores for itself; None = a
             single device, or all devices share the cores. The devices of a small plan share the cores.
         entries_per_bucket: size of the connection tracking table / size of its hash table, where one row gives both.
-        settings: settings by metric.
-        measure: measurements, instead of those that follow from the quantities.
-        small: the plan for a laptop.
         guest: further differences of the plan for a guest, whose emulated processors forward a few thousand frames/s.
     """
 
@@ -234,7 +204,6 @@ class TableShape(_Model):
     Attributes:
         columns: values for each column, "-" where the column has no such requirement. The keys are "metric", "device"
             (a recipe) and "figure" of a result, and names of its parameters.
-        rows: parameters shown in the rows of words with these labels.
     """
 
     columns: dict[str, Annotated[tuple[Text, ...], Field(min_length=1)]] = {}
@@ -245,18 +214,7 @@ class Table(_Model):
     """One published table.
 
     Attributes:
-        name: its file's name without ".toml".
-        source: name of the document in `sources.toml`.
-        place: number of the table or figure in the document.
-        title: subject of the table.
-        machine: name of the machine in `sources.toml`.
-        axis: parameter that grows from column to column.
-        conditions: further published conditions.
-        also_in: other places that print the same figures.
         drawn: columns, from 1, whose four tuples were drawn at random, so that some occurred twice.
-        rows: as printed.
-        quantities: quantities of the figures, by name.
-        slips: printing errors.
         plan: additions to the rows for a plan of the same measurements, or the reason why there is no such plan.
         shape: additions to the rows for a table of natgauge's results in the same shape.
     """

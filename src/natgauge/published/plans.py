@@ -44,14 +44,7 @@ SIZES: Final[tuple[Size, ...]] = get_args(Size)
 
 
 class _PlanSize(NamedTuple):
-    """What a size of plans decides for every table.
-
-    Attributes:
-        options: options of `natgauge published --plan`.
-        purpose: in words, behind the place of the table.
-        place: of tester and device, in words.
-        lab: keys of the plan's lab.
-    """
+    """What a size of plans decides for every table."""
 
     options: str
     purpose: str
@@ -95,16 +88,7 @@ _WIDTH: Final = 110
 
 
 def text(table: Table, *, size: Size) -> str:
-    """The plan of a table as TOML, with its commands in comments.
-
-    Args:
-        table: the table.
-        size: of the plan.
-
-    Raises:
-        UsageError: natgauge cannot measure the table.
-        HostError: this host cannot measure the table.
-    """
+    """The plan of a table as TOML, with its commands in comments."""
     refuse(table)
     file = file_name(table, size=size)
     sentences = [
@@ -138,10 +122,6 @@ def command(table: Table, *, size: Size) -> str:
 def against(table: Table, *, size: Size) -> str | None:
     """Return what varies between the results of a plan, as `natgauge report --against` takes it.
 
-    Args:
-        table: a table that has a plan.
-        size: of the plan.
-
     Returns:
         The table's axis; without an axis the first key that differs between cells or settings, "metrics" or "device";
         None for a plan with one result.
@@ -158,12 +138,7 @@ def against(table: Table, *, size: Size) -> str | None:
 
 
 def refuse(table: Table) -> None:
-    """Refuse a table that has no plan.
-
-    Raises:
-        UsageError: natgauge cannot measure the table.
-        HostError: this host cannot measure the table.
-    """
+    """Refuse a table that has no plan."""
     missing = table.plan.missing
     if missing:
         kind = UsageError if any(each.lacks == "natgauge" for each in missing) else HostError
@@ -206,7 +181,6 @@ def axis_values(table: Table, *, size: Size) -> list[int | None]:
 
     Args:
         table: a table with an axis (`axis_of`); columns that a plan leaves out are included.
-        size: of the plan.
     """
     axis, columns = axis_of(table), range(table.width)
     if axis == "cores":

@@ -95,11 +95,7 @@ def check_lines(tables: Sequence[Table]) -> str:
 
 
 def tables_of(names: Sequence[str], results: Sequence[Result]) -> str:
-    """Return published tables to print below natgauge's results, each clearly marked.
-
-    Raises:
-        UsageError: there is no table of a name, or it has no figures of any metric of the results.
-    """
+    """Return published tables to print below natgauge's results, each clearly marked."""
     metrics = {result.metric for result in results}
     tables = [table(name) for name in names]
     for each in tables:

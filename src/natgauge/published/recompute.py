@@ -37,13 +37,8 @@ class Check:
     """A printed figure and its recomputed value.
 
     Attributes:
-        table: name of the table.
-        row: label of the figure's row.
         column: column number, from 1.
-        rule: name of the rule that gives the recomputed value.
-        printed: the figure as printed.
         recomputed: value of our formula for the other printed figures, in the printed unit.
-        agreement: agreement of the two figures.
     """
 
     table: str

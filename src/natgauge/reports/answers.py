@@ -59,10 +59,7 @@ class Sentence:
     """One answer.
 
     Attributes:
-        text: a sentence with its full stop.
         certainty: how sure the answer is; None where it compares nothing.
-        reasons: reasons why it is not sure.
-        leads: whether it is the first answer on its metric or comparison.
     """
 
     text: str
@@ -114,12 +111,7 @@ def _each(results: Sequence[Result]) -> Iterator[Sentence]:
 
 
 def one(result: Result, point: str = "") -> Sentence:
-    """Return what a single result says: the value, its range over the repetitions, and more where the metric has it.
-
-    Args:
-        result: the result.
-        point: what distinguishes it from other results of this device, as words.
-    """
+    """Return what a single result says: the value, its range over the repetitions, and more where the metric has it."""
     answers = {IN_ALL: f"{{}} {UNIT_IN_ALL}", **{figure.name: figure.answer for figure in figures().values()}}
     named = [(text, result.figures[name]) for name, text in answers.items() if text and name in result.figures]
     words = {
@@ -458,8 +450,6 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     Args:
         claims: at least one; of several, the range of the ratios and of all intervals.
         of: what the ratio is relative to.
-        alone: whether the coverage is named.
-        at: whether the number of points is named.
         chance: whether the text says that the ratio may be a matter of chance.
     """
     differences = [claim for claim in claims if claim.contrast.kind == "difference"]
@@ -521,15 +511,7 @@ def ratio(value: float, rounded: Callable[[float], float] = round) -> str:
 def outward(
     value: float, rounded: Callable[[float], float], digits: int = 1, *, same: float = 0.0, sign: str = ""
 ) -> str:
-    """Return an end of an interval, with more than `digits` digits after the point where it would look like `same`.
-
-    Args:
-        value: the end.
-        rounded: floor for a lower end, ceil for an upper one.
-        digits: least number of digits after the point.
-        same: value of no difference.
-        sign: "+" where a positive number has its sign.
-    """
+    """Return an end of an interval, with more than `digits` digits after the point where it would look like `same`."""
 
     def shown(digits: int) -> float:
         # Products of binary fractions miss a whole number by less than this.

@@ -22,7 +22,6 @@ def text(record: AuditRecord, width: int | None = None) -> str:
     """Return the number of requirements that the gateway meets, the verdicts, and the classes of behaviour.
 
     Args:
-        record: the audit.
         width: most characters of a line; None = any.
     """
     return f"{answered(sentences(record), sheet(record), width)}\nEvidence: {record.results}"

@@ -30,10 +30,7 @@ class SeriesBlock:
     """Results of one metric and one device that differ in the parameter of the columns.
 
     Attributes:
-        metric: metric of the results.
-        gateway: name of the device; "" where the columns are devices.
         others: values that distinguish the block from others of this metric and device, by name of the parameter.
-        at: index of the result of each column, by the column's text.
     """
 
     metric: str
@@ -49,11 +46,7 @@ class SeriesBlock:
 
 
 def parameter_of(against: str, results: Sequence[Result]) -> str:
-    """Return the name of the parameter that the user named as on the command line, such as "cores" or "frame-size".
-
-    Raises:
-        UsageError: no result has such a parameter, or the number of cores of one is not known.
-    """
+    """Return the name of the parameter that the user named as on the command line, such as "cores" or "frame-size"."""
     name = _SHORT.get(against, against.replace("-", "_"))
     for result in results:
         if name == _CORES and not result.device_cores:
@@ -81,9 +74,6 @@ def blocks_of(name: str, against: str, results: Sequence[Result]) -> list[Series
 
     Where two results of a metric and a device have the same value, a parameter in which they differ makes a block for
     each of its values: first the number of cores, connections and hosts.
-
-    Raises:
-        UsageError: two such results differ in no parameter that moves the figure.
     """
     subjects: dict[tuple[str, str], list[int]] = {}
     for at, result in enumerate(results):

@@ -51,7 +51,6 @@ class StoredResults:
             campaign in the order of its plan.
         unended: results folders of measurements and comparisons that did not end: they have evidence, but no result.
         comparisons: every comparison, in the same order.
-        campaigns: folders of the campaigns among them.
         audits: every audit, in the same order.
     """
 
@@ -78,11 +77,7 @@ class StoredResults:
 
 
 def each_trial(stored: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
-    """Yield the values that `read` returns for each trial of a results folder, in the order of the trials.
-
-    Raises:
-        UsageError: there are no trials, or a line is no trial; the message has the line's number.
-    """
+    """Yield the values that `read` returns for each trial of a results folder, in the order of the trials."""
     path = stored.folder / TRIALS
     for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA), start=1):
         try:

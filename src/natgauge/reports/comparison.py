@@ -31,7 +31,6 @@ def text(record: ComparisonRecord, *, brief: bool = False, width: int | None = N
     """Return the answers, the doubts, and the table with its notes.
 
     Args:
-        record: the comparison.
         brief: whether only doubts that could change the answer have their text, and others only their word.
         width: most characters of a line of the table; None = any.
     """
@@ -149,12 +148,7 @@ def comment(record: ComparisonRecord) -> str:
 
 
 def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
-    """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last.
-
-    Args:
-        record: the comparison.
-        brief: whether only doubts that could change the answer have their text.
-    """
+    """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last."""
     head = ("frame", "vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
     lines = [SheetRow("gateway", head)]
     for cost in record.baseline_costs:

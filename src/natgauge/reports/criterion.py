@@ -24,7 +24,6 @@ def clause(result: Result, *, sized: bool = True) -> str:
     """Return the end of a sentence with the value: criterion of a passing trial, transport, and sizes of the frames.
 
     Args:
-        result: the result.
         sized: whether sizes are named where they are not the least ones, or where no frame has the chosen size.
     """
     frames, criterion = frames_clause(result, sized=sized), condition(result)

@@ -22,11 +22,7 @@ _NUMBER: Final = re.compile(r"-|[+-][0-9][0-9.,]*(?:e[+-]?[0-9]+)?(?: ?%)?(?: to
 
 
 def table(results: Sequence[Result]) -> str:
-    """Return a heading, then one line per result; unknown values are empty.
-
-    Raises:
-        UsageError: there are no results.
-    """
+    """Return a heading, then one line per result; unknown values are empty."""
     shown = [column for row in rows(results) for column in _columns(row)]
     return written([[row.heading for row in shown], *zip(*(row.cells for row in shown), strict=True)])
 

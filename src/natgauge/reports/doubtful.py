@@ -28,9 +28,7 @@ class Stated:
     """What the first line of a result says of the device's true value.
 
     Attributes:
-        lower: it is no less than this.
         upper: nor more than this; both ends are the median where the line gives the median itself.
-        doubtful: whether the line says that neither is sure.
     """
 
     lower: float

@@ -38,9 +38,7 @@ def plain(shown: Sheet, width: int = WIDTH, indent: int = _INDENT) -> str:
     """Return tables of a sheet without frames, so that more columns fit.
 
     Args:
-        shown: the sheet.
         width: most characters of a line, at least 50.
-        indent: blanks before each line of a table.
     """
     natural = _widths(shown.lines, most=width)
     widths = [min(_CELL, each) for each in natural]

@@ -53,12 +53,7 @@ class TrialExplanation:
     """A trial and its hops.
 
     Attributes:
-        folder: results folder.
-        trial: record of the trial.
-        hops: its hops.
-        load: what it sent, in the words of the progress line.
         failure: error that ended the measurement; empty = none did.
-        other_traffic: frames at the tester's ports that were not the trial's.
         cause: why its frames were lost, came back wrong or left late; None = none was, or natgauge cannot say.
     """
 
@@ -77,9 +72,6 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
     Args:
         folder: folder of one measurement, or of a comparison by rates; the measurement may have failed.
         number: number of the trial, from 1; None = the last one that failed, or the last one if none did.
-
-    Raises:
-        UsageError: the folder has no such trial, the trial did not run, or a file is damaged or of another schema.
     """
     known = is_there(folder / FAILURE)
     failure = str(read_document(folder / FAILURE, FAILURE_SCHEMA).get("error") or "") if known else ""
@@ -109,9 +101,6 @@ def _chosen(folder: Path, number: int | None, whole: Cause | None) -> Mapping[st
     """Return one trial of a folder, see `explain`; no more than three are in memory.
 
     Without a number, the last trial that failed for the cause of the measurement goes first.
-
-    Raises:
-        UsageError: the folder has no such trial, or a line is damaged.
     """
     count, last, failed, deciding = 0, None, None, None
     for line, read in enumerate(read_lines(folder / TRIALS, TRIAL_SCHEMA), start=1):

@@ -43,12 +43,7 @@ class MeasurementFailure:
     """A measurement, or several of a campaign, without a result.
 
     Attributes:
-        subject: what was measured.
-        happened: what happened, in sentences.
-        remedy: what to do.
         command: command that measures again; empty = not stored.
-        folder: folder of the evidence.
-        explained: whether `natgauge explain` explains its last trial.
     """
 
     subject: str
@@ -60,15 +55,7 @@ class MeasurementFailure:
 
 
 def failures_of(collected: StoredResults, again: CommandAgain) -> list[MeasurementFailure]:
-    """Return the failures among stored measurements and campaigns.
-
-    Args:
-        collected: what folders have.
-        again: makes the command that measures again.
-
-    Raises:
-        UsageError: a file is damaged.
-    """
+    """Return the failures among stored measurements and campaigns."""
     alone = [_of_folder(folder, again) for folder in collected.unended]
     return [*alone, *(failure for folder in collected.campaigns for failure in _of_campaign(folder))]
 

@@ -114,7 +114,6 @@ class Frames:
 
     Attributes:
         trials: one row per trial, INVALID trials included; `request` and `result` are the whole JSON.
-        measurements: one row per repetition; `figures` and `parameters` are JSON.
         series: one row per value of a series (loss at each load ...), a number or a text.
         estimates: one row per ratio of a comparison, including ratios of the A/A control; `notes` and `parameters` (of
             the gateway) are JSON.
@@ -127,12 +126,7 @@ class Frames:
 
 
 def frames_of(collected: StoredResults) -> Frames:
-    """Make data frames of stored results.
-
-    Raises:
-        UsageError: a file of a results folder is damaged or missing.
-        HostError: polars is not installed.
-    """
+    """Make data frames of stored results."""
     polars = need("polars", "frames", "a data frame")
     return Frames(
         trials=_frame(polars, TRIAL_COLUMNS, [row for stored in collected.stored for row in _trials(stored)]),
@@ -147,12 +141,7 @@ def frames_of(collected: StoredResults) -> Frames:
 
 
 def write(collected: StoredResults, folder: Path) -> list[Path]:
-    """Write each frame as a Parquet file into a folder, which is made if missing; return the files.
-
-    Raises:
-        UsageError: a results folder is damaged, or the files cannot be written.
-        HostError: polars is not installed.
-    """
+    """Write each frame as a Parquet file into a folder, which is made if missing; return the files."""
     frames = frames_of(collected)
     written = []
     try:
@@ -179,11 +168,7 @@ def _frame(polars: Any, columns: Mapping[str, type], rows: Sequence[_Row]) -> pl
 
 
 def _as(kind: type, value: object) -> object:
-    """A value of a column.
-
-    Raises:
-        UsageError: a whole number has more than 64 bits, which no column holds.
-    """
+    """A value of a column."""
     cell = None if value is None else kind(value)
     if isinstance(cell, int) and not -_MOST <= cell <= _MOST:
         raise UsageError(

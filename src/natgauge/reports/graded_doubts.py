@@ -29,7 +29,6 @@ class Doubted(Generic[NameT]):
     """A doubt, and the results that have it.
 
     Attributes:
-        doubt: the doubt of the first result.
         names: names of the results, or of the gateways of a comparison, that have a doubt of this word and grade.
     """
 
@@ -48,7 +47,6 @@ def doubted(
     """Return doubts by grade, each word once.
 
     Args:
-        every: name and doubts of each result.
         in_full: whether a doubt is separate from doubts of its word with other texts.
     """
     having: dict[tuple[Grade, str, str], list[tuple[Note, NameT]]] = {}
@@ -72,7 +70,6 @@ def graded(
     """Return doubts as lines; doubts that could change the answer come first.
 
     Args:
-        named: names, each with the doubts that it has.
         having: returns the text that follows the word of a doubt: the names that have the doubt.
         brief: whether only doubts that could change the answer have their text, and others only their word.
         each: whether doubts of a word with different texts have a line each, and facts on the device have their text;
@@ -117,7 +114,6 @@ def of_columns(every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "")
 
     Args:
         every: block and heading of each column, and its doubts; the block is empty in a table of one block.
-        noun: precedes the headings of columns, such as "column".
     """
 
     def having(found: Sequence[tuple[str, str]]) -> str:

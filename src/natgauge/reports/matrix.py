@@ -20,9 +20,6 @@ def sheet(results: Sequence[Result]) -> Sheet:
 
     Args:
         results: at least one.
-
-    Raises:
-        UsageError: there are no results, or two are of one metric of one device.
     """
     set_alike = (row for row in rows(results) if not row.measured and len(set(row.cells)) == 1)
     same = [f"{row.heading} {row.printed[0]}" for row in set_alike if row.cells[0] is not None]

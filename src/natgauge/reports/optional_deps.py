@@ -10,16 +10,7 @@ from natgauge.errors import HostError
 
 
 def need(module: str, extra: str, what: str) -> Any:
-    """Import an optional module.
-
-    Args:
-        module: name of the module.
-        extra: extra of natgauge that installs the module.
-        what: kind of report that needs the module.
-
-    Raises:
-        HostError: the module is not installed.
-    """
+    """Import an optional module."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

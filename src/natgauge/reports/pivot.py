@@ -41,11 +41,6 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
 
     Args:
         results: at least one.
-        against: parameter of the columns, named as on the command line.
-        narrow: whether large rates are printed in thousands.
-
-    Raises:
-        UsageError: there are no results, no result has the parameter, or two belong in one cell.
     """
     every_row, name = rows(results), parameter_of(against, results)
     heading = row_of(name)

@@ -66,11 +66,8 @@ class ResultRow:
     """A row with its cells.
 
     Attributes:
-        label: label of the row.
         unit: unit of the cells; empty where they have none, or different units.
         cells: one value per result; None = no value.
-        text: formats a value for people.
-        measured: whether the values were measured; otherwise they were set.
     """
 
     label: str
@@ -430,11 +427,7 @@ def row_of(name: str) -> str:
 
 
 def rows(results: Sequence[Result]) -> list[ResultRow]:
-    """Return every row, rows without any value included.
-
-    Raises:
-        UsageError: there are no results.
-    """
+    """Return every row, rows without any value included."""
     if not results:
         raise UsageError("report: no results to show")
     derived = compared_rows(results)
@@ -468,9 +461,7 @@ def uncompared(
     """Return the missing comparisons of a result with others of the right kind, and the reasons.
 
     Args:
-        derived: all comparisons of the results.
         column: index of the result, from 0.
-        results: all results.
         called: returns the name of a result in the table, from its number, from 1.
     """
     names: dict[str, list[str]] = {}

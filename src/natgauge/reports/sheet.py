@@ -24,13 +24,7 @@ class SheetRow:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table, independent of its form.
-
-    Attributes:
-        lines: rows; the first has the names of the columns.
-        notes: sentences below the table.
-        doubts: sentences on the doubts of the columns, by grade.
-    """
+    """A table, independent of its form."""
 
     lines: tuple[SheetRow, ...]
     notes: tuple[str, ...]
@@ -48,21 +42,13 @@ class Sheet:
 
 
 def sheet(results: Sequence[Result]) -> Sheet:
-    """Return the table of RFC 9693 section 6: one column per result.
-
-    Raises:
-        UsageError: there are no results.
-    """
+    """Return the table of RFC 9693 section 6: one column per result."""
     doubts = of_columns([("", str(column), result.doubts) for column, result in enumerate(results, start=1)], "column")
     return Sheet(tuple(lines_of(results)), tuple(notes(results)), tuple(doubts))
 
 
 def lines_of(results: Sequence[Result]) -> list[SheetRow]:
-    """Return the rows that have a value for at least one result; the first has the devices.
-
-    Raises:
-        UsageError: there are no results.
-    """
+    """Return the rows that have a value for at least one result; the first has the devices."""
     shown = [SheetRow(row.heading, tuple(row.printed)) for row in rows(results) if row.label != "not compared"]
     return [line for line in shown if any(cell != "-" for cell in line.cells)]
 
@@ -71,7 +57,6 @@ def notes(results: Sequence[Result], called: Callable[[int, Result], str] = colu
     """Return the sentences on missing comparisons, each once with the results that lack it, and on references.
 
     Args:
-        results: results of the table.
         called: returns the name of a result in the table, from its number, from 1.
     """
     derived = compared_rows(results)

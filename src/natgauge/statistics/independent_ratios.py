@@ -19,7 +19,6 @@ def ratio_of(first: MedianEstimate, second: MedianEstimate) -> MedianEstimate:
 
     Args:
         first: a ratio above 0, whose interval has ends above 0 and below infinity.
-        second: likewise, estimated independently of the first.
 
     Returns:
         The ratio, with an interval whose coverage is the lower one of both, and the smaller number of values.

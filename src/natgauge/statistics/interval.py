@@ -13,11 +13,7 @@ CONFIDENCE: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceInterval:
-    """A range that contains the true value with probability `coverage` (0 to 1).
-
-    Raises:
-        ValueError: the coverage is no probability.
-    """
+    """A range that contains the true value with probability `coverage` (0 to 1)."""
 
     # Stored results are read by pydantic, which refuses further fields and values that are not finite.
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}

@@ -69,7 +69,6 @@ def interval_of(values: Sequence[float], uppers: Sequence[float | None]) -> Conf
     A search's value is the lower bound of what the device can.
 
     Args:
-        values: values of the repetitions.
         uppers: upper bound of each; None = there is none.
     """
     interval = median_interval(values)

@@ -23,7 +23,6 @@ def moses_interval(
 
     Args:
         lowest: lower bound of each pair's difference (or ratio), in any order.
-        highest: upper bounds of the same; equal to `lowest` where values are exact.
         first: size of one sample, at least 1.
         second: size of the other sample, at least 1.
         confidence: coverage that is aimed at; the interval has less where the samples are too small.
@@ -38,8 +37,6 @@ def shift_coverage(first: int, second: int, rank: int) -> float:
     """Probability that the true shift lies between the `rank`-th smallest and the `rank`-th largest pair.
 
     Args:
-        first: size of one sample.
-        second: size of the other sample.
         rank: from 1.
     """
     counts = mann_whitney_counts(first, second)

@@ -19,11 +19,7 @@ _LEAST: Final = 12
 
 
 def refuse_contradictions(record: AuditRecord, folder: Path) -> None:
-    """Refuse an audit that its own folder contradicts; captures that are missing contradict nothing.
-
-    Raises:
-        UsageError: the folder contradicts itself, with both values; or a capture is damaged.
-    """
+    """Refuse an audit that its own folder contradicts; captures that are missing contradict nothing."""
     where = folder / AUDIT
     for name, (survived, expired) in record.timeouts.items():
         if survived is not None and expired is not None and survived > expired:
@@ -57,11 +53,7 @@ def _check_frames(requirement: AuditedRequirement, folder: Path, where: Path) ->
 
 
 def _packets(path: Path) -> int:
-    """Number of packets of a capture.
-
-    Raises:
-        UsageError: it cannot be read, or is no capture.
-    """
+    """Number of packets of a capture."""
     octets = foreign.read_octets(path, foreign.DOCUMENT)
     at, packets = 0, 0
     while at < len(octets):

@@ -79,11 +79,7 @@ class _Round(_Part):
 
 
 def refuse_contradictions(record: ComparisonRecord, folder: Path) -> None:
-    """Refuse a comparison that its own folder contradicts; files that are missing contradict nothing.
-
-    Raises:
-        UsageError: the folder contradicts itself, with both values; or a file is damaged.
-    """
+    """Refuse a comparison that its own folder contradicts; files that are missing contradict nothing."""
     where = folder / COMPARISON
     for estimate in (*record.estimates, *record.control):
         _check_width(estimate, where)

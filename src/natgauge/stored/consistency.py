@@ -51,11 +51,7 @@ _PLANNED: Final = ("traffic", "place", "device")
 
 
 def refuse_contradictions(result: Result, folder: Path) -> None:
-    """Refuse a result that its own folder contradicts; files that are missing contradict nothing.
-
-    Raises:
-        UsageError: the folder contradicts itself, with both values; or a file is damaged.
-    """
+    """Refuse a result that its own folder contradicts; files that are missing contradict nothing."""
     summary = folder / SUMMARY
     check_metric(result, summary)
     check_values(result.parameters, result.metric, summary)

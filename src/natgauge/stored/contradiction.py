@@ -27,35 +27,13 @@ class ContradictionError(UsageError):
 
 
 def expect(field: str, said: object, expected: object, source: str, where: Path) -> None:
-    """Refuse a value of a record that is not the one that follows from its source.
-
-    Args:
-        field: name of the value, for people.
-        said: value in the record.
-        expected: value that follows.
-        source: where it follows from, before the value.
-        where: file of the record.
-
-    Raises:
-        ContradictionError: they differ by more than rounding.
-    """
+    """Refuse a value of a record that is not the one that follows from its source."""
     if not same(said, expected):
         raise ContradictionError(where, field, said, source, expected)
 
 
 def compare(said: Any, other: Any, where: Path, field: str, source: str) -> None:
-    """Refuse two values that differ, with the innermost field in which they do.
-
-    Args:
-        said: value in the record.
-        other: the other value.
-        where: file of the record.
-        field: name of the value, for people.
-        source: where the other value is found, before it.
-
-    Raises:
-        ContradictionError: they differ by more than rounding.
-    """
+    """Refuse two values that differ, with the innermost field in which they do."""
     if isinstance(said, Mapping) and isinstance(other, Mapping) and said.keys() == other.keys():
         for name, value in said.items():
             compare(value, other[name], where, f"{field}: {str(name).replace('_', ' ')}", source)

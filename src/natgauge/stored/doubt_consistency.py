@@ -42,11 +42,7 @@ def check_doubts(result: Result, folder: Path) -> None:
     """Check that a result has every doubt that follows from its figures, notes and parameters.
 
     Args:
-        result: the result.
         folder: its folder; one without the file of its repetitions is no complete one, and contradicts nothing.
-
-    Raises:
-        UsageError: one is missing, or has another value.
     """
     where = folder / SUMMARY
     if not foreign.is_there(folder / MEASUREMENTS):

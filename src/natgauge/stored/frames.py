@@ -10,10 +10,5 @@ from natgauge.stored.find_results import find
 
 
 def load(*folders: str | Path) -> Frames:
-    """Read results folders, folders that hold several, or campaigns.
-
-    Raises:
-        UsageError: a folder holds no result, or a file of it is damaged.
-        HostError: polars is not installed.
-    """
+    """Read results folders, folders that hold several, or campaigns."""
     return frames_of(find([Path(folder) for folder in folders]))

@@ -29,15 +29,7 @@ _REMEDY: Final = "the folder was edited or damaged; leave it out, or measure aga
 
 
 def check_metric(result: Result, where: Path) -> None:
-    """Check that unit, settings and figures of a result are those of its metric.
-
-    Args:
-        result: the result.
-        where: its file.
-
-    Raises:
-        UsageError: the metric is unknown, or has another unit, no such setting, or another value.
-    """
+    """Check that unit, settings and figures of a result are those of its metric."""
     procedure = procedures.procedures().get(result.metric)
     if procedure is None:
         raise UsageError(f"results: {where}: metric {result.metric!r} is unknown; {_REMEDY}")
@@ -61,12 +53,7 @@ def check_values(parameters: Parameters, metric: str | None, where: Path) -> Non
     """Check each parameter that is an input by the input's own rule.
 
     Args:
-        parameters: parameters of a record.
         metric: metric of the record; None = the record has no settings of a metric.
-        where: file of the record.
-
-    Raises:
-        UsageError: a value is none of its input.
     """
     stored = parameters.flat()
     for input_ in _inputs(stored.get("lab_kind"), metric):

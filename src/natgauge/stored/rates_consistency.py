@@ -61,11 +61,7 @@ _Searches = Sequence["_Bounds | None"]
 
 
 def check_rates(record: ComparisonRecord, folder: Path) -> None:
-    """Check a comparison by rates; a missing file of rounds contradicts nothing.
-
-    Raises:
-        UsageError: the folder contradicts itself, with both values; or a file is damaged.
-    """
+    """Check a comparison by rates; a missing file of rounds contradicts nothing."""
     where, path = folder / COMPARISON, folder / ROUNDS
     if not is_there(path):
         return

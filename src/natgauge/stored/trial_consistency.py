@@ -38,16 +38,7 @@ class _Seen:
 
 
 def check_counts(counted: Mapping[Verdict, int], metric: str, folder: Path) -> None:
-    """Check a measurement's trials, and the numbers of them by verdict; a missing file contradicts nothing.
-
-    Args:
-        counted: number of trials by verdict in the record.
-        metric: metric of the record.
-        folder: results folder.
-
-    Raises:
-        UsageError: the trials contradict themselves or the record, with both values; or a line is damaged.
-    """
+    """Check a measurement's trials, and the numbers of them by verdict; a missing file contradicts nothing."""
     path, where, total = folder / TRIALS, folder / SUMMARY, sum(counted.values())
     if not foreign.is_there(path):
         return
@@ -79,11 +70,7 @@ def check_trials(path: Path, gateways: Sequence[str] = ()) -> list[_Seen]:
     """Check that trials are numbered from 1, that none is there twice, and that each follows from its own counts.
 
     Args:
-        path: file of the trials.
         gateways: labels of gateways, of which each trial names one; empty = trials name none.
-
-    Raises:
-        UsageError: a trial contradicts itself or the others, with both values; or a line is damaged.
     """
     begun: Counter[float] = Counter()
     seen: list[_Seen] = []

@@ -12,11 +12,7 @@ from natgauge.stored.contradiction import expect
 
 
 def check_verdicts(record: ComparisonRecord, where: Path) -> None:
-    """Check the verdicts of a comparison by its ratios, and its answers by its verdicts.
-
-    Raises:
-        UsageError: one does not follow, with both values.
-    """
+    """Check the verdicts of a comparison by its ratios, and its answers by its verdicts."""
     controls = {control.quantity: control for control in record.control}
     for estimate in (*record.estimates, *record.control):
         control = controls.get(estimate.quantity)

@@ -112,16 +112,10 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
     """Return the request for a trial whose frames are not translated; its mark and seed are random.
 
     Args:
-        initiator: the tester's port.
-        responder: the tester's port.
-        family: address family of both sides.
         frame_size: octets with FCS.
         connections: N; over all source ports, then destination ports from 1 on, then source addresses.
         phase1: phase 1 of the request.
         phase2: phase 2 of the request.
-        sender_cpus: the tester's.
-        record_delays: time every frame.
-        record_variation: record differences between the delays of consecutive frames.
         transport: what the frames are; ICMP has one number in place of destination ports.
         source: the Initiator's first address; None = as in natgauge's own labs.
         destination: the Responder's address; None = as in natgauge's own labs.
@@ -173,7 +167,6 @@ class FloorShare:
     Attributes:
         floor_frames_per_second: rate from a program that only redirects to a program that only drops, median over
             blocks.
-        share: the tester's rate / the floor's, median over blocks.
         low: end of the share's interval.
         high: end of the share's interval.
     """
@@ -189,16 +182,9 @@ class CableFigures:
     """The tester's figures on the cable.
 
     Attributes:
-        family: address family of both ends.
         frame_size: octets with FCS.
-        delays: whether every frame was timed.
         frames_per_second: highest rate of phase 2, one direction: median over repeats of offered frames / sending time.
         phase1_frames_per_second: the same for phase 1 (each frame a new connection).
-        rate_at_90_percent: intended rate of the loss check.
-        frames_at_90_percent: offered frames of the loss check.
-        lost_at_90_percent: of these, frames that were not received.
-        worst_lag_ns: largest lateness of a frame of the loss check.
-        mean_lag_ns: mean lateness of the frames of the loss check.
         floor_frames_per_second: highest rate of frames that are only redirected and dropped, in slices, in both
             directions. It and the next three are None for queries, which have no slices.
         share_of_floor: the tester's own rate / the floor's, in alternating slices, in both directions, on the first
@@ -230,7 +216,6 @@ class CableTester:
 
     Attributes:
         clock_source: the kernel's clock source in the last trial; empty before the first.
-        disturbed: whether a CPU was taken away in any trial so far.
     """
 
     def __init__(
@@ -239,9 +224,6 @@ class CableTester:
         """Take the cable; no trial runs yet.
 
         Args:
-            cable: two ports joined without a device.
-            sender_cpus: the tester's.
-            runner: performs a trial.
             connections: N of the trials for the highest rate; a larger state table makes them slower.
         """
         self._cable = cable
@@ -292,11 +274,7 @@ class CableTester:
         return phase1, phase2
 
     def delays(self, kind: FrameKind, rate: float, seconds: float) -> Delays:
-        """Return one-way delays on the cable at `rate` frames/s over `seconds`.
-
-        Raises:
-            BrokenError: no frame was timed.
-        """
+        """Return one-way delays on the cable at `rate` frames/s over `seconds`."""
         frames = max(1, round(rate * seconds))
         # Few connections, because only phase 2 matters and phase 1 must not take longer.
         counts = self._sent(kind, self._run(self._request(kind, rate, frames, min(self._connections, frames))))

@@ -21,8 +21,6 @@ class NoText(Enum):
     """Why a file has no text.
 
     Attributes:
-        ABSENT: the kernel has no such file here.
-        REFUSED: this process may not read it.
         NO_SYS: /sys is not mounted, as in a chroot, so nothing is known of what would be in it.
     """
 
@@ -43,9 +41,7 @@ class Finding:
     """The outcome of one check.
 
     Attributes:
-        name: subject of the check, e.g. "kernel".
         state: "ok"; "warning": it works, but figures may be worse or doubtful; "missing": something cannot be done.
-        what: finding of the check, with its value.
         mend: command that fixes it, or what to do where no command can; None when there is nothing to fix.
         packages: the Debian packages that fix it, in alphabetical order; empty when no package does.
         places: places that can run the gateway once its packages are installed; empty for other checks and for a recipe
@@ -65,11 +61,8 @@ class Host:
     """The host to check; tests use a simulated host.
 
     Attributes:
-        root: folder in place of "/".
-        release: release of the kernel.
         prove: sends frames over a cable; None = not tried.
         find: returns the path of a program as devices find it; None = it is not installed.
-        has: whether the kernel has a module, or could load it.
     """
 
     root: Path = Path("/")

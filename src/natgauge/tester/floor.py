@@ -56,15 +56,7 @@ class FloorPair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FloorTester:
-    """Measures the floor on a cable.
-
-    Attributes:
-        cable: two ports joined without a device.
-        cpu: core that sends and receives all frames.
-        run: performs a round.
-        connections: N.
-        quantity: which frames.
-    """
+    """Measures the floor on a cable."""
 
     cable: Cable
     cpu: int
@@ -73,19 +65,11 @@ class FloorTester:
     quantity: Quantity = "both"
 
     def share(self, kind: FrameKind, rounds: int = ROUNDS) -> FloorShare:
-        """Return the tester's share of the floor for frames of this kind, over `rounds` rounds.
-
-        Raises:
-            BrokenError: a frame was lost or wrong.
-        """
+        """Return the tester's share of the floor for frames of this kind, over `rounds` rounds."""
         return share_of([self.round(kind) for _ in range(rounds)])
 
     def round(self, kind: FrameKind, blocks: int = BLOCKS) -> list[FloorPair]:
-        """Run a round of `blocks` blocks.
-
-        Raises:
-            BrokenError: a frame was lost or wrong.
-        """
+        """Run a round of `blocks` blocks."""
         result = self.run(self._request(kind, blocks), seconds=_SECONDS + _SLACK_SECONDS)
         _check(result)
         return [_pair(block) for block in result.blocks]
@@ -118,11 +102,7 @@ class FloorTester:
 
 
 def share_of(rounds: list[list[FloorPair]]) -> FloorShare:
-    """Return the share over all rounds.
-
-    Raises:
-        BrokenError: there are too few rounds for a confidence interval.
-    """
+    """Return the share over all rounds."""
     shares = [[pair.floor / pair.tester for pair in pairs] for pairs in rounds]
     share = estimate_over_rounds(shares, ALPHA)
     if share is None:

@@ -38,8 +38,6 @@ class HighestRates:
     """The tester's own highest rates of one profile, frames/s, all directions together.
 
     Attributes:
-        phase1: rate at which each frame opens a new connection.
-        phase2: rate over open connections.
         own_ports: whether the rates apply to the ports of the measurement; rates of a veth cable do not apply to a
             network card.
     """
@@ -55,10 +53,6 @@ def highest_rates(profile: FrameKind, sender_cpus: Sequence[int], connections: i
     The best of a few trials counts, because a rate that a disturbance made too low would limit the searches. Where a
     trial was disturbed, the trials are repeated the next times, and the best of all counts. The rates are stored below
     $XDG_CACHE_HOME (or ~/.cache), and measured again when the kernel, the CPU, the engine or a setting changes.
-
-    Raises:
-        HostError: a capability, the engine or a CPU is missing.
-        BrokenError: the cable passed nothing, or the engine broke.
     """
     number = min(max(connections, LEAST_CONNECTIONS), MOST_CONNECTIONS)
     key = _cache_key(profile, sender_cpus, number)
@@ -87,12 +81,7 @@ class _Remembered:
 
 
 def own_delays(profile: FrameKind, sender_cpus: Sequence[int], rate: float, seconds: float) -> Delays:
-    """Return the tester's own delays, measured on a cable at `rate` frames/s.
-
-    Raises:
-        HostError: a capability, the engine or a CPU is missing.
-        BrokenError: no frame was timed, or the engine broke.
-    """
+    """Return the tester's own delays, measured on a cable at `rate` frames/s."""
     with CableLab(cable_name()) as cable:
         return CableTester(cable, tuple(sender_cpus)).delays(profile, rate, seconds)
 

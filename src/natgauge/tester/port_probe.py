@@ -38,14 +38,7 @@ _GRACE_MS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class PortReport:
-    """What is to be known of a port.
-
-    Attributes:
-        name: name of the interface.
-        driver: name of its driver.
-        usable: whether the tester can use it, as far as could be seen.
-        findings: the findings, obstacles first.
-    """
+    """What is to be known of a port."""
 
     name: str
     driver: str
@@ -66,15 +59,8 @@ def probe(
     A port without obstacles gets an XDP program for a moment. Two such ports then get 1000 frames each way.
 
     Args:
-        names: interfaces, one or two.
         frame_sizes: frame sizes of the planned measurement, in octets with FCS.
-        allow_addresses: whether the ports may carry IP addresses.
         machine: machine with the ports; None = this one.
-        sends_frames: whether programs are attached, and frames are sent from port to port.
-
-    Raises:
-        UsageError: an interface does not exist, or is named twice, or no measurement can have a frame size.
-        HostError: a capability is missing.
     """
     if len(set(names)) < len(names):
         raise UsageError(f"probe: interface {names[0]} is named twice; name two different ones, or one")
@@ -100,11 +86,7 @@ def probe(
 
 
 def _check_size(octets: int) -> None:
-    """Refuse a frame size that no measurement can have.
-
-    Raises:
-        UsageError: it is below Ethernet's least, or above the largest live frame.
-    """
+    """Refuse a frame size that no measurement can have."""
     least = LEAST_OCTETS["udp"]
     if octets < least:
         raise UsageError(f"frame size: {octets} octets is too small; the least with IPv4 is {least} (FCS included)")
@@ -220,11 +202,7 @@ def _of_start(state: PortState, faulty: Sequence[PortState], error: NatgaugeErro
 
 
 def _sent(here: PortState, far: PortState) -> StreamCounts:
-    """Send frames one way.
-
-    Raises:
-        NatgaugeError: the tester does not start on the ports; it is `at` an interface if that is the only one.
-    """
+    """Send frames one way."""
     request = untranslated_request(
         Port(here.name, None, far.mac, None),
         Port(far.name, None, here.mac, None),
@@ -263,11 +241,7 @@ def _of_counts(counts: Sequence[tuple[str, str, StreamCounts]]) -> PortFinding:
 
 @contextmanager
 def _locked(*states: PortState) -> Iterator[None]:
-    """Use ports as their only user.
-
-    Raises:
-        HostError: another process uses one.
-    """
+    """Use ports as their only user."""
     with ExitStack() as taken:
         for state in states:
             lock = port_lock(state.name, None)
@@ -295,10 +269,6 @@ def of_peer(port: PortState, others: Sequence[str]) -> Iterator[PortFinding]:
 
     A veth passes redirected frames on only if its other end has GRO on or an XDP program attached. The wire lab does
     not check this: the command that restarts the device may do either.
-
-    Args:
-        port: the port.
-        others: other ports of the tester, which get its programs.
     """
     features = port.features
     if port.media.driver != "veth" or features is None or xdp.Features.BASIC not in features:

@@ -25,9 +25,6 @@ def refusal(interface: str) -> str | None:
 
     Returns:
         The kernel's reason if the driver refuses the program; None = it does not.
-
-    Raises:
-        OSError: the kernel loads no programs, or there is no such interface.
     """
     index, program = socket.if_nametoindex(interface), _load()
     try:

@@ -61,16 +61,7 @@ def run(
     """Run one trial and return the engine's counts.
 
     Args:
-        request: the trial.
-        progress: called with every progress event, in this thread.
-        engine: path of `natgauge-engine`; found by `host.programs` when absent.
         seconds: wall time after which the engine is stopped; by default twice the trial's nominal length and a minute.
-
-    Raises:
-        UsageError: the engine refused the request (its exit status 2); the message is the engine's own.
-        HostError: this host cannot run the trial (3), or there is no engine.
-        UnreachableError: a port has no carrier, or the gateway behind it does not answer (5).
-        BrokenError: the engine failed (4), was killed, ran out of time or answered outside the agreement.
     """
     limit = seconds if seconds is not None else nominal_seconds(request) * 2 + _SLACK_SECONDS
     last: TrialResult | None = None
@@ -90,19 +81,7 @@ def run(
 
 
 def compare(request: ComparisonRequest, *, engine: Path | None = None, seconds: float) -> ComparisonResult:
-    """Run one round of a comparison and return the engine's counts.
-
-    Args:
-        request: the round.
-        engine: path of `natgauge-engine`; found when absent.
-        seconds: wall time after which the engine is stopped.
-
-    Raises:
-        UsageError: the engine refused the request (its exit status 2); the message is the engine's own.
-        HostError: this host cannot run the round (3), or there is no engine.
-        UnreachableError: a port has no carrier, or the gateway behind it does not answer (5).
-        BrokenError: the engine failed (4), was killed, ran out of time or answered outside the agreement.
-    """
+    """Run one round of a comparison and return the engine's counts."""
     lines: list[bytes] = []
     length = 0
 
@@ -214,11 +193,7 @@ def _too_long() -> BrokenError:
 
 
 def parse_line(line: bytes | str) -> TrialResult | Progress | Failed:
-    """Read one line of the engine's standard output.
-
-    Raises:
-        BrokenError: the line is no JSON object, has an unknown event or version, or violates the agreement.
-    """
+    """Read one line of the engine's standard output."""
     try:
         document = json.loads(line)
     except ValueError as error:

@@ -59,11 +59,7 @@ def _sending(frames: int, rate: float) -> float:
 
 
 def phase1_of(result: TrialResult) -> StreamCounts:
-    """Return the counts of phase 1, for trials that have a phase 1.
-
-    Raises:
-        BrokenError: the engine left them out.
-    """
+    """Return the counts of phase 1, for trials that have a phase 1."""
     if result.phase1 is None:
         raise BrokenError("trial: natgauge-engine left phase 1 out of its result")
     return result.phase1

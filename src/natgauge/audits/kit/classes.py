@@ -37,9 +37,7 @@ class MappingSeen:
     """The mapping behaviour of a gateway.
 
     Attributes:
-        kind: its class, while another inside host uses the same source port.
         alone: its class while no other inside host does; None = not examined.
-        outside: outside endpoints that one inside endpoint had, by remote endpoint.
     """
 
     kind: Dependence
@@ -119,7 +117,6 @@ class PortsSeen:
         kind: its class; None = the ports were kept, and no second inside host with the same outside address shows
             whether they are overloaded.
         pairs: inside and outside ports of flows, in order of opening.
-        overloads: whether two inside hosts had one outside endpoint at the same time.
         entropy: bits of entropy of the outside ports' steps, of at most log2 of their number; None = preserved.
     """
 

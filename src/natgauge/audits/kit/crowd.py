@@ -88,25 +88,13 @@ class Crowd:
 
     Attributes:
         host: the inside host; where there is one, it has the outside address of the older flows.
-        remote: the outside endpoint.
-        since: number of frames before the crowd.
-        mapped: outside endpoints of the flows, by inside endpoint.
-        refused: inside endpoints whose flows were not opened.
         kept: how many of the older flows, which were open before the crowd, passed each time.
-        idle: longest time for which the older flows were not used, s.
-        is_fair: whether another inside host still opened a flow.
         is_shared: whether that other host has an outside address of the crowd, as far as it opened a flow.
         is_lasting: whether the flows that were refused are refused again after another host was served.
-        errors: types and codes of the ICMP errors that refused hosts received.
-        leaked: whether a refused frame went out without translation.
     """
 
     def __init__(self, examiner: Examiner) -> None:
-        """Open the older flows.
-
-        Raises:
-            NotSeenError: they do not open.
-        """
+        """Open the older flows."""
         examiner.relieve("udp", for_many=True)
         self.remote, self.since = examiner.remote(), examiner.mark
         self.mapped: dict[Endpoint, Endpoint] = {}
@@ -139,11 +127,7 @@ class Crowd:
 
     @property
     def lost(self) -> bool:
-        """Whether older flows did not pass.
-
-        Raises:
-            NotSeenError: they may have expired, because this host was too slow to use them.
-        """
+        """Whether older flows did not pass."""
         if self.kept < OLDER and self.idle > _MOST_IDLE_SECONDS:
             raise NotSeenError(
                 f"this host did not use the flows from before for {self.idle:.0f} s, so they may have expired"
@@ -210,11 +194,7 @@ def _others(examiner: Examiner, crowd: Crowd) -> Iterator[Address]:
 
 
 def exhausted(examiner: Examiner) -> Crowd:
-    """Open as many flows of one inside host as it can have, and then some of another one.
-
-    Raises:
-        NotSeenError: the gateway refused and deleted none of them, or there is one inside address only.
-    """
+    """Open as many flows of one inside host as it can have, and then some of another one."""
     crowd = examiner.once(Crowd)
     examiner.host(1)
     crowd.grow(examiner, 1.0)

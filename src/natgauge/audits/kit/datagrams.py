@@ -21,7 +21,6 @@ class Carried:
 
     Attributes:
         packets: packets in which it arrived as it was sent, in their order; empty = it did not.
-        is_changed: whether it arrived whole with other data.
     """
 
     packets: tuple[Packet, ...] = ()
@@ -38,16 +37,8 @@ def carry(  # noqa: PLR0913 - one datagram, each property by its name
     """Send a UDP datagram over a flow, several times if it does not arrive as it was sent.
 
     Args:
-        examiner: examines the gateway.
-        flow: the flow.
         octets: octets of its data.
-        up: whether the inside sends it.
         cut: octets of the fragments in which it is sent; 0 = it is sent whole, and may be fragmented.
-        backwards: whether the last fragment is sent first.
-        note: what is special about the datagram.
-
-    Raises:
-        NotSeenError: control frames did not arrive.
     """
     end, is_changed, network = flow.remote if up else flow.inside, False, examiner.network
     for _ in range(TRIES):

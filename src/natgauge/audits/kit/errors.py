@@ -28,15 +28,7 @@ _DATA: Final = b"natgauge audit"
 
 @dataclass(frozen=True, slots=True)
 class ErrorSeen:
-    """An ICMP error that arrived.
-
-    Attributes:
-        packet: the packet that has the error.
-        message: the error.
-        numbers_kept: whether type and code are those that were sent, or their translation.
-        source: source of the quoted packet.
-        destination: destination of the quoted packet.
-    """
+    """An ICMP error that arrived."""
 
     packet: Packet
     message: ErrorMessage
@@ -98,21 +90,13 @@ def send_error(examiner: Examiner, flow: Flow, kind: ErrorKind, *, up: bool = Fa
 def pass_error(
     examiner: Examiner, packet: Packet, kind: ErrorKind, *, up: bool = False, note: str = ""
 ) -> ErrorSeen | None:
-    """Send a packet with an ICMP error of this kind, and return the error as it arrives; None = it was dropped.
-
-    Raises:
-        NotSeenError: control frames did not arrive.
-    """
+    """Send a packet with an ICMP error of this kind, and return the error as it arrives; None = it was dropped."""
     frame = examiner.deliver(packet, up=up, wanted=lambda seen: isinstance(seen.segment, ErrorMessage), note=note)
     return _seen(frame, kind)
 
 
 def provoked(examiner: Examiner, packet: Packet, kind: ErrorKind, note: str) -> ErrorSeen | None:
-    """Send a packet from the inside, and return the gateway's error of this kind about it; None = there was none.
-
-    Raises:
-        NotSeenError: control frames did not arrive.
-    """
+    """Send a packet from the inside, and return the gateway's error of this kind about it; None = there was none."""
 
     def wanted(seen: Packet) -> bool:
         error = quoting(seen, [packet.sender])

@@ -46,12 +46,6 @@ class Examiner(Observations):
     Attributes:
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
-        mappings: most flows of a crowd (see `natgauge.audits.kit.crowd`).
-        configured: the gateway's own settings in s, by name.
-        timers: measured time-outs by name (see `natgauge.audits.kit.timers`).
-        forwarded: transports of which the gateway has forwarded a flow.
-        fragments_entered: whether the gateway has delivered a datagram in fragments from outside.
-        inside: the tester's inside hosts.
     """
 
     prefix: IPv6Address | None = None
@@ -111,11 +105,7 @@ class Examiner(Observations):
         return False
 
     def host(self, index: int = 0, side: Side = "initiator") -> Address:
-        """Return one of the tester's addresses.
-
-        Raises:
-            NotSeenError: the audit has fewer addresses on this side.
-        """
+        """Return one of the tester's addresses."""
         hosts = self.hosts(side)
         if index >= len(hosts):
             option = "--source-addresses" if side == "initiator" else "--destination-addresses"
@@ -160,14 +150,11 @@ class Examiner(Observations):
         """Send a packet until it arrives, and return the frame that arrives; None = no try arrived.
 
         Args:
-            packet: the packet.
-            up: whether it is sent from the inside.
             to: port at which it may arrive; None = that of the other side.
             wanted: whether a packet that arrives is the one; None = its data decide.
             may_drop: whether the gateway may drop it. Then control frames follow it, so that a host that stalls is not
                 taken for a gateway that drops.
             since: number of frames that are left out; None = all so far.
-            note: what is special about the packet.
         """
         since = self.mark if since is None else since
         for _ in range(2 if may_drop else TRIES):
@@ -263,9 +250,6 @@ class Examiner(Observations):
         A gateway that drops it still has to deliver control frames.
 
         Args:
-            flow: a TCP flow.
-            flags: flags of the segment.
-            up: whether the inside host sends it.
             back: 1 = its sequence number was used already, by a SYN without ACK.
             since: number of frames that are left out; None = all so far.
         """

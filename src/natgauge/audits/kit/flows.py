@@ -49,14 +49,7 @@ class Flow:
     """A flow through the gateway.
 
     Attributes:
-        transport: its transport.
-        inside: the inside endpoint.
-        remote: the outside host's endpoint.
         written: the outside host's endpoint as the inside writes it; another one behind a NAT64 prefix.
-        mapped: the inside endpoint as the outside sees it.
-        since: number of frames of the network before the flow was opened.
-        up: next sequence number of the inside (TCP).
-        down: next sequence number of the outside (TCP).
     """
 
     transport: Transport

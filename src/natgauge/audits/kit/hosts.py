@@ -50,10 +50,8 @@ class InsideHosts:
     """The tester's inside hosts.
 
     Attributes:
-        every: their addresses, those of a team behind each other.
         allowance: fewest flows that a host had opened when the gateway refused one; None = it refused none. Flows that
             have expired count, so that a gateway can refuse a host earlier.
-        reserved: teams that are left for examinations that open many flows.
     """
 
     every: tuple[Address, ...]

@@ -62,8 +62,6 @@ class AuditSide:
     """One side of the gateway.
 
     Attributes:
-        hosts: the tester's addresses on this side.
-        gateway: the gateway's address on this side.
         gateway_mac: destination of frames; None = ARP or NDP finds it.
     """
 
@@ -111,9 +109,6 @@ class Network:
 
         Each IPv6 host solicits the gateway, as a host does before its first packet. VPP's NAT64 learns its neighbours
         only from solicitations: it drops advertisements to its link-local address.
-
-        Raises:
-            UnreachableError: the gateway does not answer.
         """
         for side, there in self.sides.items():
             for _ in range(_RESOLVE_TRIES):

@@ -21,7 +21,6 @@ class Observations:
     """Values that were observed once, and the evidence of the verdict.
 
     Attributes:
-        network: the tester's ports.
         transport: transport of the verdict, and of flows for which no other one is named.
         floods: how often other traffic at the tester's ports kept the examiner from a verdict.
     """
@@ -40,11 +39,7 @@ class Observations:
         return len(self.network.frames)
 
     def once(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        """Return the function's value for this transport and these arguments; it is called only once.
-
-        Raises:
-            NotSeenError: the function raised it.
-        """
+        """Return the function's value for this transport and these arguments; it is called only once."""
         key = (function, self.transport, arguments)
         if key not in self._seen:
             first = self.mark
@@ -73,12 +68,7 @@ class Observations:
         }
 
     def undisturbed(self, look: Callable[[], _T]) -> _T:
-        """Return what a function sees.
-
-        Raises:
-            FloodError: other traffic flooded the tester's ports meanwhile, so that the function may have missed frames.
-            NotSeenError: the function raised it.
-        """
+        """Return what a function sees."""
         before = self.network.load()
         try:
             seen = look()

@@ -19,7 +19,6 @@ class Missed:
 
     Attributes:
         others: frames to other hosts, or of protocols that are no part of an audit; a filter in the kernel drops them.
-        dropped: frames for which the ports' queues had no room.
     """
 
     others: int = 0
@@ -28,14 +27,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class PortTraffic:
-    """Counts of an audit so far.
-
-    Attributes:
-        seconds: the ports' clock.
-        sent: frames that the audit sent.
-        arrived: frames that arrived at the tester's ports, read or not.
-        dropped: frames that arrived and were lost before the audit read them.
-    """
+    """Counts of an audit so far."""
 
     seconds: float
     sent: int

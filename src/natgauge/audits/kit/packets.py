@@ -57,14 +57,8 @@ class Packet:
     """One IP packet.
 
     Attributes:
-        source: source address.
-        destination: destination address, of the same version.
-        protocol: number of the upper-layer protocol.
         payload: octets behind the IP header (of IPv6: behind the fragment header, where there is one).
-        ttl: time to live, or hop limit.
-        identification: identification of the packet's fragments.
         dont_fragment: IPv4's DF bit.
-        more_fragments: whether further fragments follow.
         offset: octets of the original payload before this fragment's; a multiple of 8.
         fragment_header: whether an IPv6 packet has a fragment header although it is whole (RFC 6946).
         options: IPv4 options; a multiple of 4 octets.
@@ -226,10 +220,7 @@ class ErrorMessage:
     """An ICMP error.
 
     Attributes:
-        kind: the ICMP type.
-        code: the ICMP code.
         rest: the 32 bits behind the checksum: MTU, pointer, or unused.
-        quoted: the beginning of the packet that caused the error.
     """
 
     kind: int

@@ -25,11 +25,6 @@ class CapturedFrame:
     """One IP frame that was sent or received.
 
     Attributes:
-        side: the tester's port.
-        seconds: time since the Epoch.
-        octets: the frame without FCS.
-        packet: its packet.
-        sent: whether the tester sent the frame; otherwise the frame arrived.
         sentence: what the frame is, for people; empty = the frame decided nothing.
     """
 

@@ -57,7 +57,6 @@ def program(mac: bytes, *, wanted: bool) -> bytes:
     """Return the filter for a port with this address.
 
     Args:
-        mac: address of the port.
         wanted: whether the filter takes what an audit reads, or all other frames. Both leave out frames that are too
             short for a comparison.
     """
@@ -73,11 +72,7 @@ def program(mac: bytes, *, wanted: bool) -> bytes:
 
 
 def attach(opened: socket.socket, mac: bytes, *, wanted: bool) -> None:
-    """Attach the filter to a packet socket; arguments as of `program`.
-
-    Raises:
-        OSError: the kernel refuses it.
-    """
+    """Attach the filter to a packet socket; arguments as of `program`."""
     code = program(mac, wanted=wanted)
     memory = ctypes.create_string_buffer(code)
     instructions = len(code) // 8

@@ -33,15 +33,8 @@ class Requirement:
     Attributes:
         rfc: number of the RFC.
         name: name in the RFC.
-        level: level of the requirement.
-        text: the requirement in few words, without a full stop.
-        transports: transports that it is examined for.
         examine: examines a gateway for the examiner's transport. It may raise `NotSeenError` and `NotApplicableError`.
-        flows: the flows that the examination needs.
-        profiles: sets of requirements that it belongs to.
         strain: 0 = a few flows, 1 = many flows, 2 = flows until the gateway has no room; examined in this order.
-        timers: names of the timers that must have been measured before (see `natgauge.audits.kit.timers`).
-        needs_forwarding: whether only a gateway that forwards the transport can be examined.
     """
 
     rfc: int

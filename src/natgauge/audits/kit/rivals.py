@@ -27,17 +27,10 @@ def rival_of(
     """Open flows of other inside hosts from the source port of an inside endpoint until one has its outside address.
 
     Args:
-        examiner: examines the gateway.
-        own: the inside endpoint.
-        outside: its outside address.
-        remote: where the flows go.
         transport: their transport; None = the examiner's.
 
     Returns:
         The flow that has this address; None = no host has it.
-
-    Raises:
-        NotSeenError: no flow has this address and some do not open, or there is one inside address only.
     """
     examiner.host(1)
     refusals: list[NotSeenError] = []
@@ -58,12 +51,7 @@ def rival_of(
 
 
 def compete(examiner: Examiner, flow: Flow, remote: Endpoint) -> Flow:
-    """Return a flow of another inside host from the source port of this flow, with its outside address.
-
-    Raises:
-        AloneError: no host has this outside address.
-        NotSeenError: a flow does not open, or there is one inside address only.
-    """
+    """Return a flow of another inside host from the source port of this flow, with its outside address."""
     found = rival_of(examiner, flow.inside, flow.mapped.address, remote)
     if found is None:
         raise AloneError(f"{flow.inside} had {flow.mapped} outside; {ALONE}")

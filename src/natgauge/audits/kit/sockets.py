@@ -59,11 +59,7 @@ class PacketSockets:
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        """Open the sockets.
-
-        Raises:
-            HostError: a socket cannot be opened.
-        """
+        """Open the sockets."""
         for side, port in self._ports.items():
             try:
                 self._sockets[side] = self._opened(port, wanted=True)
@@ -101,11 +97,7 @@ class PacketSockets:
         return address
 
     def send(self, side: Side, octets: bytes) -> None:
-        """Send a frame.
-
-        Raises:
-            HostError: the port is down.
-        """
+        """Send a frame."""
         try:
             self._sockets[side].send(octets)
         except OSError as error:

@@ -48,8 +48,6 @@ class TimerKind:
     """One kind of mapping whose time-out is measured.
 
     Attributes:
-        name: name of the kind.
-        transport: its transport.
         required: seconds for which the RFCs want such a mapping to live; it is not watched for much longer.
         open: opens a mapping and leaves it in the state that the name says.
         probe: flags of the segment from outside that shows whether the mapping is there; None = data over the flow.
@@ -76,10 +74,8 @@ class TimerSeen:
     """What was seen of the mappings of one kind.
 
     Attributes:
-        kind: the kind.
         alive: longest idle time after which a mapping was there, s; None = none was.
         dead: shortest idle time after which a mapping was not there, s; None = all were.
-        frames: numbers of the frames that show both.
         probes: all idle times with whether the mapping was there, by planned idle time.
         given_again: for each mapping that was gone, whether the next host that asked got its outside endpoint.
     """
@@ -246,9 +242,6 @@ def _opened(
     """Open the mappings of a kind from one inside host, because a gateway can limit the flows of a host.
 
     If the gateway does not serve this host, the first one of the team opens them.
-
-    Raises:
-        NotSeenError: a mapping does not open.
     """
     first = examiner.host(0)
     for own in dict.fromkeys((host, first)):

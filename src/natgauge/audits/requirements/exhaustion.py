@@ -21,11 +21,7 @@ SESSIONS: Final = Flows(_SESSIONS + 1, are_many=True)
 
 
 def _refused(examiner: Examiner) -> Crowd:
-    """Return the crowd of a gateway that refused a flow.
-
-    Raises:
-        NotSeenError: it refused none.
-    """
+    """Return the crowd of a gateway that refused a flow."""
     seen = examiner.once(exhausted)
     if not seen.refused:
         raise NotSeenError(f"{seen.words}; none was refused")

@@ -29,16 +29,8 @@ def _send(
 ) -> tuple[Endpoint, ErrorSeen | None, str]:
     """Send an ICMP error that is special, after one that is not.
 
-    Args:
-        examiner: examines the gateway.
-        words: what is special about the error.
-        error_of: makes the error of the packet that it is about.
-
     Returns:
         The inside endpoint of the flow, the error as it arrives (None = it was dropped), and both in words.
-
-    Raises:
-        NotSeenError: the gateway does not deliver the error that is not special.
     """
     if send_error(examiner, examiner.flow(), "port unreachable") is None:
         raise NotSeenError("the gateway delivers no ICMP error of this kind at all")

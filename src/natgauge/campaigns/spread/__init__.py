@@ -23,11 +23,7 @@ PORT: Final = 8786
 
 
 def need_dask() -> Any:
-    """Import the module `distributed`; that takes seconds.
-
-    Raises:
-        HostError: it is not installed, or the package that makes certificates is not.
-    """
+    """Import the module `distributed`; that takes seconds."""
     # Level of Dask's own messages. Dask reads it when it is imported, also in its workers.
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")
     try:
@@ -40,11 +36,7 @@ def need_dask() -> Any:
 
 
 def scheduler_at(text: str) -> Where:
-    """Read `dask://HOST:PORT`.
-
-    Raises:
-        UsageError: it is something else.
-    """
+    """Read `dask://HOST:PORT`."""
     found = where(text)
     if not found.scheduler:
         raise UsageError(f"workers: {text!r} is no Dask scheduler; write dask://HOST:{PORT}")
@@ -56,9 +48,7 @@ class Where:
     """The value of `--on`.
 
     Attributes:
-        text: the value as given.
         scheduler: `HOST:PORT` of a scheduler; empty = workers are started here.
-        workers: number of workers to start here.
     """
 
     text: str
@@ -67,11 +57,7 @@ class Where:
 
 
 def where(text: str) -> Where:
-    """Read `dask://HOST:PORT` or `local:N`.
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """Read `dask://HOST:PORT` or `local:N`."""
     kind, _, rest = text.partition(":")
     if kind == "local" and rest.isascii() and rest.isdigit() and int(rest) > 0:
         return Where(text, workers=int(rest))

@@ -32,13 +32,7 @@ def security_of(role: Role, where: Where, certificates: Path | None, *, insecure
     """TLS settings of one role, checked: its certificate is valid, signed by the authority, and its key is private.
 
     Args:
-        role: part of this process.
-        where: the scheduler, as the user names it.
         certificates: folder made by `natgauge certificates`; None = those that Dask's configuration names.
-        insecure: whether connections may be open to everybody.
-
-    Raises:
-        UsageError: there are no certificates, or one of them cannot be used.
     """
     if insecure:
         if certificates is not None:
@@ -56,11 +50,7 @@ def security_of(role: Role, where: Where, certificates: Path | None, *, insecure
 
 
 def client_of(where: Where, certificates: Path | None, *, insecure: bool) -> Security:
-    """TLS settings of a client; for workers that are started here, those of the whole cluster, made for this time.
-
-    Raises:
-        UsageError: as `security_of`, or these workers take no certificates.
-    """
+    """TLS settings of a client; for workers that are started here, those of the whole cluster, made for this time."""
     if not where.workers:
         return security_of("client", where, certificates, insecure=insecure)
     if insecure or certificates is not None:
@@ -82,11 +72,7 @@ def _of_folder(role: Role, folder: Path) -> Security:
 
 
 def _check(role: Role, security: Security) -> None:
-    """Refuse files that cannot be used.
-
-    Raises:
-        UsageError: one is missing, unreadable, open to others, or no certificate; or the certificate is not valid.
-    """
+    """Refuse files that cannot be used."""
     settings = security.get_tls_config_for_role(role)
     for part, name in (("ca_file", "authority"), ("cert", f"certificate of the {role}")):
         if not settings[part]:
@@ -114,11 +100,7 @@ def _check(role: Role, security: Security) -> None:
 
 
 def _got(path: Path, get: Callable[[], T]) -> T:
-    """Return what a method of the path returns.
-
-    Raises:
-        UsageError: it cannot be read.
-    """
+    """Return what a method of the path returns."""
     try:
         return get()
     except OSError as error:
@@ -155,11 +137,7 @@ def _open_to_others(path: Path, rights: int) -> str:
 
 
 def _shake_hands(role: Role, security: Security) -> None:
-    """Let OpenSSL verify the role's own certificate in each use that Dask makes of it, without any network.
-
-    Raises:
-        SSLError: it is refused.
-    """
+    """Let OpenSSL verify the role's own certificate in each use that Dask makes of it, without any network."""
     server: ssl.SSLContext = security.get_listen_args(role)["ssl_context"]
     client: ssl.SSLContext = security.get_connection_args(role)["ssl_context"]
     if role == "client":
@@ -192,11 +170,7 @@ def _invalid(error: ssl.SSLCertVerificationError, authority: Path) -> str:
 
 
 def local_address(where: Where, security: Security, role: Role) -> str:
-    """Connect to the scheduler once, and return the address of this machine from which that works.
-
-    Raises:
-        HostError: no scheduler answers there, or one side refuses the other.
-    """
+    """Connect to the scheduler once, and return the address of this machine from which that works."""
     parts = urlsplit(f"//{where.scheduler}")
     try:
         with socket.create_connection((parts.hostname, parts.port), timeout=_SECONDS) as plain:
@@ -214,12 +188,7 @@ def local_address(where: Where, security: Security, role: Role) -> str:
 
 
 def _greet(plain: socket.socket, where: Where, security: Security, role: Role) -> None:
-    """Exchange certificates with the scheduler.
-
-    Raises:
-        HostError: one side refuses the other's certificate, or the scheduler does not encrypt.
-        OSError: it says nothing.
-    """
+    """Exchange certificates with the scheduler."""
     context: ssl.SSLContext = security.get_connection_args(role)["ssl_context"]
     same = "give both files of the same natgauge certificates"
     try:

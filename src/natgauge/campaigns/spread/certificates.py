@@ -43,12 +43,7 @@ def key_name(role: Role) -> str:
 
 
 def make(folder: Path) -> None:
-    """Make an authority, and a certificate with its private key for each role, in a new folder.
-
-    Raises:
-        UsageError: the folder exists, or cannot be made there.
-        HostError: the disk is full.
-    """
+    """Make an authority, and a certificate with its private key for each role, in a new folder."""
     made = _made()
     try:
         folder.mkdir(mode=0o700)

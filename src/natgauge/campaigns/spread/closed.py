@@ -33,12 +33,7 @@ def address_of(where: Where, security: Security) -> str:
 
 
 def listening(address: str, security: Security) -> dict[str, Any]:
-    """Options of a scheduler, nanny or worker that listens at this address of the machine alone.
-
-    Args:
-        address: IP address, or name of this machine.
-        security: TLS settings, as `access.security_of` makes them.
-    """
+    """Options of a scheduler, nanny or worker that listens at this address of the machine alone."""
     # Dask puts a port behind it.
     host = f"[{address}]" if ":" in address else address
     return {"security": security, "protocol": _protocol(security), "host": host, "dashboard": False}

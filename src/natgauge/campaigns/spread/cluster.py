@@ -46,15 +46,7 @@ def coordinator(
     """A coordinator of the workers that `--on` names.
 
     Args:
-        where: as `natgauge.campaigns.spread.where` reads it.
-        labs: names of the labs of workers that are started here.
-        security: TLS settings, as `access.client_of` makes them.
         make_bench: makes benches on workers that are started here; None = benches in labs.
-        host_name: whether results contain the workers' host names.
-
-    Raises:
-        UsageError: this machine has fewer cores than workers.
-        HostError: there is no scheduler or no worker, another worker uses a core, or versions differ.
     """
     with ExitStack() as made:
         if where.workers:
@@ -147,17 +139,7 @@ def undo(offer: Offer) -> None:
 
 
 def serve(where: Where, security: Security, offer: Offer, say: Callable[[str], None]) -> None:
-    """Be a worker at a scheduler, restarted whenever it dies, until the scheduler ends.
-
-    Args:
-        where: the scheduler.
-        security: TLS settings of a worker, as `access.security_of` makes them.
-        offer: the resources of this worker.
-        say: takes a message for the user.
-
-    Raises:
-        HostError: no scheduler answers there, or it is gone.
-    """
+    """Be a worker at a scheduler, restarted whenever it dies, until the scheduler ends."""
     # Only from this address can the scheduler be reached, so it is where the worker listens, and nowhere else.
     options = listening(local_address(where, security, "worker"), security)
     facts = machine.facts()
@@ -186,16 +168,7 @@ async def _serve(
 
 
 def schedule(where: Where, security: Security, say: Callable[[str], None]) -> None:
-    """Be a scheduler until a signal.
-
-    Args:
-        where: the address to listen at.
-        security: TLS settings of a scheduler, as `access.security_of` makes them.
-        say: takes a message for the user.
-
-    Raises:
-        HostError: it cannot listen there.
-    """
+    """Be a scheduler until a signal."""
     parts = urlsplit(f"//{where.scheduler}")
     options = {**listening(str(parts.hostname), security), "port": parts.port}
     try:

@@ -40,11 +40,7 @@ class _Run:
     """A cell run that Dask has.
 
     Attributes:
-        key: key of Dask's task.
-        point: the cell.
         round_number: from 1.
-        future: future of its end.
-        starts: number of times that a worker has begun it.
         worker: name of the one that began it last; empty = none yet.
         patience: longest wait for the transfer of the lines when the run has ended, s. No message is handled meanwhile.
     """
@@ -59,21 +55,13 @@ class _Run:
 
 
 class Coordinator:
-    """Has all cell runs made by workers: a `natgauge.campaigns.run.CellRunner`.
-
-    Attributes:
-        workers: that make them.
-    """
+    """Has all cell runs made by workers: a `natgauge.campaigns.run.CellRunner`."""
 
     def __init__(self, workers: Workers, revive: Callable[[], None] | None = None) -> None:
         """Take the workers.
 
         Args:
-            workers: at a scheduler.
             revive: restarts workers that have ended for good; None = they are started elsewhere.
-
-        Raises:
-            HostError: the scheduler is gone.
         """
         self.workers = workers
         self._revive = revive
@@ -87,12 +75,7 @@ class Coordinator:
         self._most_starts = 1 + int(dask.config.get("distributed.scheduler.allowed-failures"))
 
     def __call__(self, session: Session, points: Sequence[PlannedCell]) -> None:
-        """Have every cell run made that is left.
-
-        Raises:
-            HostError: a worker cannot measure, the scheduler is gone, or the journal cannot be written.
-            NatgaugeError: a lab cannot be made.
-        """
+        """Have every cell run made that is left."""
         self._offered = self.workers.offers()
         for point in points:
             if self._offered and _next_round(session, point):
@@ -167,11 +150,7 @@ class Coordinator:
                 _show(session, run, message)
 
     def _check_workers(self, session: Session) -> None:
-        """Restart workers that have ended for good, and say so where there is none.
-
-        Raises:
-            HostError: the scheduler is gone.
-        """
+        """Restart workers that have ended for good, and say so where there is none."""
         if time.monotonic() - self._checked_at < POLL_SECONDS:
             return
         self._offered = self.workers.offers()
@@ -183,11 +162,7 @@ class Coordinator:
             session.observer.stage(f"no worker is at {self.workers.text}; waiting for one")
 
     def _end(self, session: Session, points: Sequence[PlannedCell], run: _Run) -> None:
-        """Append the lines of a cell run that has ended, and submit the next run of its cell.
-
-        Raises:
-            NatgaugeError: the scheduler is gone, the worker cannot measure, or its lab cannot be made.
-        """
+        """Append the lines of a cell run that has ended, and submit the next run of its cell."""
         try:
             ended = self.workers.result(run.future, run.worker, run.patience)
         except TimeoutError:

@@ -49,9 +49,7 @@ class Offer:
     """The properties of one worker.
 
     Attributes:
-        name: unique at its scheduler.
         cores: its own, ascending.
-        labs: names of the labs that it has, or makes.
         machine_wide: whether it is the one worker of its machine that may use what the machine has once.
     """
 
@@ -109,12 +107,7 @@ def machine_digest() -> str:
 
 
 def needs(plan: Plan, point: PlannedCell) -> Resources:
-    """Return the resources that a cell needs.
-
-    Args:
-        plan: plan of the cell.
-        point: the cell, planned on cores like those of the worker.
-    """
+    """Return the resources that a cell needs."""
     lab = Bench(point.cell).lab
     choices = {**plan.lab, **point.values}
     places = ("cores", "sender_cores", "server_cores")
@@ -184,12 +177,7 @@ def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -
 
 @contextmanager
 def reserved(name: str, cores: Sequence[int], labs: Sequence[str]) -> Iterator[Offer]:
-    """Reserve cores of this machine for a worker until the block ends.
-
-    Raises:
-        HostError: another worker uses one of these cores, or a sibling.
-        UsageError: a name is not allowed for a lab.
-    """
+    """Reserve cores of this machine for a worker until the block ends."""
     for lab in labs:
         check_name(lab)
     with ExitStack() as held:
@@ -207,11 +195,7 @@ def reserved(name: str, cores: Sequence[int], labs: Sequence[str]) -> Iterator[O
 
 
 def shares(workers: int) -> list[tuple[int, ...]]:
-    """Divide the cores of this machine evenly among `workers` workers; the first cores are left over.
-
-    Raises:
-        UsageError: there are fewer cores.
-    """
+    """Divide the cores of this machine evenly among `workers` workers; the first cores are left over."""
     groups = core_groups()
     each = len(groups) // workers
     if each == 0:

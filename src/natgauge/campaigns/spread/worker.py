@@ -62,7 +62,6 @@ class NatgaugeWorker(WorkerPlugin):
         """Store the offer.
 
         Args:
-            offer: the resources that the scheduler has from this worker.
             make_bench: makes benches; None = benches in labs.
         """
         self.offer = offer
@@ -85,11 +84,7 @@ class NatgaugeWorker(WorkerPlugin):
         return LabBench(machine.facts, self.offer.lab_of(cell), observer)
 
     def check(self) -> None:
-        """Refuse a host that cannot measure.
-
-        Raises:
-            HostError: a program or a privilege is missing.
-        """
+        """Refuse a host that cannot measure."""
         if self._make_bench is None:
             check_host()
 
@@ -109,12 +104,7 @@ class PlanView(NamedTuple):
 
 
 def view_plan(plan: Plan, where: str, *, host_name: bool, dask_worker: DaskWorker) -> PlanView:
-    """Plan every cell on the cores of this worker; nothing is touched.
-
-    Raises:
-        HostError: this host cannot measure.
-        PlanError: there are too many cells.
-    """
+    """Plan every cell on the cores of this worker; nothing is touched."""
     _plugin(dask_worker).check()
     tried = tuple(each(plan, where))
     cell_needs = {name: needs(plan, cell) for name, cell in tried if isinstance(cell, PlannedCell)}
@@ -126,13 +116,8 @@ class CellTask:
     """A cell run for a worker.
 
     Attributes:
-        plan: plan of the campaign, with the seed.
-        cell: name of the cell.
         recipe: SHA-256 of the recipe that the campaign began with.
         round_number: from 1.
-        measurements: state of the cell's measurements, by cell and measurement.
-        workers_on: number of workers on each machine, by `machine_digest`.
-        host_name: whether results contain the host's name.
     """
 
     plan: Plan
@@ -169,10 +154,6 @@ def run_cell(task: CellTask) -> EndedRun:
 
     Returns:
         The journal lines of the repetitions. Lines about trials that begin are sent as progress only.
-
-    Raises:
-        HostError: this host cannot measure, and the run has not begun.
-        UsageError: the cell cannot be measured here, or the recipe differs here.
     """
     run = _Run(get_worker())
     run.send("begin", "")
@@ -247,9 +228,6 @@ class _Run(Silent):
 
         Dask cannot interrupt a thread. It cancels the task when the campaign has released it or has ended, and closes
         the worker when the worker or its scheduler is to end.
-
-        Raises:
-            Reschedule: the task is cancelled, or the worker is closing. Another worker runs it if it is still wanted.
         """
         task = self._worker.state.tasks.get(self._key)
         if self._worker.status != Status.running or task is None or task.state != "executing":

@@ -35,16 +35,7 @@ T = TypeVar("T")
 
 @contextmanager
 def connected(text: str, scheduler: str | Any, security: Security) -> Iterator[Client]:
-    """A client of a scheduler.
-
-    Args:
-        text: name of the scheduler in messages.
-        scheduler: its address in Dask's form, or a cluster.
-        security: as `access.security_of` makes it, or the cluster's.
-
-    Raises:
-        HostError: no scheduler answers there.
-    """
+    """A client of a scheduler."""
     try:
         client = Client(scheduler, timeout=_CONNECT_SECONDS, set_as_default=False, name="natgauge", security=security)
     except (OSError, ValueError, TypeError) as error:
@@ -60,22 +51,14 @@ class Workers:
     """The workers of natgauge at a scheduler.
 
     Attributes:
-        client: Dask client of the scheduler.
-        text: name of the scheduler in messages.
-        host_name: whether results contain the workers' host names.
         machines: facts of the workers' machines, without duplicates; empty until cells are planned.
-        plan: plan of the campaign; absent until cells are planned.
         needs: resources of each cell, by the cell's name; empty until cells are planned.
     """
 
     plan: Plan
 
     def __init__(self, client: Client, text: str, *, host_name: bool) -> None:
-        """Refuse workers that cannot take part.
-
-        Raises:
-            HostError: there is no worker, or one of another version.
-        """
+        """Refuse workers that cannot take part."""
         self.client = client
         self.text = text
         self.host_name = host_name
@@ -94,15 +77,7 @@ class Workers:
         """The result of a task that has ended.
 
         Args:
-            future: future of the task.
-            worker: name of the one that ran it.
             seconds: the longest wait for the transfer of the result; at most `ANSWER_SECONDS` count.
-
-        Raises:
-            TimeoutError: the worker died with the result, and Dask runs the task again; or the transfer takes longer.
-            KilledWorker: every worker that had the task died.
-            HostError: the scheduler is gone.
-            NatgaugeError: raised by the task.
         """
         try:
             return future.result(timeout=min(seconds, ANSWER_SECONDS))
@@ -114,11 +89,7 @@ class Workers:
             raise self.unreachable(error) from error
 
     def _ask(self, request: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
-        """Run one of the client's coroutines in the client's loop, for `ANSWER_SECONDS` at most.
-
-        Raises:
-            HostError: the scheduler does not answer.
-        """
+        """Run one of the client's coroutines in the client's loop, for `ANSWER_SECONDS` at most."""
 
         async def answer() -> T:
             return await request()
@@ -136,11 +107,7 @@ class Workers:
         return {address: worker for address, worker in every.items() if resources.is_ours(worker["resources"])}
 
     def offers(self) -> list[Resources]:
-        """Resources of each worker that is there now.
-
-        Raises:
-            HostError: the scheduler is gone.
-        """
+        """Resources of each worker that is there now."""
         return [worker["resources"] for worker in self._every().values()]
 
     def _refuse_versions(self) -> None:
@@ -170,12 +137,7 @@ class Workers:
                     )
 
     def plan_cells(self, plan: Plan, where: str) -> tuple[PlannedCell, ...]:
-        """Every cell of the plan, each planned by a worker that can measure it; nothing is touched.
-
-        Raises:
-            PlanError: no worker can measure a cell.
-            HostError: no worker has what a cell needs, or can measure at all.
-        """
+        """Every cell of the plan, each planned by a worker that can measure it; nothing is touched."""
         # A plan of too many cells is refused here; the cells themselves depend on the workers' cores.
         list(each(plan, where, only=""))
         views = self._views(plan, where)
@@ -209,11 +171,7 @@ class Workers:
         raise HostError(f"workers: all at {self.text} died while they looked at the plan; start them, and try again")
 
     def refuse_lacking(self, cell: PlannedCell, wanted: Resources, offered: list[Resources]) -> None:
-        """Refuse a cell for which no worker offers enough.
-
-        Raises:
-            HostError: there is none.
-        """
+        """Refuse a cell for which no worker offers enough."""
         if any(resources.satisfied(wanted, worker_offer) for worker_offer in offered):
             return
         raise HostError(

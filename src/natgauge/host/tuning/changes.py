@@ -22,12 +22,7 @@ STATE: Final = RUN / "host" / "found.json"
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """One setting that was changed.
-
-    Attributes:
-        found: value before the change.
-        set: value after the change.
-    """
+    """One setting that was changed."""
 
     knob: str
     key: str
@@ -93,11 +88,7 @@ def read(path: Path) -> tuple[Changed, ...]:
 
 @contextmanager
 def state(path: Path) -> Iterator[State]:
-    """The file, to be changed.
-
-    Raises:
-        HostError: another process changes settings now, the folder cannot be written, or the file is damaged.
-    """
+    """The file, to be changed."""
     try:
         path.parent.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         if path.parent.parent == RUN:

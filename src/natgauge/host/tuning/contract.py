@@ -19,10 +19,8 @@ class FoundSetting:
     """One setting as it is now.
 
     Attributes:
-        key: key of the setting for `TuningKnob.read` and `TuningKnob.put`.
         value: value for `TuningKnob.put`; None = this machine has no such setting, and `remark` says so.
         better: recommended value for measurements; None = the present value, or not known.
-        remark: further information on the setting.
     """
 
     key: str
@@ -70,11 +68,7 @@ class TuningKnob(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TunedMachine:
-    """The machine whose knobs are read and set; tests use a simulated machine.
-
-    Attributes:
-        root: folder in place of "/".
-    """
+    """The machine whose knobs are read and set; tests use a simulated machine."""
 
     root: Path = Path("/")
 
@@ -101,11 +95,7 @@ class TunedMachine:
         return ethtool.read(port, part) or {}
 
     def set_port(self, port: str, part: ethtool.Part, values: Mapping[str, str]) -> None:
-        """Set values of a part of a port's settings.
-
-        Raises:
-            HostError: the kernel or the driver refuses.
-        """
+        """Set values of a part of a port's settings."""
         ethtool.write(port, part, values)
 
     def cpus(self) -> tuple[int, ...]:

@@ -28,7 +28,6 @@ def settings_of(port: str, machine: TunedMachine | None = None) -> Mapping[str, 
     Interrupt numbers change from boot to boot, so the record contains only the cores, in the order of the numbers.
 
     Args:
-        port: an interface of the caller's network namespace.
         machine: machine that has the port; None = this one.
     """
     place = machine or TunedMachine()

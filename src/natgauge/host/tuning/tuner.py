@@ -26,14 +26,8 @@ class CheckedSetting:
     """One setting and its assessment.
 
     Attributes:
-        knob: name of the knob.
-        key: key of the knob's setting.
         outcome: "fine", "better" (there is a better value), "none" (this machine has no such thing), or "failed".
         value: present value; None where there is none.
-        better: recommended value for measurements, where it differs.
-        why: effect of the knob on a figure.
-        source: source of the recommendation.
-        remark: further information, or the reason of the failure.
     """
 
     knob: str
@@ -51,10 +45,7 @@ class TuningStep:
     """Result of a change of one setting.
 
     Attributes:
-        knob: name of the knob.
-        key: key of the knob's setting.
         done: change that was made, or reason why there was none.
-        text: the same as a sentence, with the values.
     """
 
     knob: str
@@ -69,9 +60,6 @@ def check(ports: Sequence[str] | None = None, *, machine: TunedMachine | None = 
     Args:
         ports: to look at; None = all that have a card.
         machine: to look at; None = this one.
-
-    Raises:
-        UsageError: there is no such port.
     """
     place = machine or TunedMachine()
     chosen = cards(place) if ports is None else _existing(place, ports)
@@ -100,14 +88,6 @@ def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path
     Args:
         ports: ports whose settings are changed, too; empty = only settings of the whole machine.
         machine: machine to change; None = this one.
-        path: file that records the previous values.
-
-    Returns:
-        A step for each setting to be changed.
-
-    Raises:
-        UsageError: there is no such port, or it has the default route.
-        HostError: another process uses the file, or it cannot be written.
     """
     place = machine or TunedMachine()
     chosen = _existing(place, ports)
@@ -177,12 +157,7 @@ def restore(*, force: bool = False, machine: TunedMachine | None = None, path: P
     """Put back previous values, last change first. A value that another program has changed since is reported and kept.
 
     Args:
-        force: put back values that another program has changed, too.
         machine: machine to change; None = this one.
-        path: file that records the previous values.
-
-    Raises:
-        HostError: another process uses the file, or it is damaged.
     """
     place = machine or TunedMachine()
     steps = []

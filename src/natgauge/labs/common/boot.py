@@ -24,7 +24,6 @@ class BootCommand:
     """A shell command on the tester's host, and its times.
 
     Attributes:
-        command: the command; it finds the number of cores in `CORES_VARIABLE`.
         seconds: longest time from the start of the command until the device is back, > 0.
         settle_seconds: pause before the device is used, >= 0.
     """

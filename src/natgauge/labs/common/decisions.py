@@ -59,8 +59,6 @@ class Left:
     """A thing that stays.
 
     Attributes:
-        what: its noun and name.
-        why: the reason, and what to do.
         fails: whether cleaning ends with an error for it, because it was to go.
         error: this error; None = one is made of `what` and `why`.
     """
@@ -91,8 +89,6 @@ class Decision:
 
     Attributes:
         outcomes: what goes and what stays, in the order of the lines.
-        act: carries it out, and tells each line of what it did.
-        whole: whether `act` also tells what stays, and fails for it.
     """
 
     outcomes: tuple[Deed | FarDeed | Left, ...]
@@ -115,12 +111,7 @@ class Gone:
     """What earlier decisions of the same cleaning take away; a dry run has to leave it out of its later decisions.
 
     Attributes:
-        labs: names of labs whose registers go.
         settings: settings that a register no longer names, each with the name of its lab.
-        namespaces: names of namespaces.
-        marks: names of namespaces whose marks need no further decision.
-        paths: folders and files, with all that is in them.
-        left: names of namespaces of which a decision says already that they stay.
     """
 
     labs: set[str] = field(default_factory=set)
@@ -144,9 +135,6 @@ def carry_out(decisions: Collection[Decision], tell: Tell) -> None:
     """Carry out every decision, whatever becomes of the others.
 
     A machine that cannot be reached keeps no other from its turn.
-
-    Raises:
-        NatgaugeError: the first that a decision raised, or the first thing that stays though it was to go.
     """
     failed: list[NatgaugeError] = []
     for decision in decisions:

@@ -50,10 +50,6 @@ class NamespaceDevice:
 
         Programs it leaves running exist in the namespace until the lab is removed; they need not close their output.
         It sees PATH, LC_ALL=C, `self.environment` and `environment`, and nothing else of ours.
-
-        Raises:
-            BrokenError: it did not end within `timeout` seconds (it is killed then), it printed too much, or the
-                namespace is gone.
         """
         variables = {"PATH": programs.search_path(), "LC_ALL": "C", **self.environment, **(environment or {})}
         before = set(all_processes())
@@ -72,9 +68,6 @@ class NamespaceDevice:
         """Return the names of the processes that handle the device's frames, and keep them on its cores.
 
         They may live in another namespace, and count as `nice` says there, too.
-
-        Raises:
-            BrokenError: the namespace is gone.
         """
         found = frame_processes(self.netns, self.environment.get(WORK, ""))
         cpus = [int(cpu) for cpu in self.environment.get("NG_CPUS", "").split(",") if cpu]

@@ -46,9 +46,7 @@ class _Handles:
     """What frames are handled by.
 
     Attributes:
-        sockets: inodes of sockets, which are those of the whole machine.
         cookies: those of the network namespaces whose XDP sockets count; no file lists these.
-        namespaces: inodes of the network namespaces whose TUN and TAP interfaces count.
     """
 
     sockets: frozenset[str]
@@ -60,7 +58,6 @@ def frame_processes(netns: str, work: str) -> dict[int, str]:
     """Return the names of the processes that handle a device's frames by their numbers; empty = the kernel does.
 
     Args:
-        netns: name of the device's namespace.
         work: the device's private directory, which its snippets know as `NG_WORK`; empty = it has none.
     """
     pids = list(all_processes())

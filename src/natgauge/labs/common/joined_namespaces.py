@@ -35,10 +35,6 @@ def joined(netns: str, pids: Iterable[int]) -> dict[int, Path]:
 
     Those that natgauge made, that of the machine and natgauge's own are not among the others, and links of theirs are
     not followed: the tester and the devices of a chain have processes of their own.
-
-    Args:
-        netns: name of the namespace.
-        pids: processes of the machine, which name namespaces that have no other name.
     """
     found = {namespaces.inside(netns, lambda: namespaces.inode_of(None)): namespaces.path_of(netns)}
     others = _others(pids)
@@ -88,13 +84,7 @@ def _is_made(name: str) -> bool:
 
 
 def _next_to(path: Path, rest: Mapping[int, Path], ends: Mapping[int, frozenset[int]]) -> dict[int, Path]:
-    """Return those of `rest` that a link joins to the namespace of a file: a link is seen at one end or at both.
-
-    Args:
-        path: file of the namespace.
-        rest: files of the others, by inode.
-        ends: numbers of the other ends of their links, by inode.
-    """
+    """Return those of `rest` that a link joins to the namespace of a file: a link is seen at one end or at both."""
     numbers = _tried(path, _numbers, frozenset[int]())
     theirs = _tried(path, partial(_numbers_of, rest), _NONE) if numbers else _NONE
     near = {inode for inode, number in theirs.items() if number in numbers}

@@ -51,7 +51,6 @@ class VethCable:
     """Two ends.
 
     Attributes:
-        ends: the first is nearer the Initiator.
         index: interface number of the first end, from 100; the second gets a small one from the kernel. Two ends of
             one number would look like a physical interface to the kernel, which reports their carrier a second late.
     """
@@ -61,11 +60,7 @@ class VethCable:
 
 
 def prepare_namespace(*, forwards: bool) -> None:
-    """Set the calling thread's namespace, still empty, so that interfaces made in it never speak by themselves.
-
-    Args:
-        forwards: whether it belongs to a device.
-    """
+    """Set the calling thread's namespace, still empty, so that interfaces made in it never speak by themselves."""
     write_sysctls(
         {
             "net/ipv4/ip_forward": int(forwards),
@@ -230,11 +225,7 @@ def carrier_losses(netns: str | None, interface: str) -> int:
 
 
 def read_drops(text: str) -> Mapping[str, Dropped]:
-    """Drop counters by interface, without the loopback, of a text as /proc/net/dev has it.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Drop counters by interface, without the loopback, of a text as /proc/net/dev has it."""
     counters = {}
     for line in text.splitlines()[2:]:
         interface, _, figures = line.partition(":")

@@ -77,7 +77,6 @@ class Lock:
         """Name the lock.
 
         Args:
-            name: name of its file.
             what: name in messages of the protected thing; default: the lab of this name.
         """
         self._what = what or f"lab {name}"
@@ -92,12 +91,7 @@ class Lock:
         return self._path
 
     def take(self) -> None:
-        """Take the lock.
-
-        Raises:
-            HostError: the directory cannot be written.
-            InUseError: another process holds it (named).
-        """
+        """Take the lock."""
         if not self.take_soon():
             raise InUseError(
                 f"{self._what}: in use by {self.holder_in_words()}; wait until it has ended, or use {self._another}"
@@ -108,9 +102,6 @@ class Lock:
 
         A process that a killed run was starting holds the run's lock until it executes a program of its own. It is
         waited for.
-
-        Args:
-            patience: longest wait for a live holder, s.
         """
         begun = time.monotonic()
         while not self.try_take():
@@ -120,11 +111,7 @@ class Lock:
         return True
 
     def is_held(self, patience: float = 0.0) -> bool:
-        """Whether another process holds the lock; nothing is made or changed.
-
-        Args:
-            patience: longest wait for a live holder, s.
-        """
+        """Whether another process holds the lock; nothing is made or changed."""
         begun = time.monotonic()
         while self._is_locked():
             if not self._worth_waiting(begun, patience):

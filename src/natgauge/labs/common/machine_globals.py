@@ -26,11 +26,7 @@ _DIGITS: Final = 16
 
 
 class GlobalSettings:
-    """The global settings that one lab restores, and their announcements.
-
-    Attributes:
-        roots: folders that contain all global settings; nothing else is ever written.
-    """
+    """The global settings that one lab restores, and their announcements."""
 
     def __init__(self, roots: tuple[str, ...]) -> None:
         """Nothing is touched."""
@@ -57,8 +53,6 @@ class GlobalSettings:
         """Announce that this lab restores a setting.
 
         Args:
-            path: file of the setting.
-            first: value that is restored.
             value: value that was set; empty = it is being set.
         """
         new = Announcement(Path(path), "restores", group=group_of(locks.RUN), first=first, value=value)

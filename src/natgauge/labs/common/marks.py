@@ -29,31 +29,19 @@ _MOST_OCTETS: Final = 256
 
 
 def cookie() -> str:
-    """Return the cookie of the calling thread's namespace.
-
-    Raises:
-        OSError: no socket can be opened.
-    """
+    """Return the cookie of the calling thread's namespace."""
     # A folder that outlives a boot would have marks of other namespaces.
     return f"{number()} {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
 
 
 def number() -> int:
-    """Return the kernel's number of the calling thread's namespace, which no other one gets before the next boot.
-
-    Raises:
-        OSError: no socket can be opened.
-    """
+    """Return the kernel's number of the calling thread's namespace, which no other one gets before the next boot."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as opened:
         return number_of(opened)
 
 
 def number_of(opened: socket.socket) -> int:
-    """Return the kernel's number of the namespace of a socket.
-
-    Raises:
-        OSError: the kernel does not say it.
-    """
+    """Return the kernel's number of the namespace of a socket."""
     return int.from_bytes(opened.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, _COOKIE_OCTETS), "little")
 
 
@@ -67,11 +55,7 @@ def write(name: str, of: str) -> None:
 
 
 def read(name: str) -> str | None:
-    """Return the cookie in the mark of this name; None = there is no mark.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Return the cookie in the mark of this name; None = there is no mark."""
     with suppress(FileNotFoundError):
         # A FIFO in its place would wait for a writer.
         handle = os.open(locks.folder("namespaces") / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -53,9 +53,6 @@ def inode_of(name: str | None) -> int:
 
     Args:
         name: its name; None = the namespace of the calling thread.
-
-    Raises:
-        FileNotFoundError: there is no such namespace.
     """
     return (_OWN if name is None else path_of(name)).stat().st_ino
 
@@ -77,11 +74,7 @@ def names() -> tuple[str, ...]:
 
 
 def inside(name: str | None, function: Callable[[], _T]) -> _T:
-    """Call `function` inside a namespace; None = where we are.
-
-    Raises:
-        BrokenError: the namespace is gone.
-    """
+    """Call `function` inside a namespace; None = where we are."""
     if name is None:
         return function()
 
@@ -108,11 +101,7 @@ def refuse_existing(name: str) -> None:
 
 
 def create(name: str) -> None:
-    """Make an empty namespace, and mark it as natgauge's.
-
-    Raises:
-        HostError: one of this name exists, the mark cannot be written, or the kernel refuses.
-    """
+    """Make an empty namespace, and mark it as natgauge's."""
     refuse_existing(name)
     try:
         in_thread(lambda: _create(name), name)
@@ -172,11 +161,7 @@ def _cookie_in(handle: int) -> str:
 
 
 def enter(handle: int) -> None:
-    """Move the calling thread into the namespace of an open file.
-
-    Raises:
-        OSError: it is none, or we may not enter it.
-    """
+    """Move the calling thread into the namespace of an open file."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(handle, CLONE_NEWNET):
         code = ctypes.get_errno()
@@ -225,15 +210,10 @@ def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = Fal
     the first process, and one with a process that must not be ended stay as they are, whoever asks; all others go.
 
     Args:
-        doomed: their names.
         timeout: seconds for the kernel to finish; a table of ten million connections takes it tens of seconds.
-        unmarked: delete namespaces that other programs made, too.
 
     Returns:
         Names of the namespaces that this process deleted, without those that another process deleted meanwhile.
-
-    Raises:
-        BrokenError: a namespace stays, a process does not end, or something still holds a namespace after `timeout`.
     """
     existing = [name for name in doomed if exists(name)]
     refusals = {name: why for name in existing if (why := refusal(name, unmarked=unmarked))}

@@ -39,11 +39,7 @@ def read_counters(netns: str) -> Counter[str]:
 
 
 def counters_of(texts: Mapping[str, Sequence[str]]) -> Counter[str]:
-    """Return the counters in the lines of some of `FILES`; rows of several CPUs are added up.
-
-    Raises:
-        ValueError: a file has another format.
-    """
+    """Return the counters in the lines of some of `FILES`; rows of several CPUs are added up."""
     counters: Counter[str] = Counter()
     for name, lines in texts.items():
         for counter, count in FILES[name](lines):

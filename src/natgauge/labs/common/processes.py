@@ -23,14 +23,7 @@ def all_processes() -> Iterable[int]:
 
 
 def end_processes(pids: Sequence[int], patience: float = 1.0) -> tuple[int, ...]:
-    """End processes: ask, and after `patience` seconds make them.
-
-    Returns:
-        Processes that had not ended before the call.
-
-    Raises:
-        BrokenError: a process still exists 5 seconds after SIGKILL, or this process may open no more files.
-    """
+    """End processes: ask, and after `patience` seconds make them."""
     handles: dict[int, int] = {}
     never = protected.ancestry()
     try:
@@ -67,12 +60,7 @@ def has_ended(pid: int) -> bool:
 
 
 def _opened(pid: int) -> int:
-    """Open a process.
-
-    Raises:
-        BrokenError: it cannot be opened.
-        ProcessLookupError: it has ended.
-    """
+    """Open a process."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:

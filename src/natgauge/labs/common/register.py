@@ -36,10 +36,7 @@ class Register:
     """One lab's list of its changes, always equal to its file.
 
     Attributes:
-        kind: "netns", "cable", "ssh" or "vm".
         settings: inputs of the lab, so that a later process can use a kept lab.
-        kept: whether the lab remains when the process that made it ends.
-        user: name of the user who made it.
         left: what was found changed by others and therefore left as it is, one sentence each.
     """
 
@@ -56,12 +53,7 @@ class Register:
 
     @classmethod
     def begin(cls, name: str, kind: str, settings: Mapping[str, Any]) -> Self:
-        """Take a lab's name. What a killed run left under it is undone first.
-
-        Raises:
-            HostError: another process uses the lab, or something is in the place of a folder of natgauge.
-            UsageError: the name is not one, or a kept lab has it.
-        """
+        """Take a lab's name. What a killed run left under it is undone first."""
         lock = Lock(check_name(name))
         refuse_hidden()
         lock.take()
@@ -85,12 +77,7 @@ class Register:
 
     @classmethod
     def reopen_any(cls, name: str) -> Self | None:
-        """Take an existing lab; None = there is none.
-
-        Raises:
-            HostError: its register is damaged, or of another version.
-            InUseError: another process uses it.
-        """
+        """Take an existing lab; None = there is none."""
         lock = Lock(check_name(name))
         lock.take()
         try:
@@ -161,9 +148,6 @@ class Register:
 
         Only the first value of a path counts. When another lab has changed the path already, that lab's first value
         is taken, and the last of the labs restores it.
-
-        Raises:
-            UsageError: the path is not below /proc/sys or /sys.
         """
         path = str(path)
         self.globals.check(path)
@@ -232,21 +216,13 @@ class Register:
         return decisions
 
     def undo(self, tell: Tell | None = None) -> list[str]:
-        """Undo all that is written down, last first, and delete the register. The lock stays taken.
-
-        Raises:
-            BrokenError: something could not be undone; it stays written down, all else is undone.
-        """
+        """Undo all that is written down, last first, and delete the register. The lock stays taken."""
         done = self.undo_since(0, tell)
         self._journal.remove()
         return done
 
     def undo_since(self, length: int, tell: Tell | None = None) -> list[str]:
-        """Undo all recorded changes after the first `length` ones, last change first.
-
-        Raises:
-            BrokenError: a change could not be undone. Its record remains; all other changes are undone.
-        """
+        """Undo all recorded changes after the first `length` ones, last change first."""
         done: list[str] = []
         failed: list[Item] = []
         reasons: list[str] = []
@@ -371,12 +347,7 @@ def _other_globals(name: str, gone: Collection[tuple[str, str]] = ()) -> Iterato
 
 
 def registered() -> list[str]:
-    """Names of all labs of this machine, sorted.
-
-    Raises:
-        HiddenLabsError: the labs are another user's.
-        HostError: a register has the name of no lab.
-    """
+    """Names of all labs of this machine, sorted."""
     folder = locks.folder("labs")
     refuse_hidden()
     found = sorted(path.stem for path in folder.glob("*.json"))
@@ -389,12 +360,7 @@ def registered() -> list[str]:
 
 
 def refuse_hidden() -> None:
-    """Refuse a user who may not see the labs of this machine, and whatever is in the place of a folder of natgauge.
-
-    Raises:
-        HiddenLabsError: the labs are another user's.
-        HostError: something else is in the place of a folder, or another user's folder.
-    """
+    """Refuse a user who may not see the labs of this machine, and whatever is in the place of a folder of natgauge."""
     # A link in the place of any folder would make cleaning delete what is in another one.
     folders = [locks.RUN, *(locks.folder(name) for name in get_args(locks.Subfolder))]
     if refused := next(filter(None, map(refusal, folders)), None):
@@ -406,11 +372,7 @@ def _path_of(name: str) -> Path:
 
 
 def read(name: str) -> Mapping[str, Any] | None:
-    """A register's content; None when there is none.
-
-    Raises:
-        HostError: it is damaged or of another version.
-    """
+    """A register's content; None when there is none."""
     journal = journal_of(_path_of(name))
     try:
         content = journal.read()

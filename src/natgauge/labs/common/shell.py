@@ -24,10 +24,6 @@ def run_shell(
     Args:
         start: starts the command in a session of its own, with these descriptors for its output and its errors.
         timeout: time limit in seconds, > 0.
-        command: name of the command for messages.
-
-    Raises:
-        BrokenError: it printed more than is stored.
     """
     with BoundedOutput() as out, BoundedOutput() as err:
         begin = time.perf_counter()

@@ -19,11 +19,7 @@ class NoThreadError(HostError):
 
 
 def in_thread(function: Callable[[], _T], name: str = "natgauge") -> _T:
-    """Call `function` in a thread of its own and return what it returns, or raise what it raises.
-
-    Raises:
-        NoThreadError: no further thread can be started.
-    """
+    """Call `function` in a thread of its own and return what it returns, or raise what it raises."""
     outcome: Future[_T] = Future()
 
     def work() -> None:

@@ -32,7 +32,6 @@ class NetnsOptions:
         cores: cores of the device, or of each device of a chain by its name. In `shared` placement the sender uses
             them, too.
         cores_each: number of cores of each device, which no other device uses, 1 to 4096.
-        sender_cores: cores of the tester's senders.
         server_cores: cores of a real server behind the device; a core of the device only if the user names it.
         ring: number of frames that can wait in front of each core of an isolated device.
     """

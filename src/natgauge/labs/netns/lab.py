@@ -115,11 +115,7 @@ class NetnsLab(MadeLab):
         Args:
             name: 1 to 32 of a-z, 0-9 and "-".
             initiator_family: family on the Initiator's side, "ipv4" or "ipv6".
-            responder_family: family on the Responder's side.
             devices: names of the devices from the Initiator to the Responder, 1 to 65, each 1 to 16 of a-z and 0-9.
-            placement: "shared" or "isolated".
-            sender_cpus: cores of the tester's senders; default: the first usable one.
-            device_cpus: cores of the devices. `shared`: the senders' (default). `isolated`: others (default: all).
             cores_of: cores of each device by its name, in the isolated placement; they replace `device_cpus`. Only
                 here a device may have a core of named senders. None = each device works on all of `device_cpus`.
             server_cpus: cores of a real server behind the devices, none of them a sender's; default: cores that neither

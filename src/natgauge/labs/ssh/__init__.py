@@ -149,12 +149,7 @@ def _by_device(name: str, text: str | None, devices: Sequence[str]) -> dict[str,
 
 
 def undo(directory: Path, settings: Mapping[str, Any], items: Sequence[Mapping[str, str]]) -> list[str]:
-    """Undo on the other machines what a lab recorded; see `natgauge.labs.contract.Kind`.
-
-    Raises:
-        BrokenError: one of the items could not be undone; all others were tried.
-        HostError: a machine cannot be reached.
-    """
+    """Undo on the other machines what a lab recorded; see `natgauge.labs.contract.Kind`."""
     from natgauge.labs.ssh.openssh import SshHost, control_of, end_orphans  # noqa: PLC0415
     from natgauge.labs.ssh.remote import give_back  # noqa: PLC0415
 

@@ -39,7 +39,6 @@ class RemoteInterface:
     Attributes:
         master: bridge or bond that it belongs to; None = none.
         parent: interface below it (for example of a VLAN); None = none.
-        addresses: addresses of other than link scope, with prefix lengths.
     """
 
     name: str
@@ -55,12 +54,8 @@ class RemoteFacts:
     """Facts that a machine reported.
 
     Attributes:
-        system: its operating system, e.g. "Linux".
         cpu: model of its first processor; empty where the system does not report it.
         cpus: processors that are online; empty where the system does not report them.
-        namespaces: whether its `ip` supports network namespaces.
-        management: interfaces that carry the connection to the machine or its default routes.
-        offloads: requested interfaces whose transmit checksum off-load is on.
         caches: octets of the processors' data caches by level, such as "L2"; empty where they are not known.
         without_ipv6: interfaces on which IPv6 is turned off.
     """

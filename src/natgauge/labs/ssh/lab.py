@@ -191,12 +191,7 @@ class RemoteLab:
         }
 
     def up(self) -> Self:
-        """Take ports and machines, and lay the devices there; when that fails half way, it is undone.
-
-        Raises:
-            HostError: a port or a machine cannot be used, or another natgauge uses one of them.
-            UsageError: a port or an interface does not exist or is in use.
-        """
+        """Take ports and machines, and lay the devices there; when that fails half way, it is undone."""
         self._register = register = Register.begin(self.name, self.kind, self._settings())
         try:
             register.record("directory", path=str(register.directory))
@@ -247,12 +242,7 @@ class RemoteLab:
             self._register.record("remote", undo=undo, says=says, at=str(at))
 
     def down(self) -> list[str]:
-        """Give back machines and ports; nothing happens when nothing is up.
-
-        Raises:
-            BrokenError: something could not be undone.
-            HostError: a machine cannot be reached any more.
-        """
+        """Give back machines and ports; nothing happens when nothing is up."""
         register, self._register = self._register, None
         self._ports.down()
         try:

@@ -35,9 +35,7 @@ class Layout:
     """A chain on another machine.
 
     Attributes:
-        names: names of its devices, from the Initiator to the Responder.
         ends: ends of each device, towards the Initiator and the Responder, with its namespace over there.
-        interfaces: the machine's own at both ends of the chain.
     """
 
     names: tuple[str, ...]

@@ -25,7 +25,6 @@ class RemoteMachine:
     """A machine locked by one lab, so no other natgauge changes its settings at the same time.
 
     Attributes:
-        system: its `uname -s`; "Linux" until the lab has read it.
         has_tester_files: False.
     """
 
@@ -135,7 +134,6 @@ class RemoteDevice:
 
     Attributes:
         netns: the machine's namespace that is the device; None = the machine itself.
-        remote: the machine.
     """
 
     name: str

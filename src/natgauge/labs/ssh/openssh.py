@@ -101,12 +101,7 @@ def control_of(directory: Path, at: int) -> Path:
 
 
 def run_once(host: SshHost, script: str, seconds: float) -> CommandResult:
-    """Run a script on a machine over a connection of its own.
-
-    Raises:
-        BrokenError: it did not end in time.
-        HostError: the machine cannot be reached, or does not let us in.
-    """
+    """Run a script on a machine over a connection of its own."""
     result = _run(host, ("-oControlPath=none", "-oControlMaster=no"), script, seconds)
     if result.status == LOST:
         raise HostError(explained(host, result.stderr))
@@ -123,7 +118,6 @@ class Connection:
         """Nothing is done yet.
 
         Args:
-            host: the machine.
             control: where the socket is made that later calls of `ssh` share; no other connection has it.
         """
         self.host = host
@@ -148,12 +142,7 @@ class Connection:
                 raise HostError(explained(self.host, errors.text()))
 
     def run(self, script: str, seconds: float) -> CommandResult:
-        """Run a script; status 255 and no output of its own means that the connection was lost.
-
-        Raises:
-            BrokenError: it did not end in time; what it began may go on over there.
-            HostError: the machine cannot be reached any more.
-        """
+        """Run a script; status 255 and no output of its own means that the connection was lost."""
         self.open()
         return _run(self.host, (f"-oControlPath={self._control}", "-oControlMaster=no"), script, seconds)
 

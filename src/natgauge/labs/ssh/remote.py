@@ -44,7 +44,6 @@ class Remote:
     """A machine that a lab works on over a lasting connection.
 
     Attributes:
-        host: the machine.
         forgotten: called when the machine has nothing of the lab any more (it was rebooted); it makes there again
             what must be there, by commands of its own. None = that is an error.
     """
@@ -53,9 +52,7 @@ class Remote:
         """Nothing is done yet.
 
         Args:
-            host: the machine.
             token: names this lab of this tester, without blanks and slashes; no other lab ever has it.
-            control: see `Connection`.
         """
         self.host = host
         self.forgotten: Callable[[], None] | None = None
@@ -71,11 +68,7 @@ class Remote:
         return result.stdout
 
     def take(self) -> None:
-        """Take the machine for this lab, and make the lab's directory there.
-
-        Raises:
-            HostError: another natgauge uses it, or one that was killed has left it so; or it cannot be written there.
-        """
+        """Take the machine for this lab, and make the lab's directory there."""
         # A link is made at once or not at all, with what it says; `ln` would follow one to a directory.
         script = (
             f"PATH={PATH}; export PATH\n"
@@ -108,14 +101,7 @@ class Remote:
         connection.
 
         Args:
-            snippet: the shell text.
-            seconds: time limit; then the snippet is killed.
-            variables: variables of its environment.
             netns: the machine's namespace in which it runs; None = the namespace of a login.
-
-        Raises:
-            BrokenError: it did not end in time, the connection was lost, or the machine has lost the lab's lock.
-            HostError: the machine can no longer be reached.
         """
         number = next(self._numbers)
         script = wrapped(snippet, self._token, number, {"PATH": PATH, "LC_ALL": "C", **(variables or {})}, netns)
@@ -159,13 +145,7 @@ def give_back(host: SshHost, token: str, undo: Sequence[str]) -> bool:
     """Undo what a lab made on a machine, in this order, and let go of it; nothing happens where it is not this lab's.
 
     Args:
-        host: the machine; it is reached by a connection of its own.
-        token: the lab's.
         undo: shell snippets, each of which succeeds also when there is nothing to undo.
-
-    Raises:
-        BrokenError: one failed; all others were tried, and the machine stays taken.
-        HostError: the machine cannot be reached.
     """
     steps = "\n".join(f"( set -eu\n{snippet}\n) >&2 || failed=$((failed + 1))" for snippet in undo)
     script = (

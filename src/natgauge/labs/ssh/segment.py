@@ -41,14 +41,7 @@ class ChosenMachine:
 
 @dataclass(frozen=True, slots=True)
 class SystemWork:
-    """Inspection and changes of a machine of one operating system.
-
-    Attributes:
-        script: shell text that prints facts about the machine and these interfaces.
-        read: parses the output of the script.
-        make: shell text that makes the devices.
-        undo: shell text that undoes them, also where they are incomplete.
-    """
+    """Inspection and changes of a machine of one operating system."""
 
     script: Callable[[Sequence[str]], str]
     read: Callable[[str], RemoteFacts]
@@ -77,7 +70,6 @@ class Segment:
     Attributes:
         facts: facts of the machine; None = not known yet.
         settings: settings that decide which core works on a frame, by the name of the parameter.
-        remarks: settings that the machine refused.
     """
 
     remote: Remote
@@ -166,7 +158,6 @@ class Segment:
         Args:
             mtu: MTU of the tester's ports, in octets.
             cores: number of processors that must be online; None = any number.
-            tunes: whether queues, flow hash and governor are set for measuring.
         """
         laid = self.layout
         found = self.look()

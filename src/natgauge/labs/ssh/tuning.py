@@ -41,13 +41,7 @@ _FILES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TuningChange:
-    """One setting to change.
-
-    Attributes:
-        what: the setting and both values in words.
-        set: shell text that sets it.
-        undo: shell text that restores it; it succeeds where the setting is gone.
-    """
+    """One setting to change."""
 
     what: str
     set: str

@@ -27,11 +27,7 @@ def read(text: str, online: Sequence[int]) -> dict[int, CoreWork]:
     Frames are those that the network stack of a processor processed, of all interfaces and namespaces.
 
     Args:
-        text: the output.
         online: processors that are online, ascending; an old kernel prints their lines in this order.
-
-    Raises:
-        ValueError: the output has another format.
     """
     sections = sections_of(text)
     rows = [[int(word, 16) for word in line.split()] for line in sections.get("softnet", ())]

@@ -15,8 +15,6 @@ class ArchivedFile:
     """One file, folder or symbolic link of an archive.
 
     Attributes:
-        name: path without a leading "/".
-        mode: type and permissions, as in `st_mode`.
         content: content of a file, or the target of a symbolic link; empty for a folder.
     """
 

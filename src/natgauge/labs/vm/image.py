@@ -51,11 +51,7 @@ def folder() -> Path:
 
 
 def find() -> Image:
-    """The guest that was built.
-
-    Raises:
-        HostError: there is none.
-    """
+    """The guest that was built."""
     place = folder()
     try:
         release = (place / "kernel").read_text().strip()

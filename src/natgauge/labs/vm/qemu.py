@@ -133,10 +133,6 @@ class Guest:
 
         Args:
             accelerator: "kvm" or emulation; None = KVM where a guest starts with it, else emulation.
-
-        Raises:
-            BrokenError: the guest does not start; with its last output.
-            HostError: QEMU is missing, or there is no KVM.
         """
         if accelerator == "kvm" and not os.access(_KVM, os.R_OK | os.W_OK):
             raise HostError("guest accelerator: kvm: this host has no /dev/kvm; leave it out, or choose tcg")

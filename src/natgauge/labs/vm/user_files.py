@@ -26,9 +26,7 @@ class UserFiles:
     """Files for a guest.
 
     Attributes:
-        entries: entries of an archive, each folder before what is in it.
         digest: first 16 hex digits of the SHA-256 of names, permissions and contents.
-        has_modules: whether a file is a kernel module.
     """
 
     entries: tuple[ArchivedFile, ...] = ()
@@ -37,16 +35,7 @@ class UserFiles:
 
 
 def read(folder: str, most_octets: int) -> UserFiles:
-    """Read a folder whose content has the places of the guest's file system, such as usr/local/bin/PROGRAM.
-
-    Args:
-        folder: path of the folder.
-        most_octets: largest sum of the sizes of its files.
-
-    Raises:
-        UsageError: the folder or a file cannot be read, a file is none that a guest can have, or all files together
-            are too large.
-    """
+    """Read a folder whose content has the places of the guest's file system, such as usr/local/bin/PROGRAM."""
     # Of an unknown user the path stays as it is, and does not exist.
     place = Path(os.path.expanduser(folder))  # noqa: PTH111
     if not place.is_dir():

@@ -15,8 +15,6 @@ class DriverFacts(BaseModel):
     """One driver.
 
     Attributes:
-        name: as `ethtool -i` reports it.
-        takes: whether it takes redirected frames, which is how the tester sends.
         most_mtu: largest MTU with an XDP program, in octets; None = not known.
         own_queue: whether a core sends through the transmit queue of its own number, and cannot send without one.
         further_queues: whether a program takes a further queue for each core. Without enough of them, the driver shares

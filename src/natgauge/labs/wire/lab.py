@@ -142,13 +142,7 @@ class WireLab:
         }
 
     def up(self) -> Self:
-        """Examine and lock both ports, and restart the device if there is a command for it.
-
-        Raises:
-            HostError: a port cannot be used (down, without XDP, in use by another process), a capability is missing, or
-                the device does not restart.
-            UsageError: a port does not exist, has the default route or an IP address.
-        """
+        """Examine and lock both ports, and restart the device if there is a command for it."""
         self.take()
         try:
             if self._boot is not None:
@@ -249,11 +243,7 @@ def port_lock(interface: str, netns: str | None) -> Lock:
     """Return the lock that every user of a port takes, whichever name of its namespace the user knows.
 
     Args:
-        interface: name of the port in its namespace.
         netns: name of that namespace; None = the namespace of the calling thread.
-
-    Raises:
-        FileNotFoundError: there is no such namespace.
     """
     place = f" in {netns}" if netns else ""
     return Lock(f"port-{inode_of(netns)}-{interface}", f"port {interface}{place}")

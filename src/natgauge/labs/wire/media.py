@@ -53,11 +53,8 @@ class Media:
     """One port and its link.
 
     Attributes:
-        driver: name of the driver; "not known" where it is not reported.
         firmware: firmware of the card; None where there is none, or it is not known.
-        medium: "Twisted Pair", "FIBRE" ...; "virtual" where no card is behind the port.
         megabits: speed of the link in Mbit/s; None = not known. A virtual port's speed is fictitious and not reported.
-        flow_control: directions in which PAUSE frames work.
     """
 
     driver: str = NOT_KNOWN

@@ -38,9 +38,7 @@ class PortFinding:
     """One finding on a port.
 
     Attributes:
-        word: subject.
         state: "ok"; "warning": the tester works, but figures may be worse or doubtful; "obstacle": it cannot work.
-        what: the finding with its value.
         mend: shell command that removes the problem; None where there is none, or where it would do harm.
         is_choice: whether an obstacle is the user's choice of port, not a fault of the host.
     """
@@ -95,11 +93,7 @@ class PortState:
 
 
 def read_port(interface: str) -> PortState:
-    """Read a port of the calling thread's namespace.
-
-    Raises:
-        UsageError: there is no such interface.
-    """
+    """Read a port of the calling thread's namespace."""
     with IPRoute() as routes:
         indices = routes.link_lookup(ifname=interface)
         if not indices:
@@ -143,11 +137,8 @@ def findings(
     """Yield what is to be known of a port, in the order in which obstacles are to be removed.
 
     Args:
-        port: the port.
         sender_cpus: cores of the tester's senders; none = not checked against the queues.
         frame_sizes: frame sizes of the measurement, in octets with FCS; none = not checked against the MTU.
-        allow_addresses: whether the port may carry IP addresses.
-        may_wait: whether the link may come up later, because the device restarts.
     """
 
     def found() -> Iterator[PortFinding]:
@@ -174,12 +165,7 @@ def shell(*commands: Sequence[object]) -> str:
 
 
 def refuse(port: PortState, found: Sequence[PortFinding]) -> None:
-    """Refuse a port for its first obstacle.
-
-    Raises:
-        UsageError: the obstacle is the choice of the port.
-        HostError: the obstacle is the host's or the driver's.
-    """
+    """Refuse a port for its first obstacle."""
     for finding in found:
         if finding.state == "obstacle":
             error: type[NatgaugeError] = UsageError if finding.is_choice else HostError

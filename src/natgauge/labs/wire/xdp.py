@@ -35,8 +35,6 @@ class Attached:
     """An XDP program that is attached to an interface.
 
     Attributes:
-        number: kernel's number of the BPF program.
-        mode: where it runs.
         links: numbers of the BPF links that may attach it, which netlink cannot detach; none = none, or not known.
     """
 

@@ -31,10 +31,8 @@ class Procedure(Generic[SettingsT]):
     """The measurement of a metric. A module of `natgauge.procedures` that has a `PROCEDURE` adds one.
 
     Attributes:
-        declared: what is known of the metric without measuring.
         start: makes the metric's own part of a measurement, from what hands trials on and the settings; usually a
             class. Raises NatgaugeError when nothing can be measured.
-        profiles: values that differ from the common defaults of a profile.
     """
 
     declared: Metric

@@ -29,7 +29,6 @@ class TrialRunner:
     """Passes trials to the measurer and events to the observer.
 
     Attributes:
-        attempts: trials of this repetition; before the first repetition, trials that prepare it.
         begins: called before each repetition with its number, from 1.
         interrupted: whether the user has ended a trial of several periods: no other trial may begin.
     """

@@ -46,11 +46,8 @@ class ChartAxis:
 
     Attributes:
         title: with its unit; empty where the figure's title says it.
-        log: whether equal distances are equal ratios.
         ticks: values with labels; empty = automatic.
-        form: number format of the labels; SI prefixes by default.
         domain: first and last drawn value; None = automatic.
-        marks: values at which a line crosses the chart.
     """
 
     title: str
@@ -71,15 +68,7 @@ def _harmless(part: Any) -> Any:
 
 
 def drawn(spec: Row, name: str) -> str:
-    """The SVG of a chart.
-
-    Args:
-        spec: Vega-Lite.
-        name: name of the drawing, unique in its page.
-
-    Raises:
-        HostError: vl-convert is not installed.
-    """
+    """The SVG of a chart."""
     svg: str = need("vl_convert", "report", "the page").vegalite_to_svg(_harmless(spec), vl_version=_VERSION)
     # All drawings of a page share one name space: a mark would be clipped by a shape of another drawing.
     svg = re.sub(r'(\bid="|url\(#|href="#)([\w-]+)', rf"\g<1>{name}-\g<2>", svg)
@@ -91,8 +80,6 @@ def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool,
 
     Args:
         rows: `x`, `y`, `low`, `high`, `line`, `colour`, `shape` and `tip`; `single` of a single repetition is true.
-        axes: axes of x and y.
-        band: whether the range is a band as well.
         ideal: `x`, `y`, `line` and `colour` of lines that are drawn thin and dashed.
     """
     x, y = _encoding("x", axes[0]), _encoding("y", axes[1])
@@ -120,8 +107,6 @@ def steps(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], dashes: Sequen
 
     Args:
         rows: `x`, `y`, `line`, `load` and `colour`, in the order in which they are joined.
-        axes: axes of x and y.
-        dashes: the loads, of which each has its own dashes.
     """
     x, y = _encoding("x", axes[0]), _encoding("y", axes[1])
     numbered = [{**row, "at": at} for at, row in enumerate(rows)]
@@ -151,8 +136,6 @@ def ranked(rows: Sequence[Row], axis: ChartAxis, points: Sequence[Row] = (), let
         rows: `name`, `low`, `high`, `colour` and `tip`; `value` where it is known; `open_low` and `open_high` where
             that end of the range is not known and the stroke ends at the edge. The lines of a name, which are left of
             the plot, are joined by "|".
-        axis: axis of the values.
-        points: `name`, `value`, `colour` and `tip` of single values.
         letters: longest line of a name in charts whose plots have the same width.
     """
     names = list(dict.fromkeys(row["name"] for row in rows))

@@ -31,12 +31,8 @@ class Trials:
     """All trials of one result.
 
     Attributes:
-        verdicts: number of trials by verdict.
-        disturbed: number of disturbed trials, whatever their verdict.
         odd: number, load, verdict, "yes" if disturbed, and reason of the first trials that were disturbed or did not
             count.
-        more: number of odd trials that are not listed.
-        delays: recorded delays.
         stored: False where the folder has no trials.
     """
 
@@ -54,11 +50,7 @@ def listed_of_each(number_of: int) -> int:
 
 
 def trials_of(stored: Stored, most: int) -> Trials:
-    """Read the trials once, from the first to the last; no more than `most` are listed.
-
-    Raises:
-        UsageError: the file is damaged.
-    """
+    """Read the trials once, from the first to the last; no more than `most` are listed."""
     trials = Trials(stored=is_there(stored.folder / TRIALS))
     if trials.stored:
         for _ in each_trial(stored, lambda trial: _add(trials, trial, most, timed=stored.result.unit == "us")):
@@ -103,11 +95,7 @@ class Environment:
 
 
 def environments_of(stored: Sequence[Stored], names: Sequence[str]) -> list[Environment]:
-    """Each environment once; folders without one are left out.
-
-    Raises:
-        UsageError: a file is damaged.
-    """
+    """Each environment once; folders without one are left out."""
     by_facts: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
     for name, result in zip(names, stored, strict=True):
         path = result.folder / ENVIRONMENT

@@ -56,15 +56,7 @@ Looks = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure.
-
-    Attributes:
-        title: what distinguishes it within its group.
-        finding: what it shows, in sentences: its text alternative.
-        head: names of the columns of its data.
-        data: its data, printed.
-        spec: Vega-Lite.
-    """
+    """One figure."""
 
     title: str
     finding: str
@@ -78,8 +70,6 @@ class FigureGroup:
     """Figures that answer one question.
 
     Attributes:
-        title: quantity, unit and what it is drawn against.
-        caption: meaning of the marks.
         figures: one at least.
         legend: name, colour and sign of each gateway; empty where rows have names.
     """
@@ -128,8 +118,6 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
 
     Args:
         results: all results, in the order of the page.
-        timed: delays of each result by load and direction.
-        looks: looks of all gateways.
     """
     groups = []
     for own in _by_title(results).values():

@@ -23,10 +23,8 @@ class Entry:
 
     Attributes:
         column: number of the result on the page, from 1.
-        median: printed.
         spread: largest deviation of a repetition, or the search error, whichever is larger; empty where neither is
             known.
-        doubts: words of the doubts that could change the answer.
     """
 
     column: int
@@ -40,9 +38,6 @@ class MetricsTable:
     """The table of one metric.
 
     Attributes:
-        title: metric and unit.
-        corner: meaning of the first column.
-        head: parameters of each column, or its device.
         rows: device or parameters, and the results of each column: none, one, or several that no shown parameter
             distinguishes.
         unlike: sentence on the conditions in which the results differ that no column shows; empty = none.

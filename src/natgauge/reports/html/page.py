@@ -51,32 +51,13 @@ _COMMAND: Final = "command"
 
 
 def write(collected: StoredResults, path: Path, again: CommandAgain) -> None:
-    """Write the page, replacing a file that is there.
-
-    Args:
-        collected: what the page shows.
-        path: of the page.
-        again: makes the command that measures a result again.
-
-    Raises:
-        UsageError: a results folder is damaged, or the file cannot be written.
-        HostError: jinja2 or vl-convert is not installed.
-    """
+    """Write the page, replacing a file that is there."""
     outputs.refuse_unwritable(path, what=_WHAT, remedy=_REMEDY)
     outputs.write(path, page(collected, again), what=_WHAT, remedy=_REMEDY)
 
 
 def page(collected: StoredResults, again: CommandAgain) -> str:
-    """The whole page as HTML.
-
-    Args:
-        collected: what the page shows.
-        again: makes the command that measures a result again.
-
-    Raises:
-        UsageError: a results folder is damaged.
-        HostError: jinja2 or vl-convert is not installed.
-    """
+    """The whole page as HTML."""
     jinja2 = need("jinja2", "report", "the page")
     need("vl_convert", "report", "the page")
     results, records = collected.results, collected.records

@@ -22,8 +22,6 @@ class Timed:
 
     Attributes:
         rate: rate of the frames in this direction, frames/s.
-        direction: sender of the frames, "initiator" or "responder".
-        frames: number of timed frames.
         points: the share of frames that took longer, over the delay.
         percentiles: delay in us by percent.
     """

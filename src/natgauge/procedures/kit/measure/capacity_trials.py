@@ -103,13 +103,7 @@ class CapacityTrials:
         return before is not None and _as_few(before, _kept(self.last, count), count)
 
     def passes(self, count: int, rate: float) -> bool:
-        """Whether all connections are established at this rate and answer afterwards; queries slow down if they fail.
-
-        Raises:
-            CollapsedError: the device is gone; it was restarted.
-            UndecidedError: no trial gave a statement about the device.
-            BrokenError: the device is gone and cannot be restarted.
-        """
+        """Whether all connections are established at this rate and answer; queries slow down if they fail."""
         plan = validation.plan(self._settings, count, rate, self._validation.rate(rate))
         outcome = self._valid(plan, rate)
         if outcome.verdict is Verdict.PASS:
@@ -133,13 +127,7 @@ class CapacityTrials:
         return True
 
     def fault(self, count: int) -> Fault:
-        """Find the cause of the connections that the last trial did not keep.
-
-        Raises:
-            CollapsedError: as `passes` does.
-            UndecidedError: ever more are kept, the slower they are opened, but never all; or as `passes` does.
-            BrokenError: as `passes` does.
-        """
+        """Find the cause of the connections that the last trial did not keep."""
         fault = self._fault(count)
         if fault.limited_by in FULL:
             self.full_at = _kept(self.last, count)

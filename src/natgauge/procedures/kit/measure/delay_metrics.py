@@ -109,7 +109,6 @@ class Timing:
     """Definition of a delay metric.
 
     Attributes:
-        headline: name, without direction, of the figure that is the value.
         percentiles: names of the figures that are also reported without frames in stalls, and that decide whether a
             trial is repeated.
         others: names of further figures that are also reported without frames in stalls, but do not repeat a trial.

@@ -176,11 +176,7 @@ class HeldRate(SearchedRate[SearchT]):
         """Return the further figures that belong to the rate."""
 
     def search_once(self, known: float | None) -> Measurement:
-        """Search once; where the table is too small for the connections, the answer is 0.
-
-        Raises:
-            UnpreparableError: phase 1 fails for another reason, so nothing is known of phase 2.
-        """
+        """Search once; where the table is too small for the connections, the answer is 0."""
         self.judged = []
         try:
             repetition = self.searched(known)

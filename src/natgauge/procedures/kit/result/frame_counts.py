@@ -30,7 +30,6 @@ def lost_share(counts: Counts, excused: int = 0) -> float:
     """Return the lost frames as a share of the offered frames (RFC 2544 section 26.3); 0 when none was offered.
 
     Args:
-        counts: counts of one direction.
         excused: lost frames that disturbances explain, 0 to the number lost. They count neither as lost nor as offered.
             That is right where a stall lost every frame that was due in it. Where the device itself lost some of them,
             the share is too low: the true one lies between this and the share without excused frames.

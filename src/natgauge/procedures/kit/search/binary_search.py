@@ -106,8 +106,7 @@ def search(
     GoneError where the device collapsed and did not come back before any load had passed.
 
     Returns:
-        The lower bound as value (it has a passing trial of full length; 0 = nothing passed), the upper bound and every
-        trial.
+        The lower bound as value (it has a passing trial of full length; 0 = nothing passed), with the upper bound.
     """
     return _Search(plan, trial, forwarded, fewer).run()
 

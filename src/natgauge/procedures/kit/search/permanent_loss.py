@@ -112,9 +112,6 @@ class PermanentLoss:
     """A share of the frames that is bad at every rate.
 
     Attributes:
-        kind: kind of bad frames, a name of `Counts`.
-        kept: the fewest frames of a trial that were not bad.
-        frames: frames of the trial with the fewest frames that were not bad.
         late_delays: delays of the late frames of the failed trials; None = not known.
     """
 
