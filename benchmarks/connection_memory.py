@@ -17,13 +17,13 @@ from typing import Any, Final
 
 from benchmarks import machine
 from benchmarks.command import day, heading, is_root, options, write
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.errors import BrokenError
 from natgauge.host.memory import memory_octets
 from natgauge.measurer import TrialPlan
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 
 GATEWAY: Final = "nftables-nat44"
 #: The entry, and its extension with the state of NAT.

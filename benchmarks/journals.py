@@ -21,12 +21,12 @@ from typing import Final
 
 from tests.unit.campaigning import PLAN, Benches, Dies, Killed, Recorded, Simulated
 
-from natgauge.bench.lab_measurer import Recorder
-from natgauge.bench.observer import Observer
-from natgauge.bench.planned import Planned
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.inputs.question import Cell
+from natgauge.trial.lab_measurer import Recorder
+from natgauge.trial.observer import Observer
+from natgauge.trial.planned import Planned
 
 _SERIES: Final = "connections = [1000, 2000]"
 #: With two gateways and two metrics, 100 measurements.

@@ -20,8 +20,7 @@ from typing import Final
 from benchmarks import command, machine, tester
 from benchmarks.place import Place
 from benchmarks.tester import Load
-from natgauge import trials
-from natgauge.bench.rounds import TimedFrames, fault_of, over_cable, work
+from natgauge import agreement
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.common.cable import CableLab
 from natgauge.labs.netns.lab import GRACE_SECONDS
@@ -31,6 +30,7 @@ from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import LEAST_ROUNDS, estimate_over_rounds
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester
+from natgauge.trial.rounds import TimedFrames, fault_of, over_cable, work
 
 ALPHA: Final = 0.05
 CONNECTIONS: Final = 100_000
@@ -149,7 +149,7 @@ def own_share(settings: Settings) -> Iterator[Target]:
     with Place(forwards=True) as place, CableLab(_name("own")) as cable:
         load = Load(connections=CONNECTIONS)
         contestants = [
-            trials.Contestant(name="linux-ipv4", trial=tester.request(place, load, settings.cpu)),
+            agreement.Contestant(name="linux-ipv4", trial=tester.request(place, load, settings.cpu)),
             over_cable(TimedFrames("ipv4", 64, CONNECTIONS), cable, settings.cpu),
         ]
         rounds = [_blocks(settings.cpu, contestants, BLOCKS, floor=1) for _ in range(settings.rounds)]
@@ -187,7 +187,7 @@ def fixed_cost(settings: Settings) -> Iterator[Target]:
     """Seconds of a trial in which no frame is due, by the default grace between namespaces."""
     with Place(forwards=False) as place:
         request = tester.request(place, SHORT, settings.cpu)
-        sending = trials.nominal_seconds(request) - 2 * GRACE_SECONDS
+        sending = agreement.nominal_seconds(request) - 2 * GRACE_SECONDS
         seconds = [tester.run(place, SHORT, settings.cpu).seconds - sending for _ in range(settings.pairs)]
     remark = f"wall time of the engine's process - {sending:.2f} s of sending and gap; grace {GRACE_SECONDS:g} s"
     yield _of_trials("a trial's fixed cost, s", "at most", 0.2, seconds, remark)
@@ -203,22 +203,22 @@ SECTIONS: Final[dict[str, Callable[[Settings], Iterator[Target]]]] = {
 
 
 def _blocks(
-    cpu: int, contestants: Sequence[trials.Contestant], blocks: int, floor: int | None = None
+    cpu: int, contestants: Sequence[agreement.Contestant], blocks: int, floor: int | None = None
 ) -> list[tuple[int, ...]]:
     """What each contestant, and the floor behind them, took in each block of frames both ways, ns.
 
     Raises:
         BrokenError: a frame was lost or wrong.
     """
-    request = trials.ComparisonRequest(
+    request = agreement.ComparisonRequest(
         seed=secrets.randbits(64),
         cpu=cpu,
         contestants=tuple(contestants),
         floor=floor,
-        slices=trials.Slices(frames=SLICE_FRAMES, lead=LEAD_FRAMES, new=0, up=0, down=0, both=blocks),
-        limits=trials.TrialLimits(seconds=ROUND_SECONDS),
+        slices=agreement.Slices(frames=SLICE_FRAMES, lead=LEAD_FRAMES, new=0, up=0, down=0, both=blocks),
+        limits=agreement.TrialLimits(seconds=ROUND_SECONDS),
     )
-    result = trials.compare(request, seconds=ROUND_SECONDS + 15)
+    result = agreement.compare(request, seconds=ROUND_SECONDS + 15)
     for counts, contestant in zip(result.contestants, contestants, strict=True):
         if fault := fault_of(counts, contestant.trial.connections, None):
             raise BrokenError(f"targets: {counts.name}: {fault}")

@@ -22,7 +22,7 @@ from benchmarks.place import (
     TESTER,
     Place,
 )
-from natgauge import trials
+from natgauge import agreement
 from natgauge.labs.contract import Port
 from natgauge.tester.cable import untranslated_request
 
@@ -68,14 +68,14 @@ class Load:
 class Run:
     """One finished trial and the wall time of its process in seconds."""
 
-    result: trials.TrialResult
+    result: agreement.TrialResult
     seconds: float
 
     @property
-    def streams(self) -> Sequence[trials.StreamCounts]:
+    def streams(self) -> Sequence[agreement.StreamCounts]:
         """The directions of phase 2, or phase 1 alone when there was no phase 2."""
         if self.result.phase2 is None:
-            return [trials.phase1_of(self.result)]
+            return [agreement.phase1_of(self.result)]
         both = (self.result.phase2.initiator, self.result.phase2.responder)
         return [stream for stream in both if stream is not None]
 
@@ -96,15 +96,15 @@ class Run:
         return received / (max(stream.sending_ns for stream in self.streams) / 1e9)
 
 
-def _phase2(load: Load, rate: float) -> trials.Phase2:
-    return trials.Phase2(
-        initiator=trials.InitiatorStream(rate=rate, frames=load.frames),
-        responder=trials.ResponderStream(rate=rate, frames=load.frames) if load.both else None,
+def _phase2(load: Load, rate: float) -> agreement.Phase2:
+    return agreement.Phase2(
+        initiator=agreement.InitiatorStream(rate=rate, frames=load.frames),
+        responder=agreement.ResponderStream(rate=rate, frames=load.frames) if load.both else None,
         grace_ms=load.grace_ms,
     )
 
 
-def request(place: Place, load: Load, *cpus: int) -> trials.TrialRequest:
+def request(place: Place, load: Load, *cpus: int) -> agreement.TrialRequest:
     """The trial request for `load` in `place`, sent from `cpus`."""
     source, source_gateway, destination, destination_gateway = ADDRESSES[load.family]
     per_direction = load.rate / (2 if load.both else 1)
@@ -116,7 +116,7 @@ def request(place: Place, load: Load, *cpus: int) -> trials.TrialRequest:
         family=load.family,
         frame_size=load.size,
         connections=load.connections,
-        phase1=trials.Phase1(rate=load.rate, grace_ms=load.grace_ms),
+        phase1=agreement.Phase1(rate=load.rate, grace_ms=load.grace_ms),
         phase2=_phase2(load, per_direction) if load.frames else None,
         sender_cpus=cpus,
         record_delays=load.delays,
@@ -133,7 +133,7 @@ def run(place: Place, load: Load, *cpus: int) -> Run:
     """
     started = time.monotonic()
     # A slow machine needs far longer than the unreachable rate promises.
-    result = trials.run(request(place, load, *cpus), seconds=3600)
+    result = agreement.run(request(place, load, *cpus), seconds=3600)
     return Run(result, time.monotonic() - started)
 
 

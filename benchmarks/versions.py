@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from natgauge.agreement import compare
 from natgauge.errors import NatgaugeError
 from natgauge.labs.common.cable import CableLab
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import FloorTester
-from natgauge.trials import compare
 
 #: A round of few blocks: it is the loads that differ, not the blocks of one.
 BLOCKS: Final = 12

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python's types of the engine's requests and results, generated from the schemas in `trial/`.
 
-    python -m tools.agreement_types    writes src/natgauge/trials/generated.py
+    python -m tools.agreement_types    writes src/natgauge/agreement/generated.py
 
 The file is not committed: every build of the package writes it (tools/build_hook.py).
 """
@@ -19,7 +19,7 @@ from datamodel_code_generator.format import Formatter
 
 ROOT: Final = Path(__file__).parents[1]
 #: Where the types are written, below the root of the repository.
-OUTPUT: Final = Path("src", "natgauge", "trials", "generated.py")
+OUTPUT: Final = Path("src", "natgauge", "agreement", "generated.py")
 _HEADER: Final = '''\
 # SPDX-License-Identifier: Apache-2.0
 """Requests and results of the engine. Generated from trial/*.schema.json by tools/agreement_types.py: do not edit."""
@@ -73,7 +73,7 @@ def module(folder: Path) -> str:
         input_file_type=InputFileType.JsonSchema,
         output_model_type=DataModelType.PydanticV2BaseModel,
         target_python_version=PythonVersion.PY_311,
-        base_class="natgauge.trials.part.AgreementPart",
+        base_class="natgauge.agreement.part.AgreementPart",
         skip_root_model=True,
         collapse_root_models=True,
         enum_field_as_literal=LiteralType.All,

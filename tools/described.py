@@ -16,7 +16,6 @@ from tools import described_doubts
 
 from natgauge import procedures
 from natgauge.audits.request import AuditOptions, traffic_inputs
-from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.comparisons import request
 from natgauge.inputs import options
 from natgauge.inputs.checks import spoken
@@ -26,6 +25,7 @@ from natgauge.inputs.types import Flag
 from natgauge.known_doubts import DECLARED
 from natgauge.labs import kinds
 from natgauge.records.parameters import INPUTS
+from natgauge.trial.question import inputs_of_part, place_inputs
 
 _ROOT: Final = Path(__file__).parents[1]
 _HEAD: Final = '''\

@@ -10,7 +10,6 @@ from typing import Final, Literal
 from benchmarks.random_gateways.drawn import Drawn
 from natgauge import procedures
 from natgauge.analysis.expected_range import expected_range
-from natgauge.bench.choices import make_settings
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.search.rate_search import SearchSettings
@@ -18,6 +17,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports import doubtful
 from natgauge.reports.text import verdict
+from natgauge.trial.choices import make_settings
 
 #: What a first line can claim of the truth; "doubtful" and "no result" claim nothing.
 Form = Literal["range", "at least", "at most", "between", "doubtful", "no result"]

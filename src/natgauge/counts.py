@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from natgauge.agreement import DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
 from natgauge.late_delays import LateDelays
 from natgauge.measurer import Arrivals, Counts, Delays, Direction, Variation
 from natgauge.other_traffic import OtherTraffic
 from natgauge.trial_evidence import CpuStalls, IcmpErrors, PortDrops
-from natgauge.trials import DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
 
 
 def counts_of(stream: StreamCounts, limit_seconds: float | None = None) -> Counts:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface between procedures and the bench: a procedure requests trials, and gets counts and a verdict.
 
-A procedure uses nothing else: it imports no lab, no device and no engine. The real measurer is in `natgauge.bench`; the
+A procedure uses nothing else: it imports no lab, no device and no engine. The real measurer is in `natgauge.trial`; the
 tests use simulated gateways.
 """
 

@@ -16,7 +16,7 @@ Role = Literal["sender", "watched"]
 
 #: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
 #: at: a sender is never without work, a watched CPU is sampled more coarsely. Where a ring before the device would be
-#: full sooner, or the device needs longer for a single frame, the sender's follows (`bench/pacing.py`).
+#: full sooner, or the device needs longer for a single frame, the sender's follows (`trial/pacing.py`).
 STALL_BOUND_SECONDS: Mapping[Role, float] = {"sender": 0.001, "watched": 0.005}
 #: Stolen time is read from /proc/stat, whose grain is 10 ms: one tick is the least that can be seen.
 STOLEN_BOUND_SECONDS = 0.010

@@ -25,12 +25,12 @@ from tests.labs.known_answers.devices import RECIPES
 from tests.labs.program import begins
 
 import natgauge
-from natgauge.bench import bench
 from natgauge.errors import NatgaugeError
 from natgauge.host.cpus import usable_cpus
 from natgauge.measurements.measure import Answer
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.tester.highest import HighestRates
+from natgauge.trial import bench
 
 ROUTER = str(RECIPES / "loses-now-and-then.toml")
 BURNT_MS, EVERY_MS = 6, 200

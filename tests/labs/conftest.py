@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.labs.moments import Moments
 
-from natgauge.bench import bench
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.procedures.kit.search import rate_search
 from natgauge.tester.highest import HighestRates
+from natgauge.trial import bench
 
 HERE = Path(__file__).parent
 #: Modules that take longest, longest first. A long module at the end would keep one process busy while the others have

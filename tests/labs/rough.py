@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from natgauge.bench import bench
 from natgauge.procedures import procedures
 from natgauge.tester.highest import HighestRates
+from natgauge.trial import bench
 
 #: A rate in frames/s that any device of these tests reaches on a busy host, too: a search that may go no higher ends at
 #: once, and always with an answer.

@@ -14,9 +14,9 @@ import pytest
 from tests.labs.hosts import hosts
 
 import natgauge
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import cell_of
 from natgauge.gateways.limits import DeviceDemand
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import cell_of
 
 pytestmark = pytest.mark.calm
 LAB: Final = "coturn"

@@ -16,8 +16,6 @@ from tests.labs.trying import decided, passing
 
 import natgauge
 from natgauge import labs
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.cleaning import cleanup
 from natgauge.cli import run
 from natgauge.errors import UsageError
@@ -30,6 +28,8 @@ from natgauge.labs.contract import Device
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.records.store import Memory
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
 NAME = own("e2e-bench")

@@ -12,13 +12,13 @@ import pytest
 from tests.labs.program import own
 from tests.labs.trying import MOST_TRIALS, passing
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.question import ask
+from natgauge.agreement import StreamCounts, TrialResult
 from natgauge.errors import BrokenError
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.records.store import Memory
-from natgauge.trials import StreamCounts, TrialResult
+from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
 EDGES: Final = 1000

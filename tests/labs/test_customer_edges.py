@@ -9,12 +9,12 @@ import pytest
 from tests.labs.program import own
 from tests.labs.rough import SLOW_RATES, settings_of
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.errors import BrokenError
 from natgauge.inputs.question import Question
 from natgauge.labs.contract import Device
 from natgauge.records.store import Memory
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
 

@@ -16,14 +16,14 @@ import pytest
 from tests.labs.program import command_line
 from tests.labs.rough import SLOW_RATES, decided, settings_of
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.measurements.making import make
 from natgauge.measurements.measure import parameters_of
 from natgauge.procedures import procedures
 from natgauge.records.store import Memory
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 from natgauge.words import Placement
 
 NAT = "nftables-nat44"

@@ -12,12 +12,12 @@ import pytest
 from tests.labs.nat44 import with_rules
 from tests.labs.program import own
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.cli import run
 from natgauge.host.cpus import usable_cpus
 from natgauge.measurer import TrialPlan
 from natgauge.records.store import Store
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 
 NAME = own("e2e-explain")
 LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")

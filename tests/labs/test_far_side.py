@@ -26,8 +26,7 @@ from tests.labs.test_resolution import NAME, PLAN, N, asking, captured, every_on
 from tests.labs.trying import decided, passing
 
 import natgauge
-from natgauge.bench.bench import Bench
-from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.agreement import Progress
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError
@@ -40,7 +39,8 @@ from natgauge.labs.common.locks import directory_of
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.procedures.kit.events import Event
 from natgauge.stored.find_results import read_summary
-from natgauge.trials import Progress
+from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.words import Verdict
 
 pytestmark = pytest.mark.skipif(len(usable_cpus()) < 2, reason="a server wants a core of its own")

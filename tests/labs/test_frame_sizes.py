@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from natgauge.bench.bench import Bench, keep_lab
-from natgauge.bench.question import ask
 from natgauge.cleaning import cleanup
 from natgauge.measurer import Direction, Phase2Plan, TrialPlan
 from natgauge.records.store import Memory, plain
+from natgauge.trial.bench import Bench, keep_lab
+from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
 #: Sizes on the Initiator's side. A NAT64's IPv6 frames are 20 octets longer than the IPv4 ones.

@@ -19,7 +19,6 @@ from tests.labs.datagrams import Datagram
 from tests.labs.last_runs import playable, playable_of, record
 from tests.labs.wire import Tap
 
-from natgauge.bench.traffic import behind_prefix
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
@@ -31,6 +30,7 @@ from natgauge.labs.common.addresses import INSIDE, MAPPED, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import Addresses, Device
 from natgauge.labs.netns.lab import NetnsLab
+from natgauge.setup.traffic import behind_prefix
 from natgauge.words import Address
 
 pytestmark = pytest.mark.calm

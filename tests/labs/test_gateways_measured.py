@@ -13,13 +13,13 @@ from tests.labs.rough import SLOW_RATES
 from tests.labs.test_measure import NAME, left_behind, machine_settings
 from tests.labs.trying import passing
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
+from natgauge.agreement import StreamCounts, TrialResult
 from natgauge.host.cpus import usable_cpus
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.store import Memory
-from natgauge.trials import StreamCounts, TrialResult
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
 CONNECTIONS = 3000

@@ -11,12 +11,12 @@ from tests.labs.last_runs import playable_of
 from tests.labs.program import own
 from tests.labs.trying import passing
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.question import ask
 from natgauge.measurer import Arrivals, Direction, Phase2Plan, TrialPlan
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
+from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.question import ask
 
 N = 500
 FRAMES = 1_000

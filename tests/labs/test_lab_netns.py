@@ -23,8 +23,6 @@ from pyroute2 import IPRoute
 from tests.labs.datagrams import Datagram, checksum
 from tests.labs.known_costs.devices import BUSY_SOURCE, program
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.cleaning import cleanup
 from natgauge.core_work import imbalance
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -39,6 +37,8 @@ from natgauge.labs.netns.lab import FRONT, NetnsLab
 from natgauge.labs.wire.lab import WireLab
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.records.store import Memory
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 
 MISSING = capabilities.missing(*capabilities.MEASURING)
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs root: {', '.join(MISSING)} missing")

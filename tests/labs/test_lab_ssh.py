@@ -25,9 +25,7 @@ from tests.labs.rough import decided, settings_of, slow_tester
 from tests.labs.trying import passing
 
 import natgauge
-from natgauge.bench import command_retries
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
+from natgauge.agreement import Progress
 from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs import kinds, ssh
@@ -40,7 +38,9 @@ from natgauge.measurer import TrialPlan
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.events import Event
 from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
-from natgauge.trials import Progress
+from natgauge.trial import command_retries
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 
 pytestmark = [
     TIMEOUT,

@@ -18,8 +18,6 @@ from tests.labs.trying import passing
 
 import natgauge
 from natgauge import guest_building
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.cleaning import cleanup
 from natgauge.core_work import imbalance
 from natgauge.doubts.cores import UNEVEN
@@ -32,6 +30,8 @@ from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 
 pytestmark = [
     pytest.mark.slow("builds a guest and boots it in an emulator"),

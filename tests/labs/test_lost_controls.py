@@ -15,10 +15,10 @@ from tests.absent import absent
 from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine
 
 import natgauge
-from natgauge.bench.observer import Silent
+from natgauge.agreement import Progress
 from natgauge.procedures.kit.events import Event
 from natgauge.records.store import TRIAL_SCHEMA, read_lines
-from natgauge.trials import Progress
+from natgauge.trial.observer import Silent
 
 pytestmark = [
     TIMEOUT,

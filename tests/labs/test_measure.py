@@ -18,8 +18,6 @@ from tests.labs.program import own
 from tests.labs.rough import slow_tester
 
 import natgauge
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
 from natgauge.labs.common import namespaces
@@ -27,6 +25,8 @@ from natgauge.labs.netns.lab import NetnsLab
 from natgauge.records.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
 from natgauge.stored.find_results import read_summary
 from natgauge.tester.highest import cable_name
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 
 MACHINE_SETTINGS = (
     Path("/proc/sys/net/netfilter/nf_conntrack_max"),

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from tests.labs.program import command_line
 
+from natgauge.agreement import Phase1, phase1_of, run
 from natgauge.labs.common.namespaces import PREFIX, inside
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.wire.lab import port_lock
 from natgauge.tester.cable import untranslated_request
-from natgauge.trials import Phase1, phase1_of, run
 
 NAMESPACE = f"{PREFIX}probe-{os.getpid()}"
 

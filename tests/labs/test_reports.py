@@ -11,12 +11,12 @@ import pytest
 
 import natgauge
 from natgauge.analysis.comparing import comparable
-from natgauge.bench.repeating import command_again
 from natgauge.cli import run
 from natgauge.procedures.kit.measure import delay_metrics
 from natgauge.reports.html.page import page
 from natgauge.stored.find_results import find
 from natgauge.stored.frames import load
+from natgauge.trial.repeating import command_again
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -20,13 +20,13 @@ from tests.labs.program import own
 from tests.labs.trying import decided, passing
 
 import natgauge
-from natgauge.bench.bench import Bench
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.question import ask
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside
 from natgauge.measurer import Arrivals, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.records.store import Memory
+from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
 soak = pytest.mark.soak

@@ -16,8 +16,6 @@ from tests.labs.program import own
 from tests.labs.trying import decided
 from tests.labs.wire import Tap
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.errors import BrokenError
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.gateway import Gateway
@@ -27,6 +25,8 @@ from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import TrialPlan
 from natgauge.records.store import Memory
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
 soak = pytest.mark.soak

@@ -17,15 +17,15 @@ from tests.labs.last_runs import playable_of
 from tests.labs.program import own
 from tests.labs.trying import decided, passing
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.question import ask
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.measurer import Arrivals, Direction, Phase2Plan, TrialPlan
 from natgauge.procedures.expiry import ExpirySettings
 from natgauge.procedures.kit.measure.phase2 import left_in
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
+from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.question import ask
 from natgauge.words import Close, TcpState, Verdict
 
 N = 500

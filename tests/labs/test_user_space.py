@@ -13,12 +13,12 @@ import pytest
 from tests.labs.program import own
 from tests.labs.user_space.recipes import PROGRAM, Start, user_space_nat
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.observer import Unread
-from natgauge.bench.question import ask
 from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.measurements.measure import parameters_of
+from natgauge.trial.bench import Bench
+from natgauge.trial.observer import Unread
+from natgauge.trial.question import ask
 
 NAME = own("e2e-user-space")
 CHOSEN = {"lab_name": NAME, "placement": "shared", "connections": 200}

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.words import Verdict
 
 #: On a host that is never calm trials are disturbed.

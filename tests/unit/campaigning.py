@@ -13,11 +13,6 @@ from typing import Any, Self
 import pytest
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.lab_measurer import Recorder
-from natgauge.bench.observer import Observer
-from natgauge.bench.planned import Planned
-from natgauge.bench.question import command
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import Journal, entries
@@ -28,6 +23,11 @@ from natgauge.measurer import Ability, Measurer, TearDown, TrialOutcome, TrialPl
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain
 from natgauge.stored.find_results import read_summary
+from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import Recorder
+from natgauge.trial.observer import Observer
+from natgauge.trial.planned import Planned
+from natgauge.trial.question import command
 
 PLAN = """
 name = "small"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from natgauge.trials import InitiatorStream, Phase2, Progress, ResponderStream, TrialRequest, TrialResult
+from natgauge.agreement import InitiatorStream, Phase2, Progress, ResponderStream, TrialRequest, TrialResult
 
 PORT = {
     "refused": 0,

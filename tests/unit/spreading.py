@@ -17,7 +17,6 @@ import pytest
 from tests.unit.campaigning import PLAN, Benches, Simulated, campaign
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.observer import Observer
 from natgauge.campaigns import spread
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import entries
@@ -26,6 +25,7 @@ from natgauge.host.cpus import core_groups
 from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks
 from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.trial.observer import Observer
 
 #: Two cells, of which one has a setting of the whole machine.
 SMALL = PLAN.replace("[1000, 2000]", "[1000]")

@@ -60,8 +60,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "published": {
         "analysis", "errors", "foreign", "procedures", "records", "reports", "suggestions", "tables", "toml_text",
     },
-    "trials": {"bounded_output", "errors", "host", "system_errors", "words"},
-    "counts": {"late_delays", "measurer", "other_traffic", "trial_evidence", "trials"},
+    "agreement": {"bounded_output", "errors", "host", "system_errors", "words"},
+    "counts": {"agreement", "late_delays", "measurer", "other_traffic", "trial_evidence"},
     "labs": {
         "bounded_output", "core_work", "errors", "files", "host", "inputs", "system_errors", "table_memory", "words",
     },
@@ -72,27 +72,30 @@ MAY_IMPORT: dict[str, set[str]] = {
         "words",
     },
     "tester": {
-        "cleaning", "counts", "errors", "ethernet", "files", "foreign", "gateways", "host", "inputs", "labs",
-        "measurer", "paired", "statistics", "trials", "words",
+        "agreement", "cleaning", "counts", "errors", "ethernet", "files", "foreign", "gateways", "host", "inputs",
+        "labs", "measurer", "paired", "statistics", "words",
     },
-    "bench": {
-        "causes", "core_work", "counts", "errors", "ethernet", "files", "foreign", "gateways", "host", "inputs",
-        "labs", "measurer", "other_traffic", "paired", "procedures", "readings", "table_memory", "tester",
-        "trial_evidence", "trials", "verdicts", "words",
+    "setup": {"agreement", "errors", "ethernet", "gateways", "host", "inputs", "labs", "words"},
+    "trial": {
+        "agreement", "causes", "core_work", "counts", "errors", "ethernet", "files", "foreign", "gateways", "host",
+        "inputs", "labs", "measurer", "other_traffic", "paired", "procedures", "readings", "setup", "table_memory",
+        "tester", "trial_evidence", "verdicts", "words",
     },
     "measurements": {
-        "analysis", "bench", "causes", "doubts", "ethernet", "gateways", "host", "inputs", "labs", "metrics", "notes",
-        "procedures", "records", "statistics", "tester", "words",
+        "analysis", "causes", "doubts", "ethernet", "gateways", "host", "inputs", "labs", "metrics", "notes",
+        "procedures", "records", "setup", "statistics", "tester", "trial", "words",
     },
-    "audits": {"bench", "errors", "gateways", "host", "inputs", "labs", "notes", "records", "suggestions", "words"},
+    "audits": {
+        "errors", "gateways", "host", "inputs", "labs", "notes", "records", "setup", "suggestions", "trial", "words",
+    },
     "campaigns": {
-        "bench", "cleaning", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements",
-        "measurer", "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "suggestions",
-        "system_errors", "toml_text", "version", "words",
+        "cleaning", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements", "measurer",
+        "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "setup", "suggestions",
+        "system_errors", "toml_text", "trial", "version", "words",
     },
     "comparisons": {
-        "analysis", "bench", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "metrics",
-        "notes", "other_traffic", "paired", "procedures", "records", "statistics", "trials", "words",
+        "agreement", "analysis", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "metrics",
+        "notes", "other_traffic", "paired", "procedures", "records", "setup", "statistics", "trial", "words",
     },
     "reports": {
         "analysis", "causes", "errors", "ethernet", "foreign", "known_doubts", "late_delays", "metrics", "notes",

@@ -11,7 +11,7 @@ from tests.unit.simulated_nat import Behaviour, examiner_of
 from natgauge.audits import audit
 from natgauge.audits.kit.timers import TIMERS, idle_times, plan, watch
 from natgauge.audits.requirements import requirements
-from natgauge.bench.observer import Silent
+from natgauge.trial.observer import Silent
 
 UDP = [kind for kind in TIMERS if kind.transport == "udp" and kind.refresh is None]
 

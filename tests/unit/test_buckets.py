@@ -10,12 +10,12 @@ from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Policed
 
 from natgauge import procedures
-from natgauge.bench.choices import make_settings
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
 from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
+from natgauge.trial.choices import make_settings
 from natgauge.trial_evidence import TrialEvidence
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from tests.unit.campaigning import Benches
 
-from natgauge.bench.far_side import ALONE_SECONDS
 from natgauge.campaigns import campaign
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import CELL_RUN_SECONDS, estimate, repetitions
@@ -22,6 +21,7 @@ from natgauge.errors import UsageError
 from natgauge.host import memory
 from natgauge.host.cpus import as_if, usable_cpus
 from natgauge.procedures import procedures
+from natgauge.trial.far_side import ALONE_SECONDS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "laptop.toml"
 RIGHT: dict[str, Any] = {

@@ -15,7 +15,6 @@ import pytest
 from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journal_dies, quick_disk, results
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.observer import Silent
 from natgauge.campaigns.campaign import RunOrder
 from natgauge.campaigns.campaign import run as run_campaign
 from natgauge.campaigns.journal import Journal, entries
@@ -26,6 +25,7 @@ from natgauge.errors import HostError, UsageError
 from natgauge.labs.common import locks, namespaces
 from natgauge.labs.common.register import Register
 from natgauge.records.store import JOURNAL_SCHEMA
+from natgauge.trial.observer import Silent
 
 __all__ = ["quick_disk"]
 

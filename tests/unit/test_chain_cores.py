@@ -12,8 +12,6 @@ from tests.unit.made_results import doubted_for
 from tests.unit.simulated import Gateway, reading
 
 from natgauge.analysis.scalability import scale_up
-from natgauge.bench.question import ask, words
-from natgauge.bench.trial_run import since
 from natgauge.comparisons.lengths import length_notes
 from natgauge.comparisons.request import read_gateways
 from natgauge.core_work import CoreWork, idle_cores, imbalance
@@ -32,6 +30,8 @@ from natgauge.procedures import get
 from natgauge.records.measurement import FigureSummary, Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.rows import rows
+from natgauge.trial.question import ask, words
+from natgauge.trial.trial_run import since
 from natgauge.words import Verdict
 
 FIGURE = {

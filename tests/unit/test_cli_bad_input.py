@@ -249,7 +249,7 @@ def test_a_results_folder_that_cannot_be_made_is_refused_before_any_work(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("natgauge.measurements.measure.check_host", lambda: None)
-    monkeypatch.setattr("natgauge.bench.bench.Bench.__enter__", None)
+    monkeypatch.setattr("natgauge.trial.bench.Bench.__enter__", None)
     (tmp_path / "file").write_text("in the way")
     assert run([*MEASURE, "--results", str(tmp_path / "file" / "results")]) == 2
     shown = capsys.readouterr().err

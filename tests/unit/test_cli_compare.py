@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.unit.made_machine import Memory
 
+from natgauge.agreement import ComparisonRequest, ComparisonResult
 from natgauge.cli import run
 from natgauge.comparisons import by_slices
 from natgauge.comparisons import compare as comparing
@@ -22,7 +23,6 @@ from natgauge.comparisons.contestants import Contestants, RunningGateway
 from natgauge.errors import HostError
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host.settings import LocalSetting
-from natgauge.trials import ComparisonRequest, ComparisonResult
 
 #: ns a frame beyond the tester's own, by what an engine's contestant is called.
 COSTS = {
@@ -122,8 +122,8 @@ class Ready:
 
     def request(self, plan: Any) -> Any:
         """As `LabMeasurer` writes it."""
-        from natgauge.bench.pacing import pacing  # noqa: PLC0415
-        from natgauge.bench.requests import Requests, TrialConstants  # noqa: PLC0415
+        from natgauge.trial.pacing import pacing  # noqa: PLC0415
+        from natgauge.trial.requests import Requests, TrialConstants  # noqa: PLC0415
 
         bench, around = self._bench, self._bench.address_plan
         constants = TrialConstants(

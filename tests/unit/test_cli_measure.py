@@ -18,10 +18,7 @@ from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 
 from natgauge import cli
-from natgauge.bench.bench import Bench, Ready
-from natgauge.bench.lab_measurer import Recorder
-from natgauge.bench.planned import Planned
-from natgauge.bench.question import ask
+from natgauge.agreement import Progress
 from natgauge.cli import run
 from natgauge.cli.progress import ProgressDisplay, duration
 from natgauge.errors import BrokenError, FaultError, HostError, NatgaugeError
@@ -35,7 +32,10 @@ from natgauge.procedures import stability, throughput
 from natgauge.procedures.kit.events import Event
 from natgauge.records.measurement import Result
 from natgauge.reports.text import table, verdict
-from natgauge.trials import Progress
+from natgauge.trial.bench import Bench, Ready
+from natgauge.trial.lab_measurer import Recorder
+from natgauge.trial.planned import Planned
+from natgauge.trial.question import ask
 
 ASKED = ["measure", "throughput", "--gateway", "nftables-nat44", "--connections", "1000", "--repeat", "2"]
 

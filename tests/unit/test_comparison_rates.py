@@ -16,9 +16,6 @@ from tests.unit.made_comparisons import compared_by_rates
 from tests.unit.simulated import LONG_STALL, Gateway
 
 import natgauge
-from natgauge.bench.bench import Bench
-from natgauge.bench.lab_measurer import Recorder
-from natgauge.bench.planned import Planned
 from natgauge.cli import run
 from natgauge.comparisons import by_rates, request
 from natgauge.comparisons import compare as comparing
@@ -32,6 +29,9 @@ from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.records.comparison import SearchLimit
 from natgauge.reports.comparison import text
 from natgauge.tester.highest import HighestRates
+from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import Recorder
+from natgauge.trial.planned import Planned
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.words import SearchLimitedBy
 

@@ -12,10 +12,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.unit.engine_check import ABSENT, EXAMPLE, TRIAL, changed
 
-from natgauge import trials
-from natgauge.bench.rounds import fault_of
+from natgauge import agreement
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import programs
+from natgauge.trial.rounds import fault_of
 
 SCHEMA = json.loads((TRIAL / "comparison-1.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -44,7 +44,7 @@ def contestants(*trials: Any) -> Any:
 def test_a_right_one_is_accepted_by_schema_engine_and_python_alike() -> None:
     assert VALIDATOR.is_valid(COMPARISON)
     assert refusal(COMPARISON) is None
-    written = json.loads(trials.ComparisonRequest.model_validate(COMPARISON).to_json())
+    written = json.loads(agreement.ComparisonRequest.model_validate(COMPARISON).to_json())
     assert VALIDATOR.is_valid(written)
     assert refusal(written) is None
     assert refusal(changed(COMPARISON, ("floor", 1))) is None
@@ -108,20 +108,20 @@ def test_frames_that_lead_a_slice_open_connections_too() -> None:
 def test_fields_of_schema_and_python_agree(part: str) -> None:
     name = {"ComparisonRequest": "comparison", "ComparisonResult": "comparison-result"}[part]
     schema = json.loads((TRIAL / f"{name}-1.schema.json").read_text())
-    assert set(getattr(trials, part).model_fields) == set(schema["properties"])
+    assert set(getattr(agreement, part).model_fields) == set(schema["properties"])
     for inner in ("Block", "Slices", "StreamTally", "ContestantCounts", "Contestant", "FloorCounts"):
         if inner in schema["$defs"]:
-            assert set(getattr(trials, inner).model_fields) == set(schema["$defs"][inner]["properties"])
+            assert set(getattr(agreement, inner).model_fields) == set(schema["$defs"][inner]["properties"])
 
 
-def counts(**changes: Any) -> trials.ContestantCounts:
+def counts(**changes: Any) -> agreement.ContestantCounts:
     """Of a contestant that forwarded 1,000 new frames and 500 of each direction."""
     wrong = dict.fromkeys(("duplicates", "reordered", "late", "damaged", "untranslated", "mistranslated", "skipped"), 0)
     stream = {name: {"made_frames": n, "received_frames": n, **wrong} for name, n in STREAMS.items()}
     rest = dict.fromkeys(("remapped", "damaged_unmarked", "foreign", "refused_frames"), 0)
     whole = {**stream, **rest, "name": "a", "mark": 1, "stored": 1000, "offered_frames": 2002}
     document = changed({**whole, "gateway_macs": ["", ""]}, *((key, value) for key, value in changes.items()))
-    return trials.ContestantCounts.model_validate(document)
+    return agreement.ContestantCounts.model_validate(document)
 
 
 STREAMS = {"new": 1000, "initiator": 500, "responder": 500}
@@ -159,19 +159,19 @@ def engine(tmp_path: Path, script: str) -> Path:
     return program
 
 
-def asked() -> trials.ComparisonRequest:
-    return trials.ComparisonRequest.model_validate(COMPARISON)
+def asked() -> agreement.ComparisonRequest:
+    return agreement.ComparisonRequest.model_validate(COMPARISON)
 
 
 def test_what_the_engine_refuses_is_told_in_its_words(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cpu: 99: no such CPU"):
-        trials.compare(asked(), engine=engine(tmp_path, "echo 'cpu: 99: no such CPU' >&2; exit 2"), seconds=10)
+        agreement.compare(asked(), engine=engine(tmp_path, "echo 'cpu: 99: no such CPU' >&2; exit 2"), seconds=10)
 
 
 @pytest.mark.parametrize("answer", ["", "nonsense", '{"version": 2}'])
 def test_an_answer_outside_of_the_agreement_is_broken(tmp_path: Path, answer: str) -> None:
     with pytest.raises(BrokenError, match="comparison"):
-        trials.compare(asked(), engine=engine(tmp_path, f"cat > /dev/null; echo '{answer}'"), seconds=10)
+        agreement.compare(asked(), engine=engine(tmp_path, f"cat > /dev/null; echo '{answer}'"), seconds=10)
 
 
 def test_the_engine_is_called_to_compare(tmp_path: Path) -> None:
@@ -179,10 +179,10 @@ def test_the_engine_is_called_to_compare(tmp_path: Path) -> None:
         tmp_path, 'cat > /dev/null; [ "$1" = --compare ] || exit 3; echo "not asked to compare" >&2; exit 4'
     )
     with pytest.raises(BrokenError, match="not asked"):
-        trials.compare(asked(), engine=program, seconds=10)
+        agreement.compare(asked(), engine=program, seconds=10)
 
 
 def test_the_engine_has_a_session_of_its_own_so_that_its_priority_counts_in_the_whole_machine(tmp_path: Path) -> None:
     program = engine(tmp_path, 'cat > /dev/null; echo "session $(ps -o sid= -p $$) of $$" >&2; exit 4')
     with pytest.raises(BrokenError, match=r"session +(\d+) of \1$"):
-        trials.compare(asked(), engine=program, seconds=10)
+        agreement.compare(asked(), engine=program, seconds=10)

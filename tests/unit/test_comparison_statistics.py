@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 from benchmarks.interval_coverage import Case, Noise, outcome
 
-from natgauge.bench.rounds import work_of_blocks
+from natgauge.agreement import Block
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, is_decided
 from natgauge.comparisons.request import ComparisonGoal
@@ -21,7 +21,7 @@ from natgauge.statistics.interim import alpha_spent, rounds_before
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds, student_t
-from natgauge.trials import Block
+from natgauge.trial.rounds import work_of_blocks
 
 GOAL = ComparisonGoal(level=0.95, resolve=0.01, fail_above=None)
 TESTER, FORWARDING = 300.0, 800.0

@@ -13,7 +13,6 @@ from tests.unit.made_comparisons import compared, estimate, gateway
 from tests.unit.made_results import made
 
 from natgauge.analysis.conditions import WORK, figure_of, unlike_conditions
-from natgauge.bench.repeating import command_again
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.reports import comparison
@@ -22,6 +21,7 @@ from natgauge.reports.collected import Stored, StoredComparison, StoredResults
 from natgauge.reports.html.figures import looks_of, question_figures
 from natgauge.reports.html.metrics_table import metrics_tables
 from natgauge.reports.html.page import page
+from natgauge.trial.repeating import command_again
 
 #: Each condition alone: what the second gateway has, and the words for both.
 CONDITIONS: Mapping[str, tuple[Mapping[str, Any], str]] = {

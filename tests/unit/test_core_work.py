@@ -11,7 +11,6 @@ from pydantic import JsonValue
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import doubts
-from natgauge.bench.trial_run import since
 from natgauge.core_work import CoreWork, idle_cores, imbalance, total
 from natgauge.labs.ssh import work
 from natgauge.measurements.making import make
@@ -19,6 +18,7 @@ from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures import get
 from natgauge.records.parameters import Parameters
+from natgauge.trial.trial_run import since
 
 
 def frames(*each: int) -> dict[int, CoreWork]:

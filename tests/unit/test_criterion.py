@@ -10,7 +10,6 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
-from natgauge.bench.choices import make_settings
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability
 from natgauge.records.measurement import Result
@@ -19,6 +18,7 @@ from natgauge.reports import csv_table, latex, markdown
 from natgauge.reports.answers import answers, one
 from natgauge.reports.sheet import sheet
 from natgauge.reports.text import table, verdict
+from natgauge.trial.choices import make_settings
 
 QUERIES = frozenset({Ability.QUERIES})
 

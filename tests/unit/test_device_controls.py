@@ -16,9 +16,6 @@ from tests.unit.simulated import reading
 from tests.unit.test_external import Clock, external
 from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 
-from natgauge.bench.command_retries import MOST_SECONDS, PAUSES, CommandRetries, SilentControlsError
-from natgauge.bench.external import ExternalControls
-from natgauge.bench.lab_measurer import MOST_SILENT, RECHECK_SECONDS, LabMeasurer
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.recipe import load
@@ -33,6 +30,9 @@ from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.table_memory import ObjectCaches
+from natgauge.trial.command_retries import MOST_SECONDS, PAUSES, CommandRetries, SilentControlsError
+from natgauge.trial.external import ExternalControls
+from natgauge.trial.lab_measurer import MOST_SILENT, RECHECK_SECONDS, LabMeasurer
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.words import Verdict
 

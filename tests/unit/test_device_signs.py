@@ -9,10 +9,10 @@ import pytest
 from tests.unit.fake_engine import PORT
 from tests.unit.test_trials import RESULT, STREAM
 
-from natgauge.bench import forwarding
-from natgauge.bench.device_signs import signs_of
+from natgauge.agreement import TrialResult
 from natgauge.errors import BrokenError
-from natgauge.trials import TrialResult
+from natgauge.trial import forwarding
+from natgauge.trial.device_signs import signs_of
 
 NOTHING = {"resets": 0, "renumbered": 0, "restamped": 0}
 

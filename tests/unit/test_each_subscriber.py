@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from natgauge.bench.each_subscriber import Missing, check
 from natgauge.errors import BrokenError
 from natgauge.gateways.port_sets import PortSets
+from natgauge.trial.each_subscriber import Missing, check
 
 SETS = PortSets(network="198.18.0.0/16", psid_length=6)
 

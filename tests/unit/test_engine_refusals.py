@@ -8,8 +8,8 @@ import json
 import pytest
 from tests.unit.engine_check import EDGE_DEVICE, EDGES, EXAMPLE, changed, check
 
+from natgauge.agreement import TrialRequest, run
 from natgauge.errors import UsageError
-from natgauge.trials import TrialRequest, run
 
 HOSTS = {"first": "198.18.0.2", "last": "198.18.0.2"}
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from natgauge.bench.bench import Bench
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import estimate
 from natgauge.campaigns.plan import parse, read
@@ -22,6 +21,7 @@ from natgauge.published import plans
 from natgauge.published.load import names, sources, table
 from natgauge.published.model import Kind, Table
 from natgauge.toml_text import parse as parse_toml
+from natgauge.trial.bench import Bench
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LARGE = 32

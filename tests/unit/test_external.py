@@ -15,18 +15,18 @@ from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
 from tests.unit.test_measurer_verbs import WIRE, check
 
-from natgauge.bench.external import ExternalControls, ExternalMeasurer, abilities
-from natgauge.bench.fresh_ports import SPARE_SECONDS, FreshTuples, Ledger, Use
-from natgauge.bench.observer import Silent
-from natgauge.bench.ranges import Range
-from natgauge.bench.traffic import make_plan
+from natgauge.agreement import TrialRequest
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import ExternalDevice
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.procedures import throughput
-from natgauge.trials import TrialRequest
+from natgauge.setup.ranges import Range
+from natgauge.setup.traffic import make_plan
+from natgauge.trial.external import ExternalControls, ExternalMeasurer, abilities
+from natgauge.trial.fresh_ports import SPARE_SECONDS, FreshTuples, Ledger, Use
+from natgauge.trial.observer import Silent
 
 TIMEOUT = 30
 NAT = "nftables-nat44"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from natgauge.bench.bench import Bench
 from natgauge.cli import run
 from natgauge.comparisons import compare as comparing
 from natgauge.errors import BrokenError
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.labs.common.cable import CableLab
+from natgauge.trial.bench import Bench
 
 
 @pytest.fixture(params=["slices", "rates"])

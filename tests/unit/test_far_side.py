@@ -13,14 +13,14 @@ import dns.zone
 import pytest
 
 from natgauge import doubts
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.errors import UsageError
 from natgauge.gateways import far_side
 from natgauge.host.cpus import as_if
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.parameters import Parameters
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
 #: What lab and measurement give a server; a snippet may use nothing else.

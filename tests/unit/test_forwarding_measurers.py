@@ -14,12 +14,12 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import SETTINGS, measurer
 
 import natgauge
-from natgauge.bench.bench import Ready
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.renewal import Renewed
 from natgauge.campaigns.replay import ReplayingMeasurer
 from natgauge.measurer import Measurer
 from natgauge.records.store import Memory
+from natgauge.trial.bench import Ready
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.renewal import Renewed
 
 #: Measurers that must give every member.
 COMPLETE = (Renewed, ReplayingMeasurer, LabMeasurer)

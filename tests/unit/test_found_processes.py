@@ -10,9 +10,9 @@ import pytest
 from tests.unit.made_results import grouped
 
 from natgauge.analysis.own_work import own_work
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.labs.common.device import NamespaceDevice
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 
 
 @pytest.fixture

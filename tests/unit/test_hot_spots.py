@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.unit.test_procedure_cost import gateway, measured
 
-from natgauge.bench.cost_rounds import LEAST_SAMPLES, MOST, hot_spots
 from natgauge.errors import HostError
 from natgauge.host.sampling import PROGRAM, Sampling, Stack, read
 from natgauge.paired.slices import CostPlan, CostRound, HotSpot
+from natgauge.trial.cost_rounds import LEAST_SAMPLES, MOST, hot_spots
 
 # perf ends the line of the time with a space.
 PRINTED = (

@@ -12,12 +12,12 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
-from natgauge.bench.choices import make_settings
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.procedures.kit.search.rate_search import near, own_grid
 from natgauge.reports.text import spread_text, verdict
+from natgauge.trial.choices import make_settings
 from natgauge.words import Placement
 
 CAPACITY = 360_000.0

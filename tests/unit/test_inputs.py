@@ -17,7 +17,6 @@ from tools import described
 
 from natgauge import procedures
 from natgauge.analysis import change
-from natgauge.bench.question import ask, command, inputs_of_lab, inputs_of_part, place_inputs
 from natgauge.campaigns import keys
 from natgauge.cli import app, compare, measure
 from natgauge.cli.exit_statuses import EXIT_STATUSES
@@ -31,6 +30,7 @@ from natgauge.inputs.question import Question
 from natgauge.labs import wire
 from natgauge.labs.kinds import kinds
 from natgauge.records.parameters import Parameters, descriptions
+from natgauge.trial.question import ask, command, inputs_of_lab, inputs_of_part, place_inputs
 
 ROOT = Path(__file__).parents[2]
 #: Options of commands that choose nothing of the question but where it goes.

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.choices import make_settings
 from natgauge.campaigns.joined import join
 from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.time_budget import TIME
+from natgauge.trial.choices import make_settings
 from natgauge.words import LimitedBy, Verdict
 
 DECIDED: dict[str, Any] = {"connections": 1000, "placement": "isolated", "order": "permutation", "four_tuples": 1000}

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.bench.traffic import behind_prefix
 from natgauge.errors import UsageError
 from natgauge.labs.common.addresses import (
     INNER_LINKS,
@@ -21,6 +20,7 @@ from natgauge.labs.common.addresses import (
     inner_link,
 )
 from natgauge.labs.contract import Addresses
+from natgauge.setup.traffic import behind_prefix
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,6 @@ from typing import Any
 
 import pytest
 
-from natgauge.bench.address_plan import AddressPlan
-from natgauge.bench.bench import Bench, need_of
-from natgauge.bench.question import ask
-from natgauge.bench.traffic import make_plan
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import load
 from natgauge.gateways.toml_layers import BUILT_IN
@@ -23,6 +19,10 @@ from natgauge.inputs.question import TrafficOptions
 from natgauge.labs import kinds, netns, wire
 from natgauge.labs.contract import LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
+from natgauge.setup.address_plan import AddressPlan
+from natgauge.setup.traffic import make_plan
+from natgauge.trial.bench import Bench, need_of
+from natgauge.trial.question import ask
 
 IPV4 = LabNeeds(families=("ipv4", "ipv4"))
 

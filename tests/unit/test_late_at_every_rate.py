@@ -8,8 +8,8 @@ from tests.unit.simulated import Gateway
 from tests.unit.simulated_kinds import Delaying
 
 from natgauge import procedures
-from natgauge.bench.choices import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.trial.choices import make_settings
 
 
 def measure(metric: str, gateway: Gateway, **asked: object) -> MeasurementResult:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from tests.unit.test_trials import STREAM
 
+from natgauge.agreement import StreamCounts
 from natgauge.counts import counts_of
 from natgauge.late_delays import LateDelays, merged
-from natgauge.trials import StreamCounts
 
 LATE = LateDelays(frames=1000, least=0.148, largest=0.152, mean=0.15, limit=0.1)
 NUMBERS = "150 ms on average after they were sent (least 148, largest 152 ms)"

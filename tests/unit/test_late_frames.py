@@ -7,7 +7,6 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
-from natgauge.bench.choices import make_settings
 from natgauge.doubts import find
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import LAG_SHARE, Ability
@@ -16,6 +15,7 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.records.parameters import Parameters
+from natgauge.trial.choices import make_settings
 from natgauge.words import Placement
 
 RATE = 354_000.0

@@ -19,10 +19,6 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
-from natgauge.bench.bench import Bench
-from natgauge.bench.lab_measurer import Recorder
-from natgauge.bench.observer import Observer
-from natgauge.bench.planned import Planned
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.cli import run
 from natgauge.errors import UsageError
@@ -40,6 +36,10 @@ from natgauge.records.store import SUMMARY
 from natgauge.reports import csv_table, draft, latex, markdown, matrix, pivot, text
 from natgauge.reports.sheet import Sheet
 from natgauge.stored.find_results import find
+from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import Recorder
+from natgauge.trial.observer import Observer
+from natgauge.trial.planned import Planned
 
 PLANNED = [name for name in names() if not table(name).plan.missing]
 #: Tables whose columns cannot be measured, and one without numbers.

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from tests.unit.fake_engine import FakeEngine
 
-from natgauge.bench.address_plan import AddressPlan
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.requests import TrialConstants
-from natgauge.bench.traffic import make_plan
+from natgauge.agreement import TrialRequest, TrialResult
 from natgauge.core_work import CoreWork
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import LabCounters, Link, Port
 from natgauge.measurer import Direction, OutlastingError, Phase2Plan, TrialPlan
 from natgauge.records.store import plain
+from natgauge.setup.address_plan import AddressPlan
+from natgauge.setup.traffic import make_plan
 from natgauge.table_memory import ObjectCache, ObjectCaches
-from natgauge.trials import TrialRequest, TrialResult
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.requests import TrialConstants
 from natgauge.words import Placement, Verdict
 
 

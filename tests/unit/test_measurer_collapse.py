@@ -9,14 +9,14 @@ import pytest
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import FakeTable, Recorder, measurer
 
-from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.agreement import TrialRequest, TrialResult
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError
 from natgauge.measurements.making import make
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.procedures import connection_rate
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
-from natgauge.trials import TrialRequest, TrialResult
+from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.words import Verdict
 
 PLAN = TrialPlan(1000, 500.0)

@@ -13,15 +13,15 @@ import pytest
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Isolated, Recorder
 
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.restart import RestartInTrial
-from natgauge.bench.traffic import make_plan
+from natgauge.agreement import AddressRange, Phase2, Progress, TrialRequest, TrialResult
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses
 from natgauge.measurer import Direction, Period, Phase2Plan, RateStep, TrialPlan
 from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput
-from natgauge.trials import AddressRange, Phase2, Progress, TrialRequest, TrialResult
+from natgauge.setup.traffic import make_plan
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.restart import RestartInTrial
 from natgauge.words import Verdict
 
 UP, DOWN = Direction.INITIATOR, Direction.RESPONDER

@@ -11,18 +11,18 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_selftest import FakeCable
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer
-from natgauge.bench.planned import Planned
-from natgauge.bench.question import ask
-from natgauge.bench.traffic import make_plan
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
 from natgauge.paired.slices import CostPlan, CostRound
+from natgauge.setup.traffic import make_plan
 from natgauge.tester.cable import CableTester, FrameKind
+from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer
+from natgauge.trial.planned import Planned
+from natgauge.trial.question import ask
 
 
 class Played(FakeTable):

@@ -14,7 +14,6 @@ from tests.unit.simulated import Gateway
 
 import natgauge.metrics
 import natgauge.procedures
-from natgauge.bench.choices import make_settings
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.plan import read
 from natgauge.cli import run
@@ -25,6 +24,7 @@ from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.records.store import Store
+from natgauge.trial.choices import make_settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "procedures.md"
 METRIC, MODULE = "loss-at-rate", "loss_at_rate"

@@ -15,7 +15,6 @@ from tests.unit.simulated import Gateway
 
 from natgauge import procedures
 from natgauge.analysis.comparing import comparable
-from natgauge.bench.choices import make_settings
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.joined import join
 from natgauge.errors import HostError
@@ -25,6 +24,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, differing, joined
 from natgauge.reports.text import table, verdict
 from natgauge.stored.find_results import read_summary
+from natgauge.trial.choices import make_settings
 
 PLACE: dict[str, JsonValue] = {"placement": "shared", "kernel": "6.18", "lab_kind": "netns", "seed": 1}
 

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
-from natgauge.bench import forwarding
-from natgauge.bench.rounds import fault_of
 from natgauge.doubts import find
 from natgauge.errors import BrokenError
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan
@@ -22,6 +20,8 @@ from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
+from natgauge.trial import forwarding
+from natgauge.trial.rounds import fault_of
 from natgauge.words import Verdict
 
 QUIET = OtherTraffic(0, 100_000, 2.0)

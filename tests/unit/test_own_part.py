@@ -23,7 +23,6 @@ from tests.unit.campaigning import (
 )
 
 from natgauge import procedures
-from natgauge.bench.choices import make_settings
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.joined import join
 from natgauge.campaigns.journal import entries
@@ -32,6 +31,7 @@ from natgauge.measurements.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.stored.find_results import read_summary
+from natgauge.trial.choices import make_settings
 
 __all__ = ["quick_disk"]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from natgauge.bench.pacing import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing, watched_bound
+from natgauge.agreement import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
 from natgauge.measurer import Counts, Direction, Phase2Plan, RateStep, TrialOutcome, TrialPlan
-from natgauge.trials import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
+from natgauge.trial.pacing import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing, watched_bound
 from natgauge.words import Placement, Verdict
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "trial" / "request-1.schema.json").read_text())

@@ -13,7 +13,6 @@ import pytest
 from tests.unit.made_campaign import trial
 from tests.unit.made_results import keep, made
 
-from natgauge.bench.repeating import command_again
 from natgauge.cli import run
 from natgauge.cli.say import document, say
 from natgauge.plain_text import one_line, visible
@@ -22,6 +21,7 @@ from natgauge.reports import csv_table, latex, markdown
 from natgauge.reports.commands import shell_options
 from natgauge.reports.html import charts
 from natgauge.reports.sheet import Sheet, SheetRow
+from natgauge.trial.repeating import command_again
 
 HOSTILE = "nft\x1b]0;PWNED\x07\u202e\ud800\x9b2J"
 SHOWN = "nft\\x1b]0;PWNED\\x07\\u202e\\ud800\\x9b2J"

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.bench.address_plan import AddressPlan
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
-from natgauge.bench.ranges import Range, parse_ports
-from natgauge.bench.traffic import DEFAULT_CONNECTIONS, check_rate, make_plan
 from natgauge.errors import UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses, Link
+from natgauge.setup.address_plan import AddressPlan
+from natgauge.setup.ranges import Range, parse_ports
+from natgauge.setup.traffic import DEFAULT_CONNECTIONS, check_rate, make_plan
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 from natgauge.words import MAXIMUM_CONNECTIONS
 
 

@@ -15,6 +15,7 @@ import pytest
 from tests.unit.made_machine import Made
 from tests.unit.made_ports import FULL, port_state
 
+from natgauge.agreement import StreamCounts, TrialRequest
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.ethernet import ONE_PAGE
@@ -29,7 +30,6 @@ from natgauge.labs.wire.port_state import PortFinding, findings, refuse
 from natgauge.labs.wire.xdp import Attached
 from natgauge.tester import port_probe, xdp_trial
 from natgauge.tester.port_probe import of_peer, probe
-from natgauge.trials import StreamCounts, TrialRequest
 
 
 def driver(name: str) -> Media:

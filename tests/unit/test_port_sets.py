@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.test_plan import NAT44, NAT64, refusal
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.each_subscriber import traffic_of
-from natgauge.bench.far_side import refuse
-from natgauge.bench.pacing import pacing
-from natgauge.bench.psid import chosen_sets
-from natgauge.bench.question import ask
-from natgauge.bench.requests import Requests, TrialConstants
-from natgauge.bench.traffic import hosts_of, make_plan, with_pool
 from natgauge.errors import UsageError
 from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.labs.contract import Addresses
 from natgauge.measurer import TrialPlan
+from natgauge.setup.psid import chosen_sets
+from natgauge.setup.traffic import hosts_of, make_plan, with_pool
+from natgauge.trial.bench import Bench
+from natgauge.trial.each_subscriber import traffic_of
+from natgauge.trial.far_side import refuse
+from natgauge.trial.pacing import pacing
+from natgauge.trial.question import ask
+from natgauge.trial.requests import Requests, TrialConstants
 
 SETS = PortSets(network="198.18.0.0/16", psid_length=6)
 MAP = replace(NAT44, port_sets=SETS, pool=None)

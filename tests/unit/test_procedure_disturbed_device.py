@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.choices import make_settings
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.measuring_types import SearchError
@@ -23,6 +22,7 @@ from natgauge.procedures.back_to_back import buffer_times
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.parameters import Parameters
+from natgauge.trial.choices import make_settings
 from natgauge.words import Verdict
 
 N = 1000

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.choices import make_settings
 from natgauge.errors import UsageError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability, Counts, Measurer, TrialOutcome, TrialPlan
@@ -22,6 +21,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered, Repetitions
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, TrialSettings
+from natgauge.trial.choices import make_settings
 from natgauge.words import Verdict
 
 DECIDED: dict[str, Any] = {

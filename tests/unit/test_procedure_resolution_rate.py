@@ -13,16 +13,16 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.question import ask
-from natgauge.bench.traffic import make_plan
 from natgauge.errors import UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.measurer import Ability, Arrivals, Counts, Direction, Phase2Plan, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, ResolutionRateSettings
 from natgauge.readings import Readings
+from natgauge.setup.traffic import make_plan
+from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.question import ask
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.verdicts import judge
 from natgauge.words import Verdict

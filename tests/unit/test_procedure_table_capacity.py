@@ -11,9 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.simulated import Gateway, reading
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.choices import with_profile
-from natgauge.bench.question import ask
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability, TrialOutcome, TrialPlan
@@ -21,6 +18,9 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget
 from natgauge.procedures.table_capacity import PROCEDURE, TableCapacitySettings
 from natgauge.records.parameters import Parameters
+from natgauge.trial.bench import Bench
+from natgauge.trial.choices import with_profile
+from natgauge.trial.question import ask
 
 N = 1_000_000
 

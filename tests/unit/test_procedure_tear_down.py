@@ -13,8 +13,6 @@ from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 
 from natgauge.analysis.contrast import bounds
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.recipe import load
 from natgauge.measurements.making import make
@@ -23,6 +21,8 @@ from natgauge.procedures import expiry, tear_down_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.tear_down_rate import tear_down
 from natgauge.reports.answers import one
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 from natgauge.words import TcpState
 
 N = 400_000

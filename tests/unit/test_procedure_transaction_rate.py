@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 from tests.unit.simulated import Gateway, reading
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import UsageError
 from natgauge.measurer import Arrivals, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.transaction_rate import PROCEDURE, TransactionRateSettings
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 
 N = 100_000
 SEGMENTS = ("syn", "syn-ack", "ack", "response", "fin", "fin-ack", "last-ack")

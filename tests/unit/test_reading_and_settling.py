@@ -12,14 +12,14 @@ from tests.unit.test_measurer import FakeTable, measurer
 from tests.unit.test_recording import result, settings
 
 from natgauge.analysis.comparing import comparable
-from natgauge.bench.bench import Bench
-from natgauge.bench.choices import make_settings
-from natgauge.bench.question import ask
 from natgauge.errors import UsageError
 from natgauge.measurer import Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.time_budget import nominal_seconds
+from natgauge.trial.bench import Bench
+from natgauge.trial.choices import make_settings
+from natgauge.trial.question import ask
 
 #: Metrics over standing connections.
 READERS = [name for name, one in procedures().items() if issubclass(one.settings, Phase2Settings)]

@@ -10,11 +10,11 @@ import pytest
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.receiver_time import receiver_seconds, seconds_of, shortened
+from natgauge.agreement import ReceiverTime, TrialResult
 from natgauge.errors import BrokenError
 from natgauge.measurer import Phase2Plan, RateStep, TrialPlan
-from natgauge.trials import ReceiverTime, TrialResult
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.receiver_time import receiver_seconds, seconds_of, shortened
 from natgauge.words import Verdict
 
 TIME = {"runs": 1000, "runs_ns": 110_000, "empty_runs": 500, "empty_runs_ns": 15_000}

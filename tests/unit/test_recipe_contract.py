@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from tests.unit.made_machine import Memory
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways import gateway as driver
 from natgauge.gateways.gateway import Gateway
@@ -24,6 +22,8 @@ from natgauge.host.settings import LocalSetting
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 from natgauge.words import TcpState, Transport
 
 ROOT = Path(__file__).parents[2]

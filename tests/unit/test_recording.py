@@ -13,9 +13,6 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.analysis.comparing import comparable
-from natgauge.bench.bench import Bench, Ready
-from natgauge.bench.choices import make_settings
-from natgauge.bench.question import ask, inputs_of_part, place_inputs
 from natgauge.comparisons.request import CompareOptions, gateway_inputs, read_gateways, with_usual_options
 from natgauge.errors import UsageError
 from natgauge.gateways.device_settings import DeviceSettings
@@ -33,6 +30,9 @@ from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, descriptions
 from natgauge.tester.highest import HighestRates
+from natgauge.trial.bench import Bench, Ready
+from natgauge.trial.choices import make_settings
+from natgauge.trial.question import ask, inputs_of_part, place_inputs
 from natgauge.words import Verdict
 
 CPU: Any = machine.facts()["cpu"]

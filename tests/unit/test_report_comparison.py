@@ -18,7 +18,6 @@ from tests.unit.made_comparisons import BASELINE, CONTROL, compared, compared_by
 from tests.unit.made_results import keep as keep_made
 from tests.unit.made_results import made
 
-from natgauge.bench.repeating import command_again
 from natgauge.cli import run
 from natgauge.notes import Note
 from natgauge.records.comparison import ComparisonRecord, SearchLimit
@@ -29,6 +28,7 @@ from natgauge.reports.html.figures import forest_figures, looks_of
 from natgauge.reports.html.page import page
 from natgauge.stored.find_results import find
 from natgauge.stored.frames import load
+from natgauge.trial.repeating import command_again
 
 NOTED = compared(
     [estimate(), estimate("third", 0.9, 0.88, 0.92, quantity="new")],

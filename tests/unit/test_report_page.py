@@ -19,7 +19,6 @@ from tests.unit.made_comparisons import compared, estimate
 from tests.unit.made_results import keep, made
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.repeating import command_again
 from natgauge.cli import run
 from natgauge.doubt_words import DoubtWord
 from natgauge.errors import BrokenError, HostError
@@ -41,6 +40,7 @@ from natgauge.reports.html.timed import LoadDelays
 from natgauge.reports.rows import number as printed
 from natgauge.reports.sheet import lines_of
 from natgauge.stored.find_results import find
+from natgauge.trial.repeating import command_again
 
 MOST_OCTETS = 3_000_000
 DELAYS = bell(12_000, 1)

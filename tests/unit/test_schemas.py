@@ -23,7 +23,7 @@ from tests.unit.engine_check import (
 )
 from tools import agreement_types
 
-from natgauge import trials
+from natgauge import agreement
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = sorted(TRIAL.glob("*.schema.json"))
@@ -96,7 +96,7 @@ def test_example_keeps_the_request_schema(path: Path) -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_python_writes_the_example_as_the_schema_wants_it(path: Path) -> None:
     """The typed request reads an example and writes something the schema still accepts, with nothing changed."""
-    read = trials.TrialRequest.model_validate(load(path))
+    read = agreement.TrialRequest.model_validate(load(path))
     assert [error.message for error in VALIDATOR.iter_errors(json.loads(read.to_json()))] == []
     assert read.model_dump(exclude_unset=True) == load(path)
 
@@ -431,7 +431,7 @@ def test_each_rule_that_the_schema_cannot_say_has_been_tried() -> None:
 
 
 def test_required_fields_of_schema_and_python_agree() -> None:
-    required = {name for name, field in trials.TrialRequest.model_fields.items() if field.is_required()}
+    required = {name for name, field in agreement.TrialRequest.model_fields.items() if field.is_required()}
     # `version`, `order` and the like have defaults in Python but are always written.
     assert required <= set(REQUEST_SCHEMA["required"])
-    assert set(trials.TrialRequest.model_fields) == set(REQUEST_SCHEMA["properties"])
+    assert set(agreement.TrialRequest.model_fields) == set(REQUEST_SCHEMA["properties"])

@@ -10,7 +10,6 @@ import pytest
 from tests.unit.simulated import Gateway
 from tests.unit.test_rare_loss import LosesAFew
 
-from natgauge.bench.choices import make_settings
 from natgauge.comparisons.estimates import Subject, estimate_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.comparisons.searched import Searched, most_too_high, ratio_of, refuse_too_few
@@ -21,6 +20,7 @@ from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.parameters import Parameters
+from natgauge.trial.choices import make_settings
 from natgauge.words import LimitedBy, Placement
 
 RATE = get("connection-rate")

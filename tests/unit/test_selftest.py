@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.fake_engine import FakeEngine
 
+from natgauge.agreement import Closing
 from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.labs.contract import Port
@@ -18,7 +19,6 @@ from natgauge.tester.cable import BEYOND_REACH, CableFigures, CableTester, Floor
 from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import DISTURBED_ENOUGH, HighestRates, highest_rates
 from natgauge.tester.selftest import run_selftest
-from natgauge.trials import Closing
 from natgauge.words import Transport
 
 PROFILE = FrameKind("ipv6", 84, delays=True)

@@ -11,7 +11,7 @@ import pytest
 
 import natgauge
 from natgauge import procedures
-from natgauge.bench.question import inputs_of_part, place_inputs
+from natgauge.trial.question import inputs_of_part, place_inputs
 
 ROOT = Path(natgauge.__file__).parent
 #: Methods of texts that tell what is in them.
@@ -136,7 +136,7 @@ def test_an_error_that_begins_with_an_input_has_it_as_data() -> None:
     own = (input_ for metric in procedures.procedures() for input_ in procedures.get(metric).own_inputs())
     names = {input_.name for input_ in (*cell, *places, *own)}
     without, number = set(), 0
-    for package in ("bench", "gateways", "inputs", "labs", "paired", "procedures"):
+    for package in ("gateways", "inputs", "labs", "paired", "procedures", "setup", "trial"):
         for path in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 match node:

@@ -19,12 +19,6 @@ from tests.unit.simulated import Gateway
 from natgauge import procedures
 from natgauge.analysis.change import Change
 from natgauge.analysis.sittings import sitting_of, take_turns
-from natgauge.bench.bench import Bench, Ready
-from natgauge.bench.choices import make_settings
-from natgauge.bench.observer import Silent
-from natgauge.bench.planned import Planned
-from natgauge.bench.renewal import Renewed
-from natgauge.bench.seeds import in_repetition, seed_of_repetition
 from natgauge.errors import HostError
 from natgauge.inputs.question import Cell
 from natgauge.measurements.making import make
@@ -34,6 +28,12 @@ from natgauge.records.parameters import Parameters
 from natgauge.records.store import Memory
 from natgauge.reports.difference import Diff, diff, document, text
 from natgauge.stored.find_results import read_summary
+from natgauge.trial.bench import Bench, Ready
+from natgauge.trial.choices import make_settings
+from natgauge.trial.observer import Silent
+from natgauge.trial.planned import Planned
+from natgauge.trial.renewal import Renewed
+from natgauge.trial.seeds import in_repetition, seed_of_repetition
 
 VALUES = [1000.0, 1010.0, 990.0, 1005.0]
 SLOWER = [800.0, 810.0, 790.0, 805.0]

@@ -18,9 +18,6 @@ from tests.unit.campaigning import PLAN, Benches, Simulated, campaign, quick_dis
 from tests.unit.simulated import Gateway
 from tests.unit.spreading import SMALL, alone, counted_once, own_run, spread_out
 
-from natgauge.bench.lab_measurer import Recorder
-from natgauge.bench.observer import Observer
-from natgauge.bench.planned import Planned
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.journal import entries, entry_of
 from natgauge.campaigns.spread import cluster, worker
@@ -34,6 +31,9 @@ from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.stored.find_results import read_summary
+from natgauge.trial.lab_measurer import Recorder
+from natgauge.trial.observer import Observer
+from natgauge.trial.planned import Planned
 
 __all__ = ["alone", "own_run", "quick_disk"]
 

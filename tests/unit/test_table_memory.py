@@ -13,7 +13,6 @@ import pytest
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
-from natgauge.bench.choices import make_settings
 from natgauge.host import caches
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
@@ -21,6 +20,7 @@ from natgauge.procedures import get
 from natgauge.reports import csv_table
 from natgauge.reports.text import verdict
 from natgauge.table_memory import ObjectCache, octets_per_connection, read
+from natgauge.trial.choices import make_settings
 
 #: Begin of /proc/slabinfo of Linux 6.18.
 SLABINFO = """slabinfo - version: 2.1

@@ -13,7 +13,6 @@ import pytest
 from rich.console import Console
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.choices import make_settings
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
@@ -31,6 +30,7 @@ from natgauge.procedures.kit.time_budget import (
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
+from natgauge.trial.choices import make_settings
 from natgauge.words import Verdict
 
 N = 100_000

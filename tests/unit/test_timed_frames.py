@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
-from natgauge.bench.rounds import forwarding_of, over_cable
+from natgauge.agreement import Frame
 from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.common.cable import CableLab
-from natgauge.trials import Frame
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
+from natgauge.trial.rounds import forwarding_of, over_cable
 from natgauge.words import Family
 
 #: Every option of the traffic that shapes a frame, with a value that is not its default.

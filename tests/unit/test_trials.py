@@ -17,8 +17,8 @@ import jsonschema
 import pytest
 from tests.unit.fake_engine import PORT
 
+from natgauge.agreement import Progress, TrialRequest, TrialResult, nominal_seconds, parse_line, phase1_of, run
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
-from natgauge.trials import Progress, TrialRequest, TrialResult, nominal_seconds, parse_line, phase1_of, run
 
 TRIAL = Path(__file__).resolve().parents[2] / "trial"
 REQUEST_SCHEMA = json.loads((TRIAL / "request-1.schema.json").read_text())

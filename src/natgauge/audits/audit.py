@@ -23,9 +23,6 @@ from natgauge.audits.kit.timers import TIMERS, plan, watch
 from natgauge.audits.request import audit_request
 from natgauge.audits.requirements import in_order, requirements, unknown
 from natgauge.audits.runner import classes, examine, forwards, other_traffic_doubt
-from natgauge.bench.bench import Bench, check_host
-from natgauge.bench.observer import Observer, Silent
-from natgauge.bench.place_parameters import place_parameters
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Recipe, as_played, digest
@@ -34,6 +31,9 @@ from natgauge.inputs.keywords import AuditKeywords
 from natgauge.labs.contract import Addresses, Link, Port
 from natgauge.records.audit import AuditRecord
 from natgauge.records.store import RESULTS, Store
+from natgauge.setup.place_parameters import place_parameters
+from natgauge.trial.bench import Bench, check_host
+from natgauge.trial.observer import Observer, Silent
 from natgauge.words import Side
 
 #: Exit status of an audit whose gateway fails a requirement of `fail_on`.

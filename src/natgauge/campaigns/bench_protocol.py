@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, Self
 
-from natgauge.bench.bench import Bench, Ready
-from natgauge.bench.far_side import rate_alone
-from natgauge.bench.lab_measurer import Recorder
-from natgauge.bench.observer import Observer
-from natgauge.bench.planned import Planned
-from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE
 from natgauge.measurements.measure import parameters_of
 from natgauge.measurer import Measurer, TrialPlan
 from natgauge.records.parameters import Parameters
+from natgauge.trial.bench import Bench, Ready
+from natgauge.trial.far_side import rate_alone
+from natgauge.trial.lab_measurer import Recorder
+from natgauge.trial.observer import Observer
+from natgauge.trial.planned import Planned
+from natgauge.trial.receiver_time import receiver_seconds
 
 #: Measures the tester's own part after the trials of a repetition. The first argument is the plan of the last trial
 #: that passed, or None if no trial passed; the second has the names of the figures that earlier repetitions know.

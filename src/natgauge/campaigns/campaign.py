@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from natgauge.bench.bench import check_host
-from natgauge.bench.observer import Observer, Silent
 from natgauge.campaigns import plan as plans
 from natgauge.campaigns import spread
 from natgauge.campaigns.bench_protocol import LabBench, MakeBench
@@ -47,6 +45,8 @@ from natgauge.records.store import (
     write_document,
 )
 from natgauge.system_errors import fault, unwritable
+from natgauge.trial.bench import check_host
+from natgauge.trial.observer import Observer, Silent
 from natgauge.version import VERSION
 
 

@@ -10,10 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from natgauge.bench.observer import Observer
-from natgauge.bench.planned import Planned
-from natgauge.bench.question import command
-from natgauge.bench.seeds import in_repetition
 from natgauge.campaigns.bench_protocol import CampaignBench, MakeBench, Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.journal import AppendLine
@@ -27,6 +23,10 @@ from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.search import permanent_loss
 from natgauge.records.parameters import Parameters, shown
 from natgauge.records.store import Memory
+from natgauge.trial.observer import Observer
+from natgauge.trial.planned import Planned
+from natgauge.trial.question import command
+from natgauge.trial.seeds import in_repetition
 
 #: Limits of a connection rate at which the device works; a rate that time limited is only a bound.
 _KNOWN_LIMITS: Final = frozenset({"device", "tester"})

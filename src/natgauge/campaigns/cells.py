@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.planned import Planned
-from natgauge.bench.question import ask
 from natgauge.campaigns import keys
 from natgauge.campaigns.formula import evaluate
 from natgauge.campaigns.plan import Plan, PlanError, is_of
@@ -24,6 +21,9 @@ from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability
 from natgauge.metrics.metric import USUAL_TURN
 from natgauge.procedures.kit.settings import Repeat, TrialSettings
+from natgauge.trial.bench import Bench
+from natgauge.trial.planned import Planned
+from natgauge.trial.question import ask
 
 #: More cells than anybody can measure: such a plan is a mistake.
 MOST_CELLS: Final = 10_000

@@ -11,9 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from natgauge.bench.bench import ASSUMED_HIGHEST
-from natgauge.bench.choices import make_settings
-from natgauge.bench.far_side import ALONE_SECONDS
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.plan import PlanError
 from natgauge.errors import NatgaugeError, UsageError
@@ -36,6 +33,9 @@ from natgauge.paired.slices import LEAD_FRAMES, CostBlock, CostPlan, CostRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
+from natgauge.trial.bench import ASSUMED_HIGHEST
+from natgauge.trial.choices import make_settings
+from natgauge.trial.far_side import ALONE_SECONDS
 from natgauge.words import TESTER, Family, Quantity, Verdict
 
 #: Connections and frames per second of the simulated device, and frames per second of the tester.

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, Literal, get_args
 
-from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.campaigns.formula import evaluate
 from natgauge.errors import UsageError
 from natgauge.host.cpus import usable_cpus
@@ -22,6 +21,7 @@ from natgauge.inputs.types import Text
 from natgauge.labs import kinds
 from natgauge.procedures import get, procedures
 from natgauge.suggestions import did_you_mean
+from natgauge.trial.question import inputs_of_part, place_inputs
 
 Part = Literal["lab", "traffic", "device"]
 #: The parts of a plan that fix a cell; each is a field of `Cell`.

@@ -9,8 +9,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from natgauge.bench.observer import Observer
-from natgauge.bench.planned import Planned
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.evidence import EVIDENCE, EvidenceFile, Extent
@@ -32,6 +30,8 @@ from natgauge.records.parameters import Parameters, joined
 from natgauge.records.record import first_fault
 from natgauge.records.store import Memory, Store, plain
 from natgauge.system_errors import unwritable
+from natgauge.trial.observer import Observer
+from natgauge.trial.planned import Planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

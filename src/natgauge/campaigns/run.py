@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from natgauge.bench.observer import Observer, Silent
 from natgauge.campaigns.bench_protocol import MakeBench
 from natgauge.campaigns.cell_run import CellRun, is_open, pending
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
@@ -26,6 +25,7 @@ from natgauge.campaigns.repetition import EndedMeasurement, write_result
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
 from natgauge.records.store import result_name
+from natgauge.trial.observer import Observer, Silent
 
 
 def most_rounds(points: Sequence[PlannedCell]) -> int:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
-from natgauge.bench.question import inputs_of_part
 from natgauge.cli.generator import grouped, json_option, option, results_option, verbose_option
 from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
@@ -19,6 +18,7 @@ from natgauge.cli.say import document, say
 from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
+from natgauge.trial.question import inputs_of_part
 
 if TYPE_CHECKING:
     from natgauge.cli.progress import ProgressDisplay

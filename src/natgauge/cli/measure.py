@@ -12,8 +12,6 @@ import click
 import cloup
 
 from natgauge import procedures
-from natgauge.bench.choices import with_profile
-from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.cli.generator import grouped, json_option, only_in, option, results_option, verbose_option
 from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
@@ -22,6 +20,8 @@ from natgauge.errors import UsageError
 from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input
 from natgauge.labs import kinds
+from natgauge.trial.choices import with_profile
+from natgauge.trial.question import inputs_of_part, place_inputs
 
 if TYPE_CHECKING:
     from natgauge.measurements.measure import Answer
@@ -122,9 +122,9 @@ def _command_of(metric: str) -> click.Command:
     procedure = procedures.get(metric)
 
     def measure_one(gateway: str, results: Path, host_name: bool, verbose: bool, as_json: bool, **choices: Any) -> None:
-        from natgauge.bench.question import ask
         from natgauge.cli.progress import ProgressDisplay
         from natgauge.measurements.measure import answer
+        from natgauge.trial.question import ask
 
         question = ask(metric, gateway, choices)
         with ProgressDisplay(verbose=verbose) as display:

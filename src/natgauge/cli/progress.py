@@ -11,10 +11,10 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from natgauge.agreement import Progress
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.plain_text import one_line, visible
 from natgauge.procedures.kit.events import Bounds, Event
-from natgauge.trials import Progress
 from natgauge.words import Verdict
 
 _COLOURS: Final = {

@@ -120,8 +120,8 @@ def command(
 def _write_page(collected: StoredResults, path: Path) -> None:
     """Write the page, and print its name, unless the page itself went to a stream."""
     from natgauge import outputs
-    from natgauge.bench.repeating import command_again
     from natgauge.reports.html import page
+    from natgauge.trial.repeating import command_again
 
     page.write(collected, path, command_again)
     if not outputs.is_stream(path):

@@ -37,10 +37,10 @@ def command(
     `natgauge run` can run any program on this machine as root. So each proves by a certificate that it is one of them
     (see `natgauge certificates`), and the worker listens only at the address from which it reaches the scheduler.
     """
-    from natgauge.bench.bench import check_host
     from natgauge.campaigns import spread
     from natgauge.host.cpus import check_cpus, usable_cpus
     from natgauge.inputs.cores import format_cores
+    from natgauge.trial.bench import check_host
 
     where = spread.scheduler_at(scheduler)
     spread.need_dask()

@@ -20,11 +20,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Self, cast
 
-from natgauge.bench.bench import Bench, Ready
-from natgauge.bench.observer import Observer
-from natgauge.bench.planned import Planned
-from natgauge.bench.receiver_time import receiver_seconds
-from natgauge.bench.seeds import in_repetition
 from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.estimates import Subject, estimate_of
 from natgauge.comparisons.method import Findings, making_again, named
@@ -46,6 +41,11 @@ from natgauge.records.comparison import BaselineCost, RatioEstimate
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.order_statistics import rank_of_end
+from natgauge.trial.bench import Bench, Ready
+from natgauge.trial.observer import Observer
+from natgauge.trial.planned import Planned
+from natgauge.trial.receiver_time import receiver_seconds
+from natgauge.trial.seeds import in_repetition
 from natgauge.words import Quantity
 
 #: Settings of each search. A failed trial is repeated once, so that one stall of the host decides no rate.

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from natgauge.bench.observer import Observer
-from natgauge.bench.rounds import RoundPlan, perform, work_of_blocks
+from natgauge.agreement import compare as run_round
 from natgauge.comparisons.contestants import Contestants, RunningGateway
 from natgauge.comparisons.estimates import estimates_of, finite
 from natgauge.comparisons.method import Findings, making_again
@@ -23,7 +22,8 @@ from natgauge.records.comparison import BaselineCost, RatioEstimate, SliceCounts
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.rounds import LEAST_ROUNDS
-from natgauge.trials import compare as run_round
+from natgauge.trial.observer import Observer
+from natgauge.trial.rounds import RoundPlan, perform, work_of_blocks
 from natgauge.words import Quantity
 
 

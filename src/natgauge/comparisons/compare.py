@@ -11,8 +11,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Unpack
 
-from natgauge.bench.bench import check_host
-from natgauge.bench.observer import Observer, Silent
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.estimates import is_decided
@@ -30,6 +28,8 @@ from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEs
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import RESULTS, Store
 from natgauge.statistics.interim import alpha_spent, rounds_before
+from natgauge.trial.bench import check_host
+from natgauge.trial.observer import Observer, Silent
 
 #: Exit statuses of the command line in addition to 0.
 ABOVE: Final = 10

@@ -9,16 +9,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from natgauge.bench.bench import Bench, Ready
-from natgauge.bench.observer import Observer, Unread
-from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of, over_cable
-from natgauge.bench.timed_gateway import TimedGateway
+from natgauge.agreement import Contestant
 from natgauge.comparisons.method import named
 from natgauge.comparisons.request import ComparedGateway
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell
 from natgauge.labs.common.cable import CableLab
-from natgauge.trials import Contestant
+from natgauge.trial.bench import Bench, Ready
+from natgauge.trial.observer import Observer, Unread
+from natgauge.trial.rounds import NO_SEARCH, TimedFrames, forwarding_of, over_cable
+from natgauge.trial.timed_gateway import TimedGateway
 
 #: Most contestants of one round of the engine.
 MOST: Final = 16

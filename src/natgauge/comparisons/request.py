@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Final, Literal, cast
 
-from natgauge.bench.question import ask, inputs_of_part, place_inputs
-from natgauge.bench.timeable import reasons_not_timed
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.inputs.checks import in_range, share_in, whole
@@ -22,6 +20,8 @@ from natgauge.inputs.types import Text
 from natgauge.labs import kinds
 from natgauge.labs.contract import Kind
 from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
+from natgauge.trial.question import ask, inputs_of_part, place_inputs
+from natgauge.trial.timeable import reasons_not_timed
 from natgauge.words import QUANTITIES, Placement
 
 #: Parts of a cell whose inputs may follow a gateway's name or be given for all gateways.

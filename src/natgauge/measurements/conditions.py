@@ -7,9 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.place_parameters import place_parameters
-from natgauge.bench.traffic import TrafficPlan
 from natgauge.ethernet import theoretical_maximum
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.port_sets import PortSets
@@ -18,7 +15,10 @@ from natgauge.labs.contract import DeviceCores, Lab
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import GROUPS, Parameters
 from natgauge.records.store import plain
+from natgauge.setup.place_parameters import place_parameters
+from natgauge.setup.traffic import TrafficPlan
 from natgauge.tester.highest import HighestRates
+from natgauge.trial.bench import Bench
 from natgauge.words import Placement, Side
 
 #: Number of hexadecimal digits of the checksum that distinguishes recipes of one name.

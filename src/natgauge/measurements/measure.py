@@ -9,14 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from natgauge.bench.bench import Bench, Ready, check_host
-from natgauge.bench.far_side import rate_alone
-from natgauge.bench.observer import Observer
-from natgauge.bench.place_parameters import place_parameters
-from natgauge.bench.question import ask, command
-from natgauge.bench.receiver_time import receiver_seconds
-from natgauge.bench.renewal import NextBench, Renewed
-from natgauge.bench.seeds import in_repetition
 from natgauge.ethernet import SEGMENT_OCTETS
 from natgauge.gateways.recipe import as_played, digest
 from natgauge.host import machine
@@ -28,6 +20,14 @@ from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.store import RESULTS, Store
+from natgauge.setup.place_parameters import place_parameters
+from natgauge.trial.bench import Bench, Ready, check_host
+from natgauge.trial.far_side import rate_alone
+from natgauge.trial.observer import Observer
+from natgauge.trial.question import ask, command
+from natgauge.trial.receiver_time import receiver_seconds
+from natgauge.trial.renewal import NextBench, Renewed
+from natgauge.trial.seeds import in_repetition
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from natgauge.counts import delays_of, stalls_of
-from natgauge.errors import BrokenError
-from natgauge.labs.common.addresses import INSIDE, OUTSIDE
-from natgauge.labs.contract import Port
-from natgauge.measurer import Delays
-from natgauge.trials import (
+from natgauge.agreement import (
     AddressRange,
     Frame,
     GatewaySide,
@@ -33,6 +28,11 @@ from natgauge.trials import (
     phase1_of,
     run,
 )
+from natgauge.counts import delays_of, stalls_of
+from natgauge.errors import BrokenError
+from natgauge.labs.common.addresses import INSIDE, OUTSIDE
+from natgauge.labs.contract import Port
+from natgauge.measurer import Delays
 from natgauge.words import Address, Close, Family, Query, Transport
 
 #: Intended rate when the highest rate is measured: above that of any core, within the engine's limit.

@@ -13,11 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from natgauge.errors import BrokenError
-from natgauge.paired.slices import LEAD_FRAMES
-from natgauge.statistics.rounds import estimate_over_rounds
-from natgauge.tester.cable import Cable, FloorShare, FrameKind, untranslated_request
-from natgauge.trials import (
+from natgauge.agreement import (
     Block,
     ComparisonRequest,
     ComparisonResult,
@@ -29,6 +25,10 @@ from natgauge.trials import (
     TrialLimits,
     compare,
 )
+from natgauge.errors import BrokenError
+from natgauge.paired.slices import LEAD_FRAMES
+from natgauge.statistics.rounds import estimate_over_rounds
+from natgauge.tester.cable import Cable, FloorShare, FrameKind, untranslated_request
 from natgauge.words import QUANTITIES, Quantity
 
 #: N: a state table of 0.8 MB.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
+from natgauge.agreement import Phase1, StreamCounts, phase1_of, run
 from natgauge.cleaning.cleanup import status
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
@@ -24,7 +25,6 @@ from natgauge.labs.wire.lab import port_lock
 from natgauge.labs.wire.port_state import PortFinding, PortState, findings, harmless, read_port, shell
 from natgauge.tester import xdp_trial
 from natgauge.tester.cable import untranslated_request
-from natgauge.trials import Phase1, StreamCounts, phase1_of, run
 
 #: RFC 2544 section 9.1: the smallest and the largest frame of Ethernet.
 FRAME_SIZES: Final = (64, 1518)

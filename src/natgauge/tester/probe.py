@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from natgauge.agreement import Phase1, phase1_of, run
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common.cable import CableLab
 from natgauge.tester.cable import untranslated_request
-from natgauge.trials import Phase1, phase1_of, run
 
 _FRAMES = 1000
 _RATE = 100_000.0

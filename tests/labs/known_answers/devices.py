@@ -25,11 +25,7 @@ from tests.labs.calibration import Mode, calibrator, forwarder
 from tests.labs.known_costs.devices import program
 from tests.labs.program import own
 
-from natgauge.bench.bench import Bench, Player
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.observer import Silent
-from natgauge.bench.planned import Planned
-from natgauge.bench.question import ask
+from natgauge.agreement import Progress
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.recipe import Recipe
 from natgauge.host.cpus import usable_cpus
@@ -41,7 +37,11 @@ from natgauge.labs.contract import Device as LabDevice
 from natgauge.labs.contract import Lab, LabCounters, Port
 from natgauge.measurer import TrialPlan
 from natgauge.tester.highest import HighestRates
-from natgauge.trials import Progress
+from natgauge.trial.bench import Bench, Player
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.observer import Silent
+from natgauge.trial.planned import Planned
+from natgauge.trial.question import ask
 from natgauge.words import Placement
 
 LAB_NAME = own("known-answers")

@@ -27,14 +27,14 @@ from tests.labs.known_answers.devices import (
     in_background,
 )
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.question import ask
+from natgauge.agreement import TrialRequest, TrialResult
 from natgauge.counts import phase2_counts
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Direction
 from natgauge.tester.highest import HighestRates
-from natgauge.trials import TrialRequest, TrialResult
+from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
 WIRE_NAME = "known-wire"

@@ -28,7 +28,6 @@ from tests.labs.known_answers.devices import (
 )
 
 from natgauge import procedures
-from natgauge.bench.traffic import FIRST_SOURCE_PORT
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
 from natgauge.measurer import LAG_SHARE, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan
@@ -36,6 +35,7 @@ from natgauge.procedures.kit.measure.draws import expected_connections
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
 from natgauge.records.measurement import Result
+from natgauge.setup.traffic import FIRST_SOURCE_PORT
 from natgauge.statistics.trend import FALSE_ALARM
 from natgauge.trial_evidence import STALL_BOUND_SECONDS
 from natgauge.words import Verdict

@@ -38,12 +38,12 @@ from tests.labs.storms.victims import (
     undisturbed,
 )
 
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
 from natgauge.errors import NatgaugeError
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
 _VICTIMS: Final = (MEASURE, COMPARE, RUN, AUDIT)

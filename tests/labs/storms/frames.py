@@ -13,15 +13,15 @@ from typing import Final
 
 from tests.labs.storms.storm import Storm, Tally
 
-from natgauge import trials
-from natgauge.bench.judging import judged
-from natgauge.bench.trial import Trial
+from natgauge import agreement
 from natgauge.counts import phase2_counts
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common.cable import CableLab
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.readings import NO_READINGS
 from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, untranslated_request
+from natgauge.trial.judging import judged
+from natgauge.trial.trial import Trial
 from natgauge.words import Verdict
 
 CONNECTIONS: Final = 10_000
@@ -43,7 +43,7 @@ class _Cable:
         self._lab = lab
         self._cpus = (usable_cpus()[-1],)
 
-    def run(self, rate: float, frames: int) -> tuple[trials.TrialRequest, trials.TrialResult]:
+    def run(self, rate: float, frames: int) -> tuple[agreement.TrialRequest, agreement.TrialResult]:
         """Send `frames` of each direction at `rate` frames/s of both directions together."""
         request = untranslated_request(
             self._lab.initiator,
@@ -51,16 +51,16 @@ class _Cable:
             family="ipv4",
             frame_size=64,
             connections=CONNECTIONS,
-            phase1=trials.Phase1(rate=_PHASE1_RATE, grace_ms=_GRACE_MS),
-            phase2=trials.Phase2(
-                initiator=trials.InitiatorStream(rate=rate / 2, frames=frames),
-                responder=trials.ResponderStream(rate=rate / 2, frames=frames),
+            phase1=agreement.Phase1(rate=_PHASE1_RATE, grace_ms=_GRACE_MS),
+            phase2=agreement.Phase2(
+                initiator=agreement.InitiatorStream(rate=rate / 2, frames=frames),
+                responder=agreement.ResponderStream(rate=rate / 2, frames=frames),
                 grace_ms=_GRACE_MS,
             ),
             sender_cpus=self._cpus,
         )
         # A core that is shared sends more slowly than it should.
-        return request, trials.run(request, seconds=10 * TRIAL_SECONDS)
+        return request, agreement.run(request, seconds=10 * TRIAL_SECONDS)
 
     def highest(self) -> float:
         """The highest rate of both directions together, frames/s: the median of a few trials."""

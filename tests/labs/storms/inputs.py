@@ -23,8 +23,6 @@ from tests.unit.mutants import EXAMPLES, FOLDER, parsed, places
 from tests.unit.mutants_of_inputs import mutant, typed
 
 from natgauge import cli, procedures
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask, inputs_of_part, place_inputs
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.plan import Plan, read
 from natgauge.errors import NatgaugeError, UsageError
@@ -33,6 +31,8 @@ from natgauge.gateways.recipe import Recipe, load
 from natgauge.host.cpus import as_if
 from natgauge.inputs.input import Input
 from natgauge.plain_text import one_line, visible
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask, inputs_of_part, place_inputs
 
 #: Longest time for one mutant, in seconds; a usual one takes milliseconds.
 MOST_SECONDS: Final = 5.0

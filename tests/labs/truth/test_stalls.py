@@ -11,13 +11,13 @@ import pytest
 from tests.labs.burner import burning
 from tests.labs.truth.test_tester import CPUS, MASQUERADE, trial_request
 
-from natgauge import trials
-from natgauge.bench import pacing
+from natgauge import agreement
+from natgauge.agreement import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.counts import counts_of, stalls_of
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Counts, Direction, Judgement
+from natgauge.trial import pacing
 from natgauge.trial_evidence import TrialEvidence
-from natgauge.trials import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.verdicts import judge
 from natgauge.words import Verdict
 
@@ -80,7 +80,7 @@ def attempt(lab: NetnsLab) -> TrialResult:
     timed = {"record_delays": True, "watch_stall_ns": WATCHED_NS}
     request = request.model_copy(update={"phase2": Phase2(initiator=stream, grace_ms=300), **timed})
     with burning(lab.device_cpus[0], BURNT_MS, EVERY_MS):
-        return trials.run(request)
+        return agreement.run(request)
 
 
 def initiator_of(result: TrialResult) -> StreamCounts:
@@ -154,7 +154,7 @@ def lost_in_phase1(lab: NetnsLab, catch_up_percent: int | None) -> int:
     request = trial_request(lab, phase2=False, watch_cpus=lab.device_cpus)
     request = request.model_copy(update={"connections": int(PREPARING_RATE), "phase1": phase1})
     with burning(lab.sender_cpus[0], BURNT_MS, EVERY_MS):
-        result = trials.run(request)
+        result = agreement.run(request)
     assert result.phase1 is not None
     sender = next(cpu for cpu in result.cpus if cpu.role == "sender")
     assert sender.worst_stall_ns > 0.8 * BURNT_MS * 1e6

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.bench.bench import Bench
 from natgauge.campaigns.cells import PlannedCell
 from natgauge.campaigns.plan import Plan
 from natgauge.errors import UsageError
@@ -28,6 +27,7 @@ from natgauge.labs.common.locks import Lock, check_name
 from natgauge.labs.common.register import kept_settings
 from natgauge.labs.contract import Lab
 from natgauge.measurements.conditions import moving_facts
+from natgauge.trial.bench import Bench
 from natgauge.version import VERSION
 from natgauge.words import TESTER
 

@@ -19,8 +19,6 @@ from typing import Any, Final, Literal, NamedTuple, TypedDict
 from distributed import Reschedule, Status, WorkerPlugin, get_worker
 from distributed import Worker as DaskWorker
 
-from natgauge.bench.bench import check_host
-from natgauge.bench.observer import Observer, Silent
 from natgauge.campaigns.bench_protocol import CampaignBench, LabBench, MakeBench
 from natgauge.campaigns.cell_run import CellRun
 from natgauge.campaigns.cells import PlannedCell, PlannedOrFaults, each
@@ -34,6 +32,8 @@ from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.procedures.kit.events import Event
 from natgauge.records.store import plain
+from natgauge.trial.bench import check_host
+from natgauge.trial.observer import Observer, Silent
 
 #: Dask topic of all progress messages. One for all campaigns: a scheduler keeps 1,000 messages of each topic for ever.
 TOPIC: Final = "natgauge"

@@ -6,7 +6,7 @@ engine checks bounds and rules between fields, and refuses a wrong request befor
 integers in nanoseconds (`_ns`) or milliseconds (`_ms`), rates are frames/s.
 """
 
-from natgauge.trials.generated import (
+from natgauge.agreement.generated import (
     AddressRange,
     Background,
     Block,
@@ -50,8 +50,8 @@ from natgauge.trials.generated import (
     TrialResult,
     VariationCounts,
 )
-from natgauge.trials.process import ProgressCallback, compare, parse_line, run
-from natgauge.trials.trial import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS, frame_of, nominal_seconds, phase1_of
+from natgauge.agreement.process import ProgressCallback, compare, parse_line, run
+from natgauge.agreement.trial import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS, frame_of, nominal_seconds, phase1_of
 
 __all__ = [
     "LEAST_STALL_SECONDS",

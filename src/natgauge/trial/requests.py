@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from natgauge.bench.pacing import Pacing, watched_bound
-from natgauge.bench.traffic import TrafficPlan
-from natgauge.errors import UsageError
-from natgauge.gateways.port_sets import PortSets
-from natgauge.labs.contract import Addresses, Port
-from natgauge.measurer import Phase2Plan, TrialPlan
-from natgauge.trials import (
+from natgauge.agreement import (
     LONGEST_PHASE_SECONDS,
     AddressRange,
     Background,
@@ -37,6 +31,12 @@ from natgauge.trials import (
     frame_of,
     nominal_seconds,
 )
+from natgauge.errors import UsageError
+from natgauge.gateways.port_sets import PortSets
+from natgauge.labs.contract import Addresses, Port
+from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.setup.traffic import TrafficPlan
+from natgauge.trial.pacing import Pacing, watched_bound
 from natgauge.words import Family
 
 #: Seconds, in addition to twice its nominal length, after which a trial is aborted.

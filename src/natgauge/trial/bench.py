@@ -16,27 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from natgauge import procedures
-from natgauge.bench import external, far_side, queries
-from natgauge.bench.address_plan import address_plan
-from natgauge.bench.choices import make_settings
-from natgauge.bench.cost_rounds import CostRounds
-from natgauge.bench.grace import checked, grace_of
-from natgauge.bench.lab_measurer import (
-    DEVICE_ABILITIES,
-    OF_TABLE,
-    TESTER_ABILITIES,
-    LabMeasurer,
-    Recorder,
-    SliceRounds,
-)
-from natgauge.bench.memory import refuse_large
-from natgauge.bench.observer import Observer, Silent, Unread
-from natgauge.bench.planned import Planned
-from natgauge.bench.psid import chosen_sets, refuse_sets
-from natgauge.bench.requests import TrialConstants, refuse_stateless
-from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of
-from natgauge.bench.timeable import reasons_not_timed
-from natgauge.bench.traffic import check_rate, hosts_of, make_plan, with_pool
 from natgauge.errors import HostError, UsageError
 from natgauge.ethernet import LEAST_OCTETS, QUERY_OCTETS
 from natgauge.gateways.chain import Chain
@@ -56,9 +35,30 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS, lowest_rate
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.setup.address_plan import address_plan
+from natgauge.setup.memory import refuse_large
+from natgauge.setup.psid import chosen_sets, refuse_sets
+from natgauge.setup.traffic import check_rate, hosts_of, make_plan, with_pool
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
+from natgauge.trial import external, far_side, queries
+from natgauge.trial.choices import make_settings
+from natgauge.trial.cost_rounds import CostRounds
+from natgauge.trial.grace import checked, grace_of
+from natgauge.trial.lab_measurer import (
+    DEVICE_ABILITIES,
+    OF_TABLE,
+    TESTER_ABILITIES,
+    LabMeasurer,
+    Recorder,
+    SliceRounds,
+)
+from natgauge.trial.observer import Observer, Silent, Unread
+from natgauge.trial.planned import Planned
+from natgauge.trial.requests import TrialConstants, refuse_stateless
+from natgauge.trial.rounds import NO_SEARCH, TimedFrames, forwarding_of
+from natgauge.trial.timeable import reasons_not_timed
 from natgauge.words import TESTER, Family, Query
 
 #: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.rounds import RATE
+from natgauge.agreement import TrialRequest
 from natgauge.measurer import TrialPlan
-from natgauge.trials import TrialRequest
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.rounds import RATE
 
 
 @dataclass(slots=True)

@@ -7,10 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from natgauge.bench.command_retries import CommandRetries
-from natgauge.bench.protocols import DeviceControl, Place, ServerControl
-from natgauge.bench.restart import RestartInTrial
-from natgauge.bench.trial import Trial
+from natgauge.agreement import Progress, TrialRequest, TrialResult
 from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import NatgaugeError, UsageError
@@ -20,7 +17,10 @@ from natgauge.labs.contract import LabCounters
 from natgauge.measurer import Restart
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
-from natgauge.trials import Progress, TrialRequest, TrialResult
+from natgauge.trial.command_retries import CommandRetries
+from natgauge.trial.protocols import DeviceControl, Place, ServerControl
+from natgauge.trial.restart import RestartInTrial
+from natgauge.trial.trial import Trial
 
 #: Refusal of a command to an external device.
 NOT_OURS: Final = "natgauge does not control this device and cannot do that; choose another metric"

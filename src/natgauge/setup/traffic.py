@@ -16,20 +16,20 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from natgauge.bench import subscribers as sharing
-from natgauge.bench.address_plan import AddressPlan
-from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
 from natgauge.errors import UsageError
 from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE, QUERY_OCTETS
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
+from natgauge.setup import subscribers as sharing
+from natgauge.setup.address_plan import AddressPlan
+from natgauge.setup.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
 from natgauge.words import MAXIMUM_CONNECTIONS, Family, Order, Query, Side, Transport
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
+    from natgauge.agreement import Frame
     from natgauge.gateways.port_sets import PortSets
-    from natgauge.trials import Frame
 
 #: RFC 4814 section 4.5: pseudorandom source ports exclude the well-known ports.
 FIRST_SOURCE_PORT = 1024
@@ -106,7 +106,7 @@ class TrafficPlan:
             query: type of the DNS queries; None = plain frames.
         """
         # What may be asked is known without what reads and checks JSON.
-        from natgauge.trials import Frame  # noqa: PLC0415
+        from natgauge.agreement import Frame  # noqa: PLC0415
 
         if query is None:
             return Frame(size=self.frame_size, side=self.frame_side, transport=self.transport)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from natgauge.bench.device_signs import signs_of
-from natgauge.bench.trial import Trial
+from natgauge.agreement import TrialResult, phase1_of
 from natgauge.causes.hops import WRONG, TrialHops, hops_of
 from natgauge.counts import (
     counts_of,
@@ -22,8 +21,9 @@ from natgauge.counts import (
 )
 from natgauge.measurer import Arrivals, Counts, Direction, TrialOutcome, TrialPlan
 from natgauge.readings import Readings
+from natgauge.trial.device_signs import signs_of
+from natgauge.trial.trial import Trial
 from natgauge.trial_evidence import TrialEvidence
-from natgauge.trials import TrialResult, phase1_of
 from natgauge.verdicts import judge
 from natgauge.words import MAXIMUM_CONNECTIONS, Placement
 

@@ -10,12 +10,12 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from typing import Final
 
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.rounds import Round, RoundPlan, TimedFrames, over_cable, perform, work_of_blocks
-from natgauge.bench.timed_gateway import TimedGateway
 from natgauge.host.sampling import Sampling, Stack
 from natgauge.labs.common.cable import CableLab
 from natgauge.paired.slices import CostBlock, CostPlan, CostRound, HotSpot
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.rounds import Round, RoundPlan, TimedFrames, over_cable, perform, work_of_blocks
+from natgauge.trial.timed_gateway import TimedGateway
 from natgauge.words import Quantity
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from natgauge.trials import DeviceSigns, TrialResult, phase1_of
+from natgauge.agreement import DeviceSigns, TrialResult, phase1_of
 
 
 @dataclass(frozen=True, slots=True)

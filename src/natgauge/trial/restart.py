@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Self
 
+from natgauge.agreement import Progress
 from natgauge.errors import BrokenError
 from natgauge.measurer import Restart
-from natgauge.trials import Progress
 
 
 class RestartInTrial:

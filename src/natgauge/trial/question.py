@@ -11,13 +11,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from natgauge import procedures
-from natgauge.bench.subscribers import needs
 from natgauge.inputs import options
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import RANGES, Cell, DeviceOptions, LabOptions, Question, TrafficOptions
 from natgauge.inputs.types import Flag
 from natgauge.labs import kinds
+from natgauge.setup.subscribers import needs
 from natgauge.words import Group
 
 #: The fields of `Cell` whose inputs every question has: their dataclass, and the group of their parameters.
@@ -139,8 +139,8 @@ def _own_traffic(metric: str, gateway: str | Path, chosen: Mapping[str, object])
 def _sets_hold(connections: object, gateway: str | Path, chosen: Mapping[str, object]) -> bool:
     """Whether the port sets of the device, if it has any, hold these connections towards one remote endpoint."""
     # What may be asked is known without what reads recipes.
-    from natgauge.bench.psid import chosen_sets  # noqa: PLC0415
     from natgauge.gateways.recipe import load  # noqa: PLC0415
+    from natgauge.setup.psid import chosen_sets  # noqa: PLC0415
 
     recipe = load(gateway)
     if recipe.port_sets is None or not isinstance(connections, int):

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from natgauge.agreement.generated import Closing, Frame, StreamCounts, TrialRequest, TrialResult
 from natgauge.errors import BrokenError
-from natgauge.trials.generated import Closing, Frame, StreamCounts, TrialRequest, TrialResult
 from natgauge.words import Close
 
 #: Bounds of the engine's schema that requests are made with. The timer interrupt is no stall.

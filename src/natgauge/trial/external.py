@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from natgauge.bench.fresh_ports import FreshTuples, Ledger
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.ranges import Range
+from natgauge.agreement import Progress, TrialRequest, TrialResult
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.gateways.recipe import Recipe
 from natgauge.inputs.checks import wrong
@@ -20,8 +18,10 @@ from natgauge.labs.common.shell import run_shell
 from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
 from natgauge.measurer import Ability, TrialPlan
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.setup.ranges import Range
 from natgauge.table_memory import ObjectCaches
-from natgauge.trials import Progress, TrialRequest, TrialResult
+from natgauge.trial.fresh_ports import FreshTuples, Ledger
+from natgauge.trial.lab_measurer import LabMeasurer
 
 #: A command reaches the device over a network, and emptying 10^7 connections takes a Linux kernel 13 s.
 _COMMAND_SECONDS: Final = 120.0

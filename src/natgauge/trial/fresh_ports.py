@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from natgauge import files, foreign
-from natgauge.bench.observer import Observer
-from natgauge.bench.ranges import LAST_PORT, Range
-from natgauge.bench.traffic import TrafficPlan
 from natgauge.errors import HostError, UsageError
 from natgauge.host.private_folder import FILE_MODE
 from natgauge.labs.common import locks
 from natgauge.labs.contract import FreshTrials
+from natgauge.setup.ranges import LAST_PORT, Range
+from natgauge.setup.traffic import TrafficPlan
+from natgauge.trial.observer import Observer
 
 #: Seconds added to the time-out: the device's clock and the tester's may differ.
 SPARE_SECONDS: Final = 1.0

@@ -7,17 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from natgauge.bench.question import ask
-from natgauge.gateways.recipe import load
-from natgauge.inputs.question import Cell
-from natgauge.labs.common.cable import CableLab
-from natgauge.other_traffic import OtherTraffic
-from natgauge.paired.order import both_slices
-from natgauge.paired.ratios import BlockWork
-from natgauge.paired.slices import LEAD_FRAMES
-from natgauge.tester.cable import untranslated_request
-from natgauge.tester.highest import HighestRates
-from natgauge.trials import (
+from natgauge.agreement import (
     Block,
     ComparisonRequest,
     ComparisonResult,
@@ -29,6 +19,16 @@ from natgauge.trials import (
     TrialRequest,
     compare,
 )
+from natgauge.gateways.recipe import load
+from natgauge.inputs.question import Cell
+from natgauge.labs.common.cable import CableLab
+from natgauge.other_traffic import OtherTraffic
+from natgauge.paired.order import both_slices
+from natgauge.paired.ratios import BlockWork
+from natgauge.paired.slices import LEAD_FRAMES
+from natgauge.tester.cable import untranslated_request
+from natgauge.tester.highest import HighestRates
+from natgauge.trial.question import ask
 from natgauge.words import QUANTITIES, Family, Quantity, Transport
 
 #: Requests have a rate, which slices do not keep.

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from natgauge.agreement import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
 from natgauge.measurer import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE
 from natgauge.trial_evidence import STALL_BOUND_SECONDS
-from natgauge.trials import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
 from natgauge.words import Placement
 
 #: Batches that the device could have worked off at its rate while a sender did nothing: that was a stall. A search

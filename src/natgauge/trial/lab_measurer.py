@@ -9,17 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from natgauge.bench import each_subscriber, forwarding
-from natgauge.bench.command_retries import CommandRetries, SilentControlsError
-from natgauge.bench.device_signs import signs_of
-from natgauge.bench.judging import judged, record_of
-from natgauge.bench.observer import Observer, Silent
-from natgauge.bench.pacing import learned, pacing
-from natgauge.bench.protocols import DeviceControl, OwnDelays, Place, ServerControl
-from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
-from natgauge.bench.traffic import TrafficPlan
-from natgauge.bench.trial import Trial
-from natgauge.bench.trial_run import NOT_OURS, TrialRun, emptied
+from natgauge.agreement import (
+    Progress,
+    ReceiverTime,
+    StreamCounts,
+    TrialRequest,
+    TrialResult,
+    nominal_seconds,
+    run,
+)
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
 from natgauge.measurer import (
@@ -37,15 +35,17 @@ from natgauge.measurer import (
     TrialPlan,
 )
 from natgauge.paired.slices import CostPlan, CostRound
-from natgauge.trials import (
-    Progress,
-    ReceiverTime,
-    StreamCounts,
-    TrialRequest,
-    TrialResult,
-    nominal_seconds,
-    run,
-)
+from natgauge.setup.traffic import TrafficPlan
+from natgauge.trial import each_subscriber, forwarding
+from natgauge.trial.command_retries import CommandRetries, SilentControlsError
+from natgauge.trial.device_signs import signs_of
+from natgauge.trial.judging import judged, record_of
+from natgauge.trial.observer import Observer, Silent
+from natgauge.trial.pacing import learned, pacing
+from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerControl
+from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
+from natgauge.trial.trial import Trial
+from natgauge.trial.trial_run import NOT_OURS, TrialRun, emptied
 from natgauge.words import Verdict
 
 #: Longest measurement of the tester's own delay, in seconds.

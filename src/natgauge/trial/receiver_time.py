@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.agreement import ReceiverTime
 from natgauge.errors import NatgaugeError
 from natgauge.measurer import TrialPlan
-from natgauge.trials import ReceiverTime
+from natgauge.trial.lab_measurer import LabMeasurer
 
 #: Neither phase of the trial sends for longer, in seconds: enough for ten thousands of frames from any device whose
 #: cores the receiver keeps busy at all.

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from natgauge.bench.device_signs import signs_of
+from natgauge.agreement import StreamCounts, TrialResult, phase1_of
 from natgauge.causes.cause import Cause
 from natgauge.errors import BrokenError
 from natgauge.measurer import Phase2Plan, TrialPlan
-from natgauge.trials import StreamCounts, TrialResult, phase1_of
+from natgauge.trial.device_signs import signs_of
 
 #: Number of tries where frames are missing: a device that loses 1 % of its frames passes in 99 % of cases.
 HANDFULS: Final = 3

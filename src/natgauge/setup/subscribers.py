@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from natgauge.bench.ranges import Range
 from natgauge.errors import UsageError
 from natgauge.labs.contract import Addresses, Link
+from natgauge.setup.ranges import Range
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.

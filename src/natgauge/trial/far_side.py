@@ -8,12 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Self
 
-from natgauge.bench.address_plan import AddressPlan
-from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.observer import Unread
-from natgauge.bench.planned import Planned
-from natgauge.bench.protocols import ServerControl
-from natgauge.bench.traffic import TrafficPlan, make_plan
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.gateways import far_side
 from natgauge.gateways.gateway import Gateway
@@ -22,6 +16,12 @@ from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE, LinkSide
 from natgauge.labs.common.cable import CableLab
 from natgauge.labs.contract import Addresses, Device, Lab, Link
+from natgauge.setup.address_plan import AddressPlan
+from natgauge.setup.traffic import TrafficPlan, make_plan
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.observer import Unread
+from natgauge.trial.planned import Planned
+from natgauge.trial.protocols import ServerControl
 from natgauge.words import TESTER, Address, Family
 
 #: A server listens on each of its addresses, with a socket for each of its cores.

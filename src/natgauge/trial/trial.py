@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from natgauge.agreement import TrialRequest, TrialResult
 from natgauge.measurer import Restart
 from natgauge.readings import Readings
-from natgauge.trials import TrialRequest, TrialResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from natgauge.bench.ranges import Range
-from natgauge.bench.traffic import TrafficPlan
+from natgauge.agreement import StreamCounts, TrialResult, phase1_of
 from natgauge.errors import BrokenError
 from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses
 from natgauge.measurer import Phase2Plan, TrialPlan
-from natgauge.trials import StreamCounts, TrialResult, phase1_of
+from natgauge.setup.ranges import Range
+from natgauge.setup.traffic import TrafficPlan
 
 #: Most subscribers of one trial: a NAT behind one outside address has a port for each.
 MOST: Final = 30_000

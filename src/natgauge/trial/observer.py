@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from natgauge.agreement import Progress
 from natgauge.procedures.kit.events import Event
-from natgauge.trials import Progress
 
 
 class Observer(Protocol):

@@ -15,12 +15,19 @@ from typing import IO, Final, get_args
 
 from pydantic import ValidationError
 
+from natgauge.agreement.generated import (
+    ComparisonRequest,
+    ComparisonResult,
+    Failed,
+    Progress,
+    TrialRequest,
+    TrialResult,
+)
+from natgauge.agreement.trial import nominal_seconds
 from natgauge.bounded_output import BoundedOutput, size_in_words
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
 from natgauge.host import programs
 from natgauge.system_errors import of_host
-from natgauge.trials.generated import ComparisonRequest, ComparisonResult, Failed, Progress, TrialRequest, TrialResult
-from natgauge.trials.trial import nominal_seconds
 
 ProgressCallback = Callable[[Progress], None]
 

@@ -13,13 +13,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Self
 
-from natgauge.bench.bench import Bench, Ready
-from natgauge.bench.lab_measurer import LabMeasurer, Recorder
-from natgauge.bench.planned import Planned
 from natgauge.labs import kinds
 from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, Period, TearDown, TrialOutcome, TrialPlan
 from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.trial.bench import Bench, Ready
+from natgauge.trial.lab_measurer import LabMeasurer, Recorder
+from natgauge.trial.planned import Planned
 
 #: Plans the bench of a repetition, from 2.
 NextBench = Callable[[int], Bench]
