@@ -22,8 +22,8 @@ from natgauge.campaigns.journal import entries
 from natgauge.campaigns.plan import read
 from natgauge.campaigns.spread import access, certificates, resources, workers
 from natgauge.campaigns.spread.closed import ClosedScheduler, listening
-from natgauge.campaigns.spread.cluster import coordinator as workers_of
-from natgauge.campaigns.spread.coordinator import Coordinator
+from natgauge.campaigns.spread.cluster import workers_at
+from natgauge.campaigns.spread.workers import Workers
 from natgauge.cli import run as command_line
 from natgauge.errors import HostError, UsageError
 
@@ -44,10 +44,10 @@ def test_many_workers_do_what_one_machine_does(alone: Path, tmp_path: Path) -> N
     assert len({one["worker"]["name"] for one in begun if one["cell"].startswith("nftables")}) == 1
 
 
-def local(labs: list[str]) -> AbstractContextManager[Coordinator]:
+def local(labs: list[str]) -> AbstractContextManager[Workers]:
     """A worker of this machine, with these labs."""
     where = spread.where("local:1")
-    return workers_of(where, labs, access.client_of(where, None, insecure=False), make_bench=make_bench)
+    return workers_at(where, labs, access.client_of(where, None, insecure=False), make_bench=make_bench)
 
 
 @pytest.mark.slow("starts worker processes, each of which imports Dask")
@@ -57,11 +57,11 @@ def test_a_lab_that_no_worker_has_is_refused_before_anything_is_made(tmp_path: P
     plan = read(path).model_copy(update={"seed": 1})
     with local(["attic"]) as found:
         with pytest.raises(HostError, match=r'no worker has lab "rack", they have attic .* natgauge worker'):
-            found.workers.plan_cells(plan, "plan")
-        assert found.workers.plan_cells(read(path).model_copy(update={"seed": 1, "lab": {"lab_name": "attic"}}), "plan")
+            found.plan_cells(plan, "plan")
+        assert found.plan_cells(read(path).model_copy(update={"seed": 1, "lab": {"lab_name": "attic"}}), "plan")
         several = plan.model_copy(update={"lab": {"lab_name": "attic", "placement": "isolated", "cores": "0,1"}})
         with pytest.raises(UsageError, match=r"plan: .*cores"):
-            found.workers.plan_cells(several, "plan")
+            found.plan_cells(several, "plan")
 
 
 def die(*_: Any, **__: Any) -> None:
@@ -77,9 +77,9 @@ def test_a_worker_that_dies_while_it_plans_the_cells_is_no_fault_of_natgauge(
     path.write_text(PLAN)
     plan = read(path).model_copy(update={"seed": 1})
     with local(["lab"]) as found:
-        monkeypatch.setattr(workers, "view_plan", die)
-        with pytest.raises(HostError, match=r"all at local:1 died while they looked at the plan"):
-            found.workers.plan_cells(plan, "plan")
+        monkeypatch.setattr(workers, "look", die)
+        with pytest.raises(HostError, match=r"all at local:1 died while they were looked at"):
+            found.plan_cells(plan, "plan")
 
 
 def samples(*, dask_worker: distributed.Worker) -> bool:
@@ -90,7 +90,7 @@ def samples(*, dask_worker: distributed.Worker) -> bool:
 @pytest.mark.slow("starts worker processes, each of which imports Dask")
 def test_nobody_samples_workers_while_they_measure() -> None:
     with local(["lab"]) as found:
-        assert list(found.workers.client.run(samples).values()) == [False]
+        assert list(found.client.run(samples).values()) == [False]
 
 
 @pytest.fixture

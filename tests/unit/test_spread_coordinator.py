@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import pickle
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -13,16 +14,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dask import config
 from distributed import KilledWorker, Reschedule, Status
-from tests.unit.campaigning import PLAN, Benches, Simulated, campaign, quick_disk, results
+from tests.unit.campaigning import PLAN, Benches, campaign, quick_disk, results
 from tests.unit.simulated import Gateway
 from tests.unit.spreading import SMALL, alone, counted_once, own_run, spread_out
 
-from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.journal import entries, entry_of
-from natgauge.campaigns.spread import cluster, worker
-from natgauge.campaigns.spread.coordinator import Coordinator
-from natgauge.campaigns.spread.resources import Offer
+from natgauge.campaigns.spread import cluster, coordinator, worker
+from natgauge.campaigns.spread.resources import Offer, Resources
 from natgauge.campaigns.spread.worker import NatgaugeWorker
 from natgauge.campaigns.spread.workers import Workers
 from natgauge.campaigns.status import status
@@ -31,9 +31,7 @@ from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.stored.find_results import read_summary
-from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.observer import Observer
-from natgauge.trial.planned import Planned
 
 __all__ = ["alone", "own_run", "quick_disk"]
 
@@ -48,45 +46,36 @@ class Future:
         cell: that the task runs.
         priority: of the task.
         released: whether the coordinator no longer wants it.
-        timeouts: of each request for the result, s.
     """
 
-    def __init__(self, cell: str, priority: int, run: Callable[[], Any], errors: Sequence[BaseException]) -> None:
+    def __init__(
+        self,
+        cell: str,
+        priority: int,
+        run: Callable[[], Any],
+        then: Callable[[Any], None],
+    ) -> None:
         self.cell = cell
         self.priority = priority
         self.released = False
-        self.timeouts: list[float] = []
         self._run = run
-        self._errors = list(errors)
-        self._callbacks: list[Callable[[Any], None]] = []
-        self._lines: Any = None
+        self._then = then
+        self._ended = False
 
     def end(self) -> None:
-        """Run the task, unless it fails, and tell that it has ended."""
-        if self._lines is None:
-            try:
-                self._lines = self._run()
-            except NatgaugeError as error:
-                self._errors.append(error)
-        while self._callbacks:
-            self._callbacks.pop()(self)
-
-    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Call back when the task has ended."""
-        self._callbacks.append(callback)
+        """Run the task, and tell that it has ended."""
+        ended = concurrent.futures.Future[Any]()
+        try:
+            ended.set_result(self._run())
+        except (NatgaugeError, KilledWorker, CancelledError) as error:
+            ended.set_exception(error)
+        self._ended = True
+        self._then(ended)
 
     @property
     def awaited(self) -> bool:
         """Whether the coordinator waits for its end."""
-        return bool(self._callbacks) and not self.released
-
-    def result(self, timeout: float) -> Any:
-        """Raise the next error, or return the result."""
-        assert timeout > 0
-        self.timeouts.append(timeout)
-        if self._errors:
-            raise self._errors.pop(0)
-        return self._lines
+        return not (self._ended or self.released)
 
     def release(self) -> None:
         """Drop it."""
@@ -104,7 +93,7 @@ class Dask:
     """
 
     def __init__(self, make_bench: Callable[[Cell, Observer], Any]) -> None:
-        self.errors: list[Sequence[BaseException]] = []
+        self.errors: list[Sequence[Exception]] = []
         self.begins = True
         self.futures: list[Future] = []
         self.task_state = "executing"
@@ -141,20 +130,20 @@ class Dask:
         self._handler = handler
         handler((0.0, {"run": "another", "name": "w9", "kind": "trial", "content": "{}", "worker": "tcp://w9"}))
 
-    def submit(self, function: Callable[..., Any], task: Any, *, key: str, priority: int, **_: Any) -> Future:
+    def submit(self, key: str, task: Any, wanted: Resources, priority: int, then: Callable[[Any], None]) -> Future:
         """Take a task; one that fails is begun at most."""
+        assert wanted
         sent, errors = pickle.dumps(task), self.errors.pop(0) if self.errors else ()
-        fails = bool(errors) and not isinstance(errors[0], TimeoutError)
 
         def run() -> Any:
             self.key = key
-            if not fails:
-                return function(pickle.loads(sent))  # noqa: S301 - as Dask does
+            if not errors:
+                return worker.measure(pickle.loads(sent))  # noqa: S301 - as Dask does
             if self.begins:
                 worker._Run(self).send("begin", "")  # type: ignore[arg-type]
-            return []
+            raise errors[0]
 
-        self.futures.append(Future(task.cell, priority, run, errors))
+        self.futures.append(Future(task.point.name, priority, run, then))
         return self.futures[-1]
 
     def put(self, message: Any) -> None:
@@ -185,21 +174,22 @@ class Dask:
 
 
 @pytest.fixture
-def dask(monkeypatch: pytest.MonkeyPatch) -> Dask:
+def dask(monkeypatch: pytest.MonkeyPatch) -> Iterator[Dask]:
     """A Dask in place of `--on`."""
     found = Dask(Benches())
     client: Any = found
 
     @contextmanager
-    def coordinator(*_: Any, **__: Any) -> Iterator[Coordinator]:
-        made = Coordinator(Workers(client, "dask://a", host_name=False))
-        made._most_starts = TRIES
-        made._inbox = client
+    def workers_at(*_: Any, **__: Any) -> Iterator[Workers]:
+        made = Workers(client, "dask://a", host_name=False)
+        monkeypatch.setattr(made, "submit", found.submit)
         yield made
 
-    monkeypatch.setattr(cluster, "coordinator", coordinator)
+    monkeypatch.setattr(cluster, "workers_at", workers_at)
+    monkeypatch.setattr(coordinator, "SimpleQueue", lambda: client)
     monkeypatch.setattr(worker, "get_worker", lambda: found)
-    return found
+    with config.set({"distributed.scheduler.allowed-failures": TRIES - 1}):
+        yield found
 
 
 def killed() -> KilledWorker:
@@ -222,7 +212,7 @@ def test_what_workers_measure_is_what_one_machine_measures(dask: Dask, alone: Pa
     spread_out(tmp_path)
     assert same(tmp_path, alone)
     counted_once(tmp_path)
-    assert len(dask.futures) == events(tmp_path).count("visit") == 4
+    assert len(dask.futures) == events(tmp_path).count("visit") == 8
 
 
 def test_the_command_of_a_result_has_the_lab_of_the_plan(
@@ -251,13 +241,13 @@ def test_a_line_has_the_time_at_which_it_was_made(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("begins", [True, False])
-def test_a_lost_worker_costs_one_cell_run(*, begins: bool, dask: Dask, alone: Path, tmp_path: Path) -> None:
+def test_a_lost_worker_costs_one_repetition(*, begins: bool, dask: Dask, alone: Path, tmp_path: Path) -> None:
     dask.begins = begins
     dask.errors = [(), (killed(),), (), (killed(),)]
     spread_out(tmp_path)
     assert same(tmp_path, alone)
     counted_once(tmp_path)
-    assert len(dask.futures) == 6
+    assert len(dask.futures) == 10
     assert events(tmp_path).count("repetition") == 8
 
 
@@ -265,25 +255,11 @@ def test_a_lost_worker_costs_one_cell_run(*, begins: bool, dask: Dask, alone: Pa
 def test_a_cell_that_loses_its_worker_again_and_again_is_broken(*, begins: bool, dask: Dask, tmp_path: Path) -> None:
     """Each error stands for one try here, because no message of the other tries comes."""
     dask.begins = begins
-    dask.errors = [(), *[(killed(),)] * TRIES]
+    dask.errors = [(), (killed(),), (), *[(killed(),)] * (TRIES - 1)]
     spread_out(tmp_path, plan=SMALL.replace("repetitions = 2", "repetitions = 1"))
     broken = {one.broken for one in status(tmp_path / "out").measurements} - {""}
     assert broken == {f"the worker died in {TRIES} tries, the last one was w0"}
     assert events(tmp_path).count("repetition-ended") == 2
-
-
-def test_a_result_that_is_lost_with_its_worker_is_awaited_again(dask: Dask, alone: Path, tmp_path: Path) -> None:
-    dask.errors = [(TimeoutError(), TimeoutError())]
-    spread_out(tmp_path)
-    assert same(tmp_path, alone)
-    assert len(dask.futures) == 4
-
-
-def test_a_lost_result_does_not_block_the_coordinator_and_a_slow_one_gets_more_time(dask: Dask, tmp_path: Path) -> None:
-    dask.errors = [[TimeoutError()] * 6]
-    spread_out(tmp_path)
-    assert dask.futures[0].timeouts == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0, 60.0]
-    assert [future.timeouts for future in dask.futures[1:]] == [[5.0]] * 3
 
 
 def test_a_lost_connection_ends_the_session_and_the_next_one_goes_on(dask: Dask, alone: Path, tmp_path: Path) -> None:
@@ -301,7 +277,7 @@ def test_a_worker_that_cannot_measure_ends_the_session(dask: Dask, tmp_path: Pat
     dask.errors = [(HostError("no memory"),)]
     with pytest.raises(HostError, match=r"^worker w0: no memory$"):
         spread_out(tmp_path)
-    assert all(future.released for future in dask.futures[1:])
+    assert not any(future.awaited for future in dask.futures)
 
 
 class LosesItsHost(Gateway):
@@ -329,43 +305,10 @@ def test_repetitions_that_ended_before_an_error_are_kept(
     with pytest.raises(HostError, match=r"^worker w0: no memory$"):
         spread_out(tmp_path)
     assert events(tmp_path).count("repetition") == events(tmp_path).count("repetition-ended") == 1
-    assert all(future.released for future in dask.futures[1:])
+    assert not any(future.awaited for future in dask.futures)
     campaign(tmp_path, Benches(), plan=SMALL)
     assert same(tmp_path, alone)
     counted_once(tmp_path)
-
-
-class _LosesItsDevice(Benches):
-    """Benches of a device that comes up for one measurement, and of which no second lab can be made."""
-
-    def __call__(self, cell: Cell, _observer: Observer) -> Any:
-        """The first bench fails at the second measurement, the second one cannot be made."""
-        if self.cells:
-            raise BrokenError("lab: cannot be made")
-        return _OneMeasurement(self, cell)
-
-
-class _OneMeasurement(Simulated):
-    """A bench whose device comes up once."""
-
-    ready = 0
-
-    def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
-        """Start the device."""
-        self.ready += 1
-        if self.ready > 1:
-            raise BrokenError("device: does not come up")
-        return super().prepare(planned, recorder)
-
-
-def test_repetitions_that_ended_before_a_second_lab_failed_are_kept(
-    dask: Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, _LosesItsDevice())})
-    with pytest.raises(BrokenError, match=r"^worker w0: lab: cannot be made$"):
-        spread_out(tmp_path)
-    assert events(tmp_path).count("repetition-ended") == 1
-    assert events(tmp_path).count("device-failed") == 1
 
 
 def test_a_device_that_breaks_in_one_cell_is_not_tried_in_others(

@@ -174,13 +174,14 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
     spread.need_dask()
     # Dask takes seconds to load.
     from natgauge.campaigns.spread.access import client_of  # noqa: PLC0415
-    from natgauge.campaigns.spread.cluster import coordinator  # noqa: PLC0415
+    from natgauge.campaigns.spread.cluster import workers_at  # noqa: PLC0415
+    from natgauge.campaigns.spread.coordinator import Coordinator  # noqa: PLC0415
 
     security = client_of(where, order.certificates, insecure=order.insecure)
     labs = [plan.lab.get("lab_name", LabOptions().lab_name)]
-    with coordinator(where, labs, security, make_bench=make_bench, host_name=order.host_name) as coordinated:
-        cells = coordinated.workers.plan_cells(plan, str(order.plan))
-        yield _Setup(cells, coordinated, coordinated.workers.machines)
+    with workers_at(where, labs, security, make_bench=make_bench, host_name=order.host_name) as workers:
+        cells = workers.plan_cells(plan, str(order.plan))
+        yield _Setup(cells, lambda session, points: Coordinator(workers, session, points).run(), workers.machines)
 
 
 def _undo_left_behind(observer: Observer) -> None:

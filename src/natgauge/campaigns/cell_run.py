@@ -63,6 +63,7 @@ class CellRun:
         state: state of at least this cell, kept up to date by `append_line`.
         worker: name, cores and likeness of the worker that this is (`natgauge.campaigns.spread.worker`); None = the
             campaign has no workers.
+        only: name of the one measurement to run; empty = all.
     """
 
     point: PlannedCell
@@ -73,6 +74,7 @@ class CellRun:
     facts: Mapping[str, object]
     observer: Observer
     worker: Mapping[str, Any] | None = None
+    only: str = ""
 
     def run(self) -> None:
         """Measure; a device that fails on one bench gets a second one, and is broken if it fails there, too."""
@@ -89,7 +91,7 @@ class CellRun:
         with self.make_bench(self._cell(), self.observer) as bench:
             for measurement in pending(self.state, self.point, self.round_number):
                 # A device that broke in one measurement is not measured in those that follow.
-                if not is_open(self.state, self.point, measurement):
+                if self.only not in ("", measurement.name) or not is_open(self.state, self.point, measurement):
                     continue
                 if cause := self._measure(bench, measurement):
                     self.append_line("device-failed", cell=self.point.name, measurement=measurement.name, cause=cause)

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +33,22 @@ class Extent(NamedTuple):
     octets: int = 0
 
 
+def stored_apart(fields: Mapping[str, Any], known: Extent) -> tuple[dict[str, Any], bytes]:
+    """Take the evidence out of the fields of a line.
+
+    Returns:
+        The fields, with the extent of the file in its place; and the lines for that file.
+    """
+    trials = fields[EVIDENCE]
+    numbered = (
+        {"schema": TRIAL_SCHEMA, "trial": number, "repetition": fields["repetition"], **plain(trial)}
+        for number, trial in enumerate(trials, start=known.trials + 1)
+    )
+    lines = "".join(json.dumps(trial, allow_nan=False, separators=(",", ":")) + "\n" for trial in numbered).encode()
+    stored = Extent(known.trials + len(trials), known.octets + len(lines))
+    return {**{name: value for name, value in fields.items() if name != EVIDENCE}, STORED: stored._asdict()}, lines
+
+
 class EvidenceFile:
     """Evidence of one measurement of a campaign."""
 
@@ -49,20 +65,10 @@ class EvidenceFile:
         if known.octets > (sizes or [0])[0]:
             raise UsageError(self._lacking((sizes or [0])[0], known))
 
-    def append(self, repetition: int, trials: Sequence[Mapping[str, Any]], known: Extent) -> Extent:
-        """Append the trials of one answer; they are on the disk when this returns.
-
-        Args:
-            trials: the trials in the order in which they ended.
-        """
-        if not trials:
-            return known
-        of_all = {"schema": TRIAL_SCHEMA}
-        numbered = (
-            {**of_all, "trial": number, "repetition": repetition, **plain(trial)}
-            for number, trial in enumerate(trials, start=known.trials + 1)
-        )
-        lines = "".join(json.dumps(trial, allow_nan=False, separators=(",", ":")) + "\n" for trial in numbered).encode()
+    def append(self, lines: bytes, known: Extent) -> None:
+        """Append lines of trials; they are on the disk when this returns."""
+        if not lines:
+            return
         try:
             file = self._open(known)
             try:
@@ -72,7 +78,6 @@ class EvidenceFile:
                 os.close(file)
         except OSError as error:
             raise unwritable_journal(self._path, error) from error
-        return Extent(known.trials + len(trials), known.octets + len(lines))
 
     def settle(self, known: Extent) -> Path:
         """Return the folder for the result: it has the evidence that counts, and nothing else."""

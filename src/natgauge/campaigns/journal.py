@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
@@ -72,23 +72,21 @@ class Journal:
             os.close(self._file)
             self._file = -1
 
-    def add(self, event: str, *, sync: bool = True, **fields: object) -> dict[str, Any]:
-        """Append one line."""
-        entry = entry_of(event, fields)
-        line = text_of(entry).encode() + b"\n"
+    def append(self, lines: Sequence[str], *, sync: bool = True) -> None:
+        """Append lines as they are; `sync`: return when they are on the disk."""
+        octets = "".join(f"{line}\n" for line in lines).encode()
         try:
-            self._write(line)
+            self._write(octets)
             if sync:
                 os.fsync(self._file)
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._file, self._length)
             raise unwritable_journal(self.path, error) from error
-        self._length += len(line)
-        return entry
+        self._length += len(octets)
 
-    def _write(self, line: bytes) -> None:
-        left = memoryview(line)
+    def _write(self, octets: bytes) -> None:
+        left = memoryview(octets)
         while left:
             left = left[os.write(self._file, left) :]
 

@@ -8,19 +8,20 @@ alone says what is left to do, so a campaign may be run in one session or in man
 from __future__ import annotations
 
 import fnmatch
+import json
 import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from natgauge.campaigns.bench_protocol import MakeBench
 from natgauge.campaigns.cell_run import CellRun, is_open, pending
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.estimate import repetitions
-from natgauge.campaigns.evidence import EVIDENCE, STORED, EvidenceFile
-from natgauge.campaigns.journal import Journal
+from natgauge.campaigns.evidence import EVIDENCE, EvidenceFile, stored_apart
+from natgauge.campaigns.journal import Journal, entry_of, text_of
 from natgauge.campaigns.repetition import EndedMeasurement, write_result
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
@@ -121,16 +122,24 @@ class Session:
     def append_line(self, event: str, *, sync: bool = True, **fields: object) -> None:
         """Append a line to the journal, its evidence to that of the measurement, and update the state."""
         if EVIDENCE in fields:
-            fields = self._stored(fields)
-        self.state.take(self.journal.add(event, sync=sync, **fields))
+            cell, measurement = str(fields["cell"]), str(fields["measurement"])
+            known = self.state.measurement(cell, measurement).stored
+            fields, evidence = stored_apart(fields, known)
+            EvidenceFile(self.folder, result_name(cell, measurement)).append(evidence, known)
+        entry = entry_of(event, fields)
+        self.journal.append([text_of(entry)], sync=sync)
+        self.state.take(entry)
 
-    def _stored(self, fields: Mapping[str, Any]) -> dict[str, object]:
-        """Store the evidence of an answer, and return the fields of its line: where the evidence ends in its file."""
-        cell, measurement = fields["cell"], fields["measurement"]
-        file = EvidenceFile(self.folder, result_name(cell, measurement))
-        known = self.state.measurement(cell, measurement).stored
-        stored = file.append(fields["repetition"], fields[EVIDENCE], known)
-        return {**{name: value for name, value in fields.items() if name != EVIDENCE}, STORED: stored._asdict()}
+    def append_made(
+        self, cell: str, measurement: str, lines: Sequence[str], evidence: bytes = b"", *, sync: bool = True
+    ) -> None:
+        """Append the lines of a repetition, as a worker made them, and update the state."""
+        EvidenceFile(self.folder, result_name(cell, measurement)).append(
+            evidence, self.state.measurement(cell, measurement).stored
+        )
+        self.journal.append(lines, sync=sync)
+        for line in lines:
+            self.state.take(json.loads(line))
 
     def _chosen(self) -> Sequence[PlannedCell]:
         for pattern in self.only:

@@ -173,8 +173,7 @@ class CampaignState:
             entry["call"], entry["plan"], entry["answer"], entry["seconds"], None if raised is None else tuple(raised)
         )
         repetition.answers.append(call)
-        # A worker's own state has no files.
-        stored = Extent(**entry.get(STORED, repetition.stored._asdict()))
+        stored = Extent(**entry[STORED])
         if min(stored.trials - repetition.stored.trials, stored.octets - repetition.stored.octets) < 0:
             raise _misplaced(entry)
         repetition.stored = stored

@@ -40,9 +40,9 @@ def usable_cpus() -> tuple[int, ...]:
 
 
 @contextmanager
-def as_if(number: int | None) -> Iterator[None]:
-    """Plan as if this machine had cores 0 to `number` - 1; None = its own cores. Only for plans, never for trials."""
-    token = _assumed.set(None if number is None else tuple(range(number)))
+def as_if(cores: int | Sequence[int] | None) -> Iterator[None]:
+    """Plan as if this machine had these cores; a number N = 0 to N - 1, None = its own. Never for trials."""
+    token = _assumed.set(None if cores is None else tuple(range(cores) if isinstance(cores, int) else cores))
     try:
         yield
     finally:

@@ -16,12 +16,12 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from distributed import Nanny, Security, SpecCluster, Status
+from tornado.ioloop import PeriodicCallback
 
 from natgauge.campaigns.bench_protocol import MakeBench
 from natgauge.campaigns.spread import Where, signals
 from natgauge.campaigns.spread.access import local_address
 from natgauge.campaigns.spread.closed import ClosedScheduler, ClosedWorker, address_of, listening
-from natgauge.campaigns.spread.coordinator import Coordinator
 from natgauge.campaigns.spread.resources import Offer, reserved, shares
 from natgauge.campaigns.spread.worker import NatgaugeWorker
 from natgauge.campaigns.spread.workers import Workers, connected
@@ -31,19 +31,21 @@ from natgauge.host import machine
 from natgauge.system_errors import in_a_line
 
 _START_SECONDS: Final = 60
+#: Interval between two looks for workers that died during their start.
+REVIVE_SECONDS: Final = 5.0
 _HERE: Final = "127.0.0.1"
 
 
 @contextmanager
-def coordinator(
+def workers_at(
     where: Where,
     labs: Sequence[str],
     security: Security,
     *,
     make_bench: MakeBench | None = None,
     host_name: bool = False,
-) -> Iterator[Coordinator]:
-    """A coordinator of the workers that `--on` names.
+) -> Iterator[Workers]:
+    """The workers that `--on` names.
 
     Args:
         make_bench: makes benches on workers that are started here; None = benches in labs.
@@ -55,29 +57,21 @@ def coordinator(
             scheduler = address_of(where, security)
             local_address(where, security, "client")
         client = made.enter_context(connected(where.text, scheduler, security))
-        revive = None
         if where.workers:
-            revive = partial(_revive, scheduler, where.workers)
             try:
                 client.wait_for_workers(where.workers, timeout=_START_SECONDS)
             except TimeoutError as error:
                 raise _not_up(error) from error
-        yield Coordinator(Workers(client, where.text, host_name=host_name), revive)
+        yield Workers(client, where.text, host_name=host_name)
 
 
-def _revive(cluster: SpecCluster, number: int) -> None:
-    """Restart workers that died during their start, because Dask does not."""
-
-    def start() -> None:
-        # The cluster drops a nanny only when its worker leaves the scheduler, so not one whose worker never got there.
-        for name, nanny in list(cluster.workers.items()):
-            if nanny.status in (Status.closed, Status.failed):
-                del cluster.workers[name]
-        cluster.scale(number)
-
-    # The cluster may be changed in its own thread only.
-    if cluster.loop is not None:
-        cluster.loop.add_callback(start)
+def _revive(cluster: SpecCluster) -> None:
+    """Restart workers that died during their start: their nannies give them up, and Dask leaves it at that."""
+    # The cluster drops a nanny only when its worker leaves the scheduler, so not one whose worker never got there.
+    for name, nanny in list(cluster.workers.items()):
+        if nanny.status in (Status.closed, Status.failed):
+            del cluster.workers[name]
+    cluster.scale(len(cluster.worker_spec))
 
 
 @contextmanager
@@ -108,6 +102,11 @@ def _here(number: int, labs: Sequence[str], make_bench: MakeBench | None, securi
         except (OSError, RuntimeError, TimeoutError) as error:
             raise _not_up(error) from error
         held.callback(cluster.close, timeout=_START_SECONDS)
+        # The cluster may be changed in its own thread only.
+        reviving = PeriodicCallback(partial(_revive, cluster), REVIVE_SECONDS * 1000)
+        loop: Any = cluster.loop
+        loop.add_callback(reviving.start)
+        held.callback(loop.add_callback, reviving.stop)
         yield cluster
 
 

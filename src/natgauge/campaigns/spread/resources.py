@@ -11,21 +11,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from natgauge.campaigns.cells import PlannedCell
+from natgauge.campaigns.keys import CORES as CORE_KEYS
 from natgauge.campaigns.plan import Plan
 from natgauge.errors import UsageError
 from natgauge.host.cpus import core_groups
 from natgauge.inputs.cores import cores_in, format_cores
 from natgauge.inputs.question import Cell, LabOptions
+from natgauge.labs import kinds
 from natgauge.labs.common.locks import Lock, check_name
 from natgauge.labs.common.register import kept_settings
-from natgauge.labs.contract import Lab
 from natgauge.measurements.conditions import moving_facts
 from natgauge.trial.bench import Bench
 from natgauge.version import VERSION
@@ -74,19 +75,24 @@ class Offer:
         Ports of a wire, and labs kept by `natgauge lab up`, exist once and keep their names.
         """
         options: LabOptions = cell.lab
-        if _is_single(cell, Bench(cell).lab):
+        if not Bench(cell).lab.virtual or kept_settings(options.lab_name, options.lab) is not None:
             return cell
         return replace(cell, lab=replace(options, lab_name=self.lab_name(options.lab_name)))
+
+    def on_own_cores(self, cell: Cell, counts: Mapping[str, int]) -> Cell:
+        """The cell with the last of these cores where its plan has a number of them."""
+        options: Any = cell.kind_options
+        cores = {name: self.cores[-number:] for name, number in counts.items() if hasattr(options, name)}
+        return replace(cell, kind_options=replace(options, **cores)) if cores else cell
+
+    def kept_labs(self) -> frozenset[tuple[str, str]]:
+        """Name and kind of each of its labs that `natgauge lab up` keeps here."""
+        return frozenset((lab, kind) for lab in self.labs for kind in kinds.kinds() if kept_settings(lab, kind))
 
     def lab_name(self, name: str) -> str:
         """The name of a lab that this worker makes for a plan's `lab_name`."""
         own = f"-c{self.cores[0]}"
         return name[: _LONGEST_NAME - len(own)].rstrip("-") + own
-
-
-def _is_single(cell: Cell, lab: Lab) -> bool:
-    """Whether the lab exists once on its machine."""
-    return not lab.virtual or kept_settings(cell.lab.lab_name, cell.lab.lab) is not None
 
 
 def likeness(facts: Mapping[str, Any], cores: int) -> str:
@@ -106,8 +112,14 @@ def machine_digest() -> str:
     return hashlib.sha256(text).hexdigest()[:_DIGEST_DIGITS]
 
 
-def needs(plan: Plan, point: PlannedCell) -> Resources:
-    """Return the resources that a cell needs."""
+def core_counts(plan: Plan, point: PlannedCell) -> dict[str, int]:
+    """Return the numbers of cores of a cell; where its plan names cores, there is none."""
+    choices = {**plan.lab, **point.values}
+    return {name: choices[name] for name in CORE_KEYS if type(choices.get(name)) is int}
+
+
+def needs(plan: Plan, point: PlannedCell, kept: Collection[tuple[str, str]] = ()) -> Resources:
+    """Return the resources that a cell needs; `kept`: name and kind of labs that a worker's machine keeps up."""
     lab = Bench(point.cell).lab
     choices = {**plan.lab, **point.values}
     places = ("cores", "sender_cores", "server_cores")
@@ -131,7 +143,7 @@ def needs(plan: Plan, point: PlannedCell) -> Resources:
     recipes = point.recipe.of_devices(len(lab.devices))
     knobs = [knob for recipe in recipes for knob in recipe.knobs.named().values()]
     global_knobs = any(knob is not None and knob.scope == "machine" for knob in knobs)
-    if global_knobs or _is_single(point.cell, lab):
+    if global_knobs or not lab.virtual or (point.cell.lab.lab_name, point.cell.lab.lab) in kept:
         needed[MACHINE_WIDE] = 1.0
     return needed
 
@@ -139,6 +151,13 @@ def needs(plan: Plan, point: PlannedCell) -> Resources:
 def satisfied(wanted: Mapping[str, float], offered: Mapping[str, float]) -> bool:
     """Whether one worker offers the wanted resources."""
     return all(offered.get(name, 0.0) >= amount for name, amount in wanted.items())
+
+
+def named_cores(every: Sequence[Mapping[str, float]]) -> tuple[int, ...]:
+    """Every core that a worker offers, ascending."""
+    return tuple(
+        sorted({int(name.removeprefix(_CORE)) for offered in every for name in offered if name.startswith(_CORE)})
+    )
 
 
 def is_ours(offered: Mapping[str, float]) -> bool:

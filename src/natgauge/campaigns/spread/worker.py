@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that Dask runs on a worker: plan the cells there, and measure one cell.
+"""Functions that Dask runs on a worker: look at its machine, and measure one repetition of a cell.
 
-The task of a cell run returns its journal lines, also where an error ends it early. While it runs, the worker logs its
-progress as Dask events.
+The task of a repetition returns its lines. While it runs, the worker logs its progress as Dask events.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,13 +19,13 @@ from distributed import Worker as DaskWorker
 
 from natgauge.campaigns.bench_protocol import CampaignBench, LabBench, MakeBench
 from natgauge.campaigns.cell_run import CellRun
-from natgauge.campaigns.cells import PlannedCell, PlannedOrFaults, each
+from natgauge.campaigns.cells import PlannedCell
+from natgauge.campaigns.evidence import EVIDENCE, stored_apart
 from natgauge.campaigns.journal import entry_of, text_of
-from natgauge.campaigns.plan import Plan
-from natgauge.campaigns.spread.resources import Offer, Resources, likeness, machine_digest, needs
+from natgauge.campaigns.spread.resources import Offer, likeness, machine_digest
 from natgauge.campaigns.state import CampaignState, MeasurementState
-from natgauge.errors import NatgaugeError, UsageError
-from natgauge.gateways.recipe import digest
+from natgauge.errors import UsageError
+from natgauge.gateways.recipe import digest, load
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.procedures.kit.events import Event
@@ -40,11 +38,11 @@ TOPIC: Final = "natgauge"
 _PLUGIN: Final = "natgauge"
 
 
-class RunProgress(TypedDict):
-    """A message from a cell run that is under way.
+class Progress(TypedDict):
+    """A message from a repetition that is under way.
 
     `content` is empty for `begin`, a journal line for `trial`, a sentence for `stage`, and a plain `Event` for `event`.
-    `name` is the worker's; Dask adds the worker's address to each message, as `worker`.
+    `run` is the key of the task, `name` the worker's.
     """
 
     run: str
@@ -95,90 +93,72 @@ def _plugin(worker: DaskWorker) -> NatgaugeWorker:
     return plugin
 
 
-class PlanView(NamedTuple):
-    """A plan as one worker sees it: facts of its machine, each cell or its faults, and the needs of each cell."""
+class Place(NamedTuple):
+    """The machine of a worker: its facts, and the worker's labs that are kept up there."""
 
     facts: Mapping[str, Any]
-    tried: Sequence[PlannedOrFaults]
-    needs: Mapping[str, Resources]
+    kept: frozenset[tuple[str, str]]
 
 
-def view_plan(plan: Plan, where: str, *, host_name: bool, dask_worker: DaskWorker) -> PlanView:
-    """Plan every cell on the cores of this worker; nothing is touched."""
-    _plugin(dask_worker).check()
-    tried = tuple(each(plan, where))
-    cell_needs = {name: needs(plan, cell) for name, cell in tried if isinstance(cell, PlannedCell)}
-    return PlanView(machine.facts(host_name=host_name), tried, cell_needs)
+def look(*, host_name: bool, dask_worker: DaskWorker) -> Place:
+    """Look at this worker's machine, which must be able to measure."""
+    plugin = _plugin(dask_worker)
+    plugin.check()
+    return Place(machine.facts(host_name=host_name), plugin.offer.kept_labs())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CellTask:
-    """A cell run for a worker.
+class RepetitionTask:
+    """A repetition for a worker.
 
     Attributes:
-        recipe: SHA-256 of the recipe that the campaign began with.
-        round_number: from 1.
+        counts: numbers of cores for which the worker takes its own.
+        known: state of each measurement of the cell.
     """
 
-    plan: Plan
-    cell: str
-    recipe: str
+    point: PlannedCell
+    measurement: str
+    counts: Mapping[str, int]
     round_number: int
-    measurements: dict[tuple[str, str], MeasurementState]
+    known: dict[tuple[str, str], MeasurementState]
     workers_on: Mapping[str, int]
     host_name: bool
 
 
-class EndedRun(NamedTuple):
-    """A cell run that has ended.
-
-    Attributes:
-        lines: lines of the journal, in order; after an error those up to the last whole repetition.
-        error: that ended the run early: this host cannot measure, or a lab cannot be made; None = it ended by itself.
-    """
+class Made(NamedTuple):
+    """Lines of a repetition: those of the journal, and those of the file with the evidence of its trials."""
 
     lines: list[str]
-    error: NatgaugeError | None = None
+    evidence: bytes
 
 
-def _whole(lines: Sequence[str]) -> list[str]:
-    """The lines without those of a last repetition that has not ended."""
-    events = [json.loads(line)["event"] for line in lines]
-    begun = max((at for at, event in enumerate(events) if event == "repetition"), default=len(events))
-    cut = begun if "repetition-ended" not in events[begun:] and "broken" not in events[begun:] else len(events)
-    return list(lines[:cut])
-
-
-def run_cell(task: CellTask) -> EndedRun:
-    """Measure a cell once.
-
-    Returns:
-        The journal lines of the repetitions. Lines about trials that begin are sent as progress only.
-    """
+def measure(task: RepetitionTask) -> Made:
+    """Measure a repetition in a lab of its own. Lines about trials that begin are sent as progress only."""
     run = _Run(get_worker())
     run.send("begin", "")
     plugin, offer = run.plugin, run.plugin.offer
     plugin.check()
-    ((_, point),) = each(task.plan, only=task.cell)
-    if not isinstance(point, PlannedCell):
-        raise UsageError(point[0])
-    if digest(point.recipe) != task.recipe:
+    point = replace(task.point, cell=offer.on_own_cores(task.point.cell, task.counts))
+    if digest(load(point.cell.gateway).carrying(point.cell.traffic.transport)) != digest(point.recipe):
         raise UsageError(f"the recipe {point.device} is another one than where the campaign was begun; copy that one")
     facts = machine.facts(host_name=task.host_name)
-    state, lines = CampaignState(measurements=task.measurements), list[str]()
+    state, lines, evidence = CampaignState(measurements=task.known), list[str](), list[bytes]()
 
-    def append(event: str, *, sync: bool = True, **fields: object) -> None:
+    def append(event: str, *, sync: bool = True, **fields: Any) -> None:
         del sync
         run.check_wanted()
+        if EVIDENCE in fields:
+            known = state.measurement(fields["cell"], fields["measurement"]).stored
+            fields, of_trials = stored_apart(fields, known)
+            evidence.append(of_trials)
         entry = entry_of(event, fields)
-        line = text_of(entry)
         state.take(entry)
         if event == "trial":
-            run.send("trial", line)
+            run.send("trial", text_of(entry))
         else:
-            lines.append(line)
+            lines.append(text_of(entry))
 
-    cell_run = CellRun(
+    CellRun(
         point=point,
         round_number=task.round_number,
         state=state,
@@ -192,13 +172,9 @@ def run_cell(task: CellTask) -> EndedRun:
             "like": likeness(facts, len(offer.cores)),
             "beside": max(task.workers_on.get(machine_digest(), 1) - 1, 0),
         },
-    )
-    try:
-        cell_run.run()
-    except NatgaugeError as error:
-        # A result that Dask has from a task that raised is its error alone.
-        return EndedRun(_whole(lines), error)
-    return EndedRun(lines)
+        only=task.measurement,
+    ).run()
+    return Made(lines, b"".join(evidence))
 
 
 class _Run(Silent):
@@ -211,7 +187,7 @@ class _Run(Silent):
 
     def send(self, kind: Literal["begin", "trial", "stage", "event"], content: object) -> None:
         """Log a progress message. Dask drops it where the scheduler is gone."""
-        message = RunProgress(run=str(self._key), name=self.plugin.offer.name, kind=kind, content=content)
+        message = Progress(run=str(self._key), name=self.plugin.offer.name, kind=kind, content=content)
         self._worker.log_event(TOPIC, message)
 
     def stage(self, text: str) -> None:

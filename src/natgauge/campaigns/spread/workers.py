@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workers at a Dask scheduler: which there are, their versions and resources, and the cells that they can measure.
+"""The workers at a Dask scheduler: which there are, their versions and resources, and what they are asked for.
 
 Every request to the scheduler has a time limit, so a scheduler that hangs ends the campaign with an error.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import CancelledError
+from concurrent.futures import Future as Ended
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 from distributed import Client, Future, Security
 
-from natgauge.campaigns.cells import PlannedCell, each, whole
+from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.spread import resources
 from natgauge.campaigns.spread.resources import Resources
-from natgauge.campaigns.spread.worker import PlanView, view_plan
+from natgauge.campaigns.spread.worker import Made, Place, RepetitionTask, look, measure
 from natgauge.errors import HostError, NatgaugeError
+from natgauge.host.cpus import as_if
 from natgauge.system_errors import in_a_line
 from natgauge.version import VERSION
 
 _CONNECT_SECONDS: Final = 5.0
 #: A scheduler that takes longer to answer is gone.
 ANSWER_SECONDS: Final = 60.0
-#: Planning every cell of a large plan takes a worker a while.
-_VIEW_SECONDS: Final = 600.0
 #: Packages that must be of one version on all sides.
 _SAME_VERSION: Final = ("natgauge", "dask", "distributed", "python")
 
@@ -53,9 +53,8 @@ class Workers:
     Attributes:
         machines: facts of the workers' machines, without duplicates; empty until cells are planned.
         needs: resources of each cell, by the cell's name; empty until cells are planned.
+        counts: numbers of cores of each cell; empty until cells are planned.
     """
-
-    plan: Plan
 
     def __init__(self, client: Client, text: str, *, host_name: bool) -> None:
         """Refuse workers that cannot take part."""
@@ -64,6 +63,7 @@ class Workers:
         self.host_name = host_name
         self.machines: list[Mapping[str, Any]] = []
         self.needs: dict[str, Resources] = {}
+        self.counts: dict[str, dict[str, int]] = {}
         self._refuse_versions()
 
     def unreachable(self, error: BaseException) -> HostError:
@@ -73,29 +73,29 @@ class Workers:
             "start it again, then go on with --resume"
         )
 
-    def result(self, future: Future[T], worker: str, seconds: float) -> T:
-        """The result of a task that has ended.
+    def submit(
+        self, key: str, task: RepetitionTask, wanted: Resources, priority: int, then: Callable[[Ended[Made]], None]
+    ) -> Future[Made]:
+        """Have a repetition measured.
 
         Args:
-            seconds: the longest wait for the transfer of the result; at most `ANSWER_SECONDS` count.
+            then: is called in another thread, when the repetition's lines are here or cannot be had.
         """
-        try:
-            return future.result(timeout=min(seconds, ANSWER_SECONDS))
-        except NatgaugeError as error:
-            raise of_worker(error, worker) from error
-        except CancelledError as error:
-            # The result of a task that was cancelled here is not needed; the client cancels all when it loses its
-            # connection.
-            raise self.unreachable(error) from error
+        future = self.client.submit(measure, task, key=key, pure=False, resources=wanted, priority=priority)
+        # A worker may die with the lines: then Dask has them made again, and this goes on waiting.
+        gathered: Any = self.client.gather(future, asynchronous=True)
+        loop: Any = self.client.loop
+        asyncio.run_coroutine_threadsafe(gathered, loop.asyncio_loop).add_done_callback(then)
+        return future
 
-    def _ask(self, request: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
+    def _ask(self, request: Callable[[], Awaitable[T]]) -> T:
         """Run one of the client's coroutines in the client's loop, for `ANSWER_SECONDS` at most."""
 
         async def answer() -> T:
             return await request()
 
         try:
-            response: T = self.client.sync(answer, callback_timeout=seconds or ANSWER_SECONDS)
+            response: T = self.client.sync(answer, callback_timeout=ANSWER_SECONDS)
         except OSError as error:
             raise self.unreachable(error) from error
         return response
@@ -120,14 +120,12 @@ class Workers:
         versions: Any = self.client.get_versions
         answers = self._ask(versions)
         here = {**answers["client"]["packages"], "natgauge": VERSION}
-        remote_packages = {"the scheduler": {**answers["scheduler"]["packages"], "natgauge": VERSION}}
+        sides = {"the scheduler": {**answers["scheduler"]["packages"], "natgauge": VERSION}}
         for address, worker in workers.items():
             packages = answers["workers"].get(address, answers["client"])["packages"]
-            remote_packages[f"worker {worker['name']}"] = {
-                **packages,
-                "natgauge": resources.version_of(worker["resources"]),
-            }
-        for who, packages in remote_packages.items():
+            own = resources.version_of(worker["resources"])
+            sides[f"worker {worker['name']}"] = {**packages, "natgauge": own}
+        for who, packages in sides.items():
             for package in _SAME_VERSION:
                 mine, its = _version(package, here), _version(package, packages)
                 if mine != its:
@@ -137,38 +135,35 @@ class Workers:
                     )
 
     def plan_cells(self, plan: Plan, where: str) -> tuple[PlannedCell, ...]:
-        """Every cell of the plan, each planned by a worker that can measure it; nothing is touched."""
-        # A plan of too many cells is refused here; the cells themselves depend on the workers' cores.
-        list(each(plan, where, only=""))
-        views = self._views(plan, where)
-        for view in views:
-            if all(resources.likeness(view.facts, 0) != resources.likeness(other, 0) for other in self.machines):
-                self.machines.append(view.facts)
-        self.plan = plan
-        self.needs = {name: needs for view in reversed(views) for name, needs in view.needs.items()}
-        # The order of the cells, and the faults, come from the worker that can measure the most cells.
-        best = max(views, key=lambda view: len(view.needs))
-        good = {name: cell for view in views for name, cell in view.tried if isinstance(cell, PlannedCell)}
-        cells = whole([(name, good.get(name, cell)) for name, cell in best.tried], where)
+        """Every cell of the plan, planned for the cores of all workers together; nothing is touched."""
+        places = self._places()
+        for place in places:
+            if place.facts not in self.machines:
+                self.machines.append(place.facts)
+        kept = frozenset[tuple[str, str]]().union(*(place.kept for place in places))
         offered = self.offers()
+        with as_if(resources.named_cores(offered)):
+            cells = points(plan, where)
+            self.needs = {cell.name: resources.needs(plan, cell, kept) for cell in cells}
+        self.counts = {cell.name: resources.core_counts(plan, cell) for cell in cells}
         for cell in cells:
             self.refuse_lacking(cell, self.needs[cell.name], offered)
         return cells
 
-    def _views(self, plan: Plan, where: str) -> list[PlanView]:
-        """Return the plan as planned by each worker; a worker that dies during planning is left out."""
+    def _places(self) -> list[Place]:
+        """Return the machine of each worker; a worker that dies meanwhile is left out."""
         workers = self._every()
         run: Any = self.client.run
         options = {"host_name": self.host_name, "workers": list(workers), "on_error": "return"}
-        said = self._ask(lambda: run(view_plan, plan, where, **options), _VIEW_SECONDS)
-        for address, view in said.items():
-            if isinstance(view, HostError):
-                raise HostError(f"workers: {workers[address]['name']} at {self.text} cannot measure: {view}")
-            if isinstance(view, Exception) and not isinstance(view, OSError):
-                raise view
-        if views := [view for view in said.values() if isinstance(view, PlanView)]:
-            return views
-        raise HostError(f"workers: all at {self.text} died while they looked at the plan; start them, and try again")
+        found = self._ask(lambda: run(look, **options))
+        for address, place in found.items():
+            if isinstance(place, HostError):
+                raise HostError(f"workers: {workers[address]['name']} at {self.text} cannot measure: {place}")
+            if isinstance(place, Exception) and not isinstance(place, OSError):
+                raise place
+        if places := [place for place in found.values() if isinstance(place, Place)]:
+            return places
+        raise HostError(f"workers: all at {self.text} died while they were looked at; start them, and try again")
 
     def refuse_lacking(self, cell: PlannedCell, wanted: Resources, offered: list[Resources]) -> None:
         """Refuse a cell for which no worker offers enough."""
