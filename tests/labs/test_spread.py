@@ -18,7 +18,7 @@ from tests.unit.campaigning import quick_disk, results
 from tests.unit.spreading import SMALL, alone, counted_once, deadly, own_run, spread_out
 
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.spread import coordinator
+from natgauge.campaigns.spread import cluster
 from natgauge.campaigns.status import status
 from natgauge.labs.common import locks
 from natgauge.procedures.kit.events import Event
@@ -35,7 +35,7 @@ def searches_begin_fast() -> None:
 
 
 @pytest.mark.parametrize("most", [1, pytest.param(4, marks=pytest.mark.soak)])
-def test_workers_that_are_killed_cost_their_cell_runs_and_nothing_counts_twice(
+def test_workers_that_are_killed_cost_their_repetitions_and_nothing_counts_twice(
     most: int, alone: Path, tmp_path: Path, moments: Moments
 ) -> None:
     over, kills = threading.Event(), [0]
@@ -82,7 +82,7 @@ def test_a_cell_that_kills_whoever_visits_it_is_broken_and_others_go_on(tmp_path
 @pytest.mark.soak  # the first test kills a worker, too
 def test_a_worker_that_is_killed_while_it_starts_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask's nanny gives such a worker up; a campaign waited for it for ever."""
-    monkeypatch.setattr(coordinator, "POLL_SECONDS", 0.2)
+    monkeypatch.setattr(cluster, "REVIVE_SECONDS", 0.2)
     over, killed = threading.Event(), set[int]()
 
     def kill() -> None:

@@ -38,12 +38,7 @@ POLL_SECONDS: Final = 5.0
 
 @dataclass(slots=True)
 class _Run:
-    """A repetition that Dask has.
-
-    Attributes:
-        starts: number of workers that began it, as far as known.
-        worker: name of the one that began it last; empty = none yet.
-    """
+    """A repetition that Dask has; `worker`: name of the one that began it last, empty = none yet."""
 
     point: PlannedCell
     measurement: str

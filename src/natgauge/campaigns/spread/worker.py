@@ -109,12 +109,7 @@ def look(*, host_name: bool, dask_worker: DaskWorker) -> Place:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RepetitionTask:
-    """A repetition for a worker.
-
-    Attributes:
-        counts: numbers of cores for which the worker takes its own.
-        known: state of each measurement of the cell.
-    """
+    """A repetition for a worker; `counts`: the plan's numbers of cores, for which the worker takes its own."""
 
     point: PlannedCell
     measurement: str

@@ -137,9 +137,10 @@ class Workers:
     def plan_cells(self, plan: Plan, where: str) -> tuple[PlannedCell, ...]:
         """Every cell of the plan, planned for the cores of all workers together; nothing is touched."""
         places = self._places()
-        for place in places:
-            if place.facts not in self.machines:
-                self.machines.append(place.facts)
+        # Loads and times move; machines that are alike are one.
+        self.machines = [*{resources.likeness(place.facts, 0): place.facts for place in reversed(places)}.values()][
+            ::-1
+        ]
         kept = frozenset[tuple[str, str]]().union(*(place.kept for place in places))
         offered = self.offers()
         with as_if(resources.named_cores(offered)):
