@@ -97,7 +97,7 @@ def test_campaign_and_worker_are_killed_and_all_is_measured_and_undone(
     begun = [one for one in entries(tmp_path / "out") if one["event"] == "repetition"]
     assert {(one["worker"]["name"], *one["worker"]["cores"]) for one in begun} == {("one", core)}
     assert {one["parameters"]["place"]["lab"] for one in begun} == {own}
-    # Two cell runs were lost, one with the campaign and one with the worker, and neither is in the journal.
+    # Two repetitions were lost, one with the campaign and one with the worker, and neither is in the journal.
     visits = [one for one in entries(tmp_path / "out") if one["event"] == "visit"]
     assert len(visits) == 4
     assert [one["repetition"] for one in begun] == [1, 2]

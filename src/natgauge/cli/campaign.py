@@ -62,7 +62,7 @@ def command(
 
     After Ctrl-C, a crash or a power cut, the same command with --resume continues with the trial that was running.
     `natgauge status DIR` shows the progress. With --on, several workers measure in parallel, each on its own cores (see
-    `natgauge worker`); --resume then repeats the cell runs that were under way. The exit status is 4 if a measurement
+    `natgauge worker`); --resume then repeats the repetitions that were under way. The exit status is 4 if a measurement
     broke. Of several plans, one that ends with an error does not end the others.
     """
     from natgauge.campaigns import campaign
