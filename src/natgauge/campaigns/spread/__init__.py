@@ -2,8 +2,8 @@
 """Campaigns spread over several workers by Dask.distributed.
 
 A repetition is one Dask future, and its result is the lines for the journal. `coordinator.py`: the campaign's side,
-which has the journal. `workers.py`: requests to the scheduler, and the cells' plan. `worker.py`: the tasks that run on a
-worker. `resources.py`: what a worker offers and a cell needs, as Dask's resources.
+which has the journal. `workers.py`: requests to the scheduler, and the cells' plan. `worker.py`: the tasks that run on
+a worker. `resources.py`: what a worker offers and a cell needs, as Dask's resources.
 `cluster.py`: workers on this machine, `natgauge worker` and `natgauge scheduler`. `certificates.py`: certificates for
 these. `access.py`: certificates are checked there, and so who may connect. `closed.py`: Dask's servers, without the
 ports that ask for no certificate. `signals.py`: how a signal ends them.
