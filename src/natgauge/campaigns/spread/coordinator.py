@@ -31,6 +31,7 @@ from natgauge.campaigns.spread.worker import TOPIC, Made, Progress, RepetitionTa
 from natgauge.campaigns.spread.workers import Workers, of_worker
 from natgauge.errors import NatgaugeError
 from natgauge.procedures.kit.events import Event
+from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 
 #: Interval between two looks at which workers are there.
 POLL_SECONDS: Final = 5.0
@@ -106,12 +107,14 @@ class Coordinator:
         if number not in self._places:
             order = self._session.order(self._points, number)
             self._places[number] = {cell.name: place for place, cell in enumerate(order)}
+        # Phase 1 is paced by the connection rate of this round.
+        needed = {each.name for each in point.measurements if each.metric == CONNECTION_RATE} | {measurement.name}
         task = RepetitionTask(
             point=point,
             measurement=measurement.name,
             counts=self._workers.counts[point.name],
             round_number=number,
-            known={of: state for of, state in self._session.state.measurements.items() if of[0] == point.name},
+            known={(point.name, name): self._session.state.measurement(point.name, name) for name in needed},
             workers_on=workers_on(self._offered),
             host_name=self._workers.host_name,
         )
