@@ -64,10 +64,11 @@ class CampaignStatus:
     seconds_left: float | None
 
 
-def status(folder: Path) -> CampaignStatus:
-    """Read the status of a campaign."""
+def status(folder: Path, state: CampaignState | None = None) -> CampaignStatus:
+    """Read the status of a campaign; a session that has just ended knows the `state`."""
     campaign = read_record(folder / CAMPAIGN, CampaignRecord)
-    state = CampaignState.of(entries(folder)) if (folder / JOURNAL).exists() else CampaignState()
+    if state is None:
+        state = CampaignState.of(entries(folder)) if (folder / JOURNAL).exists() else CampaignState()
     measurements = tuple(
         _measurement(state, cell, measurement) for cell in campaign.cells for measurement in cell.measurements
     )

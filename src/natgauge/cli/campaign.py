@@ -118,8 +118,8 @@ def _run(order: RunOrder, *, verbose: bool) -> int:
 
     began = time.monotonic()
     with ProgressDisplay(verbose=verbose) as display:
-        folder, _ = campaign.run(order, display)
-    campaign_status = status(folder)
+        folder, state = campaign.run(order, display)
+    campaign_status = status(folder, state)
     say(wrapped(_ended(campaign_status, verbose=verbose)))
     say(f"  Time: {duration(time.monotonic() - began)}")
     return 4 if any(measurement.broken for measurement in campaign_status.measurements) else 0
