@@ -24,13 +24,14 @@ from natgauge import agreement
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.common.cable import CableLab
 from natgauge.labs.netns.lab import GRACE_SECONDS
+from natgauge.paired.ratios import work_of_block
 from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import LEAST_ROUNDS, estimate_over_rounds
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester
-from natgauge.trial.rounds import TimedFrames, fault_of, over_cable, work
+from natgauge.trial.rounds import TimedFrames, fault_of, over_cable
 
 ALPHA: Final = 0.05
 CONNECTIONS: Final = 100_000
@@ -204,8 +205,8 @@ SECTIONS: Final[dict[str, Callable[[Settings], Iterator[Target]]]] = {
 
 def _blocks(
     cpu: int, contestants: Sequence[agreement.Contestant], blocks: int, floor: int | None = None
-) -> list[tuple[int, ...]]:
-    """What each contestant, and the floor behind them, took in each block of frames both ways, ns.
+) -> list[Sequence[float]]:
+    """What each contestant, and the floor behind them, took for a frame in each block of frames both ways, ns.
 
     Raises:
         BrokenError: a frame was lost or wrong.
@@ -224,7 +225,7 @@ def _blocks(
             raise BrokenError(f"targets: {counts.name}: {fault}")
     if result.floor is not None and result.floor.received_frames != result.floor.made_frames:
         raise BrokenError(f"targets: frames of the redirect floor were lost: {result.floor}")
-    return [tuple(work(block)) for block in result.blocks]
+    return [work_of_block(block.quantity, block.order, block.ns, SLICE_FRAMES).nanoseconds for block in result.blocks]
 
 
 def _name(what: str) -> str:

@@ -17,7 +17,7 @@ from natgauge.causes.cause import Cause
 from natgauge.errors import UsageError
 from natgauge.late_delays import LateDelays
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
-from natgauge.paired.slices import CostPlan, CostRound
+from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.readings import NO_READINGS, Readings
 from natgauge.words import Close, LimitedBy, Order, Query, ReadingOrder, Verdict
 
@@ -478,7 +478,7 @@ class Measurer(ABC):
         del plan
         raise _unable(Ability.OWN_DELAYS)
 
-    def costs(self, plan: CostPlan) -> CostRound:
+    def costs(self, plan: RoundPlan) -> TimedRound:
         """Time the device's work for a frame, in one round of slices; the table is emptied first."""
         del plan
         raise _unable(Ability.COSTS)

@@ -18,7 +18,7 @@ import natgauge
 from natgauge.comparisons import by_rates
 from natgauge.errors import BrokenError
 from natgauge.labs.common import namespaces
-from natgauge.paired import slices
+from natgauge.paired import rounds
 
 alone = pytest.mark.alone
 
@@ -67,7 +67,7 @@ def test_twenty_rules_cost_more_than_none(tmp_path: Path) -> None:
 def test_a_gateway_that_loses_frames_is_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One frame in a thousand: no slice of it counts, and it is said which gateway and how many frames."""
     # Its loss shows in each round alike, so the first void one ends the comparison.
-    monkeypatch.setattr(slices, "MOST_VOID", 1)
+    monkeypatch.setattr(rounds, "MOST_VOID", 1)
     lossy = with_rules(tmp_path, "lossy", "numgen inc mod 1000 0 drop")
     with pytest.raises(BrokenError, match=r"lossy.toml: (new|up|down): \d+ of \d+ frames came back"):
         natgauge.compare(

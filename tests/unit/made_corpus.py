@@ -22,8 +22,7 @@ from natgauge.comparisons.searched import RateBounds, Searched, ratio_of
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
-from natgauge.paired.order import both_slices
-from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace
+from natgauge.paired.ratios import PairedRatios, RoundPlace, work_of_block
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import BaselineCost, ComparisonRecord, SliceCounts
@@ -118,10 +117,7 @@ def by_slices(folder: Path) -> Path:
     ratios, counts = PairedRatios(places, QUANTITIES), {"slices": 0, "interrupted": 0, "waited": 0}
     for _ in range(4):
         blocks = [_block(quantity, chance) for quantity in QUANTITIES for _ in range(12)]
-        ratios.add(
-            BlockWork(one["quantity"], [ns / (2 * FRAMES) for ns in both_slices(one["order"], one["ns"])])
-            for one in blocks
-        )
+        ratios.add(work_of_block(one["quantity"], one["order"], one["ns"], FRAMES) for one in blocks)
         counts["slices"] += sum(len(one["ns"]) for one in blocks)
         contestants = [{"name": name} for name in (*(place.label for place in places), "plain", "cable")]
         request = {"cpu": 1, "contestants": contestants, "slices": {"frames": FRAMES}}

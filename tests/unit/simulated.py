@@ -14,7 +14,8 @@ from tests.unit.recorded_delays import recorded
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Arrivals, Counts, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
-from natgauge.paired.slices import CostBlock, CostPlan, CostRound
+from natgauge.paired.ratios import BlockWork
+from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
 from natgauge.trial_evidence import CpuStalls, PortDrops, TrialEvidence
@@ -76,7 +77,7 @@ class Gateway(Measurer):
         counts: what the device says instead of its own number of connections.
         slower_in_slices: factor of what a frame costs it in slices, beside what its rates say.
         slice_noise: of each slice, a share.
-        faults: what is wrong with the frames of the next rounds of slices.
+        faults: what is wrong with the frames of the next rounds of slices, by place: the device, forwarding, the cable.
         breaks_in_slices: whether no round of slices can be run.
         ring: what the tester knows of the queue before the device.
         ages: is called before each period of a trial with the gateway and the period's number, from 0; it changes the
@@ -117,9 +118,9 @@ class Gateway(Measurer):
     counts: int | None = None
     slower_in_slices: float = 1.0
     slice_noise: float = 0.0
-    faults: list[str] = field(default_factory=list)
+    faults: list[dict[int, str]] = field(default_factory=list)
     breaks_in_slices: bool = False
-    rounds: list[CostPlan] = field(default_factory=list)
+    rounds: list[RoundPlan] = field(default_factory=list)
     ring: int | None = None
     ages: Callable[[Gateway, int], None] | None = None
     free_octets: int | None = None
@@ -173,19 +174,19 @@ class Gateway(Measurer):
                 break
         return tuple(found)
 
-    def costs(self, plan: CostPlan) -> CostRound:
+    def costs(self, plan: RoundPlan) -> TimedRound:
         """A round of slices in no time, on a host whose speed changes from block to block."""
         if Ability.COSTS not in self.abilities:
             return super().costs(plan)
         self.rounds.append(plan)
         if self.breaks_in_slices:
             raise BrokenError("engine: interrupted")
-        fault = self.faults.pop(0) if self.faults else ""
+        faults = self.faults.pop(0) if self.faults else {}
         asked = [quantity for quantity, number in plan.blocks.items() for _ in range(number)]
-        blocks = () if fault else tuple(self._block(quantity, alone=plan.alone) for quantity in asked)
-        return CostRound(blocks, fault, len(asked) * (2 if plan.alone else 6), 0)
+        work = tuple(self._block(quantity, alone=plan.alone) for quantity in asked)
+        return TimedRound(work, faults, len(asked) * (2 if plan.alone else 6), 0)
 
-    def _block(self, quantity: Quantity, *, alone: bool) -> CostBlock:
+    def _block(self, quantity: Quantity, *, alone: bool) -> BlockWork:
         down = self.forwards_down or self.forwards
         frames = 1e9 / self.forwards, 1e9 / down
         ns = {"new": 1e9 / self.establishes, "up": frames[0], "down": frames[1], "both": max(frames) / 2}
@@ -196,8 +197,8 @@ class Gateway(Measurer):
 
         device = slice_of(ns[quantity] * self.slower_in_slices)
         if alone:
-            return CostBlock(quantity, device)
-        return CostBlock(quantity, device, (slice_of(FORWARDING_NS),), (slice_of(TESTER_NS),))
+            return BlockWork(quantity, (device,))
+        return BlockWork(quantity, (device, slice_of(FORWARDING_NS), slice_of(TESTER_NS)))
 
     def _delays(self, plan: TrialPlan, counts: Counts) -> Delays:
         """Of the first frames; a direction's delays are the more often repeated, the more frames it has."""

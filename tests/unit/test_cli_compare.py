@@ -23,6 +23,7 @@ from natgauge.comparisons.contestants import Contestants, RunningGateway
 from natgauge.errors import HostError
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host.settings import LocalSetting
+from natgauge.trial import rounds
 
 #: ns a frame beyond the tester's own, by what an engine's contestant is called.
 COSTS = {
@@ -101,7 +102,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
     found = Engine()
 
     monkeypatch.setattr(comparing, "check_host", lambda: None)
-    monkeypatch.setattr(by_slices, "run_round", found)
+    monkeypatch.setattr(rounds, "compare", found)
     monkeypatch.setattr(Contestants, "__enter__", lambda _: found.labs.append("made"))
     monkeypatch.setattr(Contestants, "__exit__", lambda *_: found.labs.append("undone"))
     monkeypatch.setattr(RunningGateway, "started", property(Ready))
@@ -113,6 +114,7 @@ class Ready:
     """Stands in for a started gateway: its requests are written, nothing runs."""
 
     device = None
+    asking = staticmethod(lambda question: question())
 
     def __init__(self, standing: RunningGateway) -> None:
         self._bench = standing.bench

@@ -11,17 +11,15 @@ from fractions import Fraction
 import pytest
 from benchmarks.interval_coverage import Case, Noise, outcome
 
-from natgauge.agreement import Block
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, is_decided
 from natgauge.comparisons.request import ComparisonGoal
-from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, ratio
+from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, ratio, work_of_block
 from natgauge.records.comparison import RatioEstimate
 from natgauge.statistics.interim import alpha_spent, rounds_before
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds, student_t
-from natgauge.trial.rounds import work_of_blocks
 
 GOAL = ComparisonGoal(level=0.95, resolve=0.01, fail_above=None)
 TESTER, FORWARDING = 300.0, 800.0
@@ -55,8 +53,7 @@ class Host:
             order = list(self.costs)
             self._random.shuffle(order)
             ns = [self._slice(position, at) for at, position in enumerate([*order, *reversed(order)])]
-            block = Block(quantity="up", order=tuple(order), ns=tuple(ns), waited=0, interrupted=0)
-            yield from work_of_blocks([block], FRAMES)
+            yield work_of_block("up", order, ns, FRAMES)
 
     def _slice(self, position: int, at: int) -> int:
         dice = self._random

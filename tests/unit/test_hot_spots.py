@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.unit.test_procedure_cost import gateway, measured
 
 from natgauge.errors import HostError
 from natgauge.host.sampling import PROGRAM, Sampling, Stack, read
-from natgauge.paired.slices import CostPlan, CostRound, HotSpot
+from natgauge.paired.slices import HotSpot, RoundPlan, TimedRound
 from natgauge.trial.cost_rounds import LEAST_SAMPLES, MOST, hot_spots
 
 # perf ends the line of the time with a space.
@@ -60,10 +61,10 @@ def test_the_cost_tells_them_for_each_quantity_from_a_round_that_is_not_timed(mo
     simulated = gateway()
     usual = simulated.costs
 
-    def costs(plan: CostPlan) -> CostRound:
+    def costs(plan: RoundPlan) -> TimedRound:
         found = usual(plan)
         spots = (HotSpot("nf_conntrack_in", 0.125), HotSpot("veth_xmit", 0.06)) if plan.sampled else ()
-        return CostRound(found.blocks, found.fault, found.slices, found.interrupted, spots)
+        return replace(found, hot_spots=spots)
 
     monkeypatch.setattr(type(simulated), "costs", lambda _self, plan: costs(plan))
     told = measured(simulated, hot_spots=True, repeat=1, quantities="new,up")

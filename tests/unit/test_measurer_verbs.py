@@ -16,7 +16,7 @@ from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
-from natgauge.paired.slices import CostPlan, CostRound
+from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import make_plan
 from natgauge.tester.cable import CableTester, FrameKind
 from natgauge.trial.bench import Bench
@@ -250,23 +250,23 @@ class Rounds:
         self.fault = fault
         self.breaks = breaks
 
-    def round(self, _measurer: LabMeasurer, _plan: CostPlan) -> CostRound:
+    def round(self, _measurer: LabMeasurer, _plan: RoundPlan) -> TimedRound:
         """One round."""
         if self.breaks:
             raise BrokenError("the engine was interrupted")
-        return CostRound((), self.fault, 0, 0)
+        return TimedRound((), {0: self.fault} if self.fault else {}, 0, 0)
 
 
-ROUND = CostPlan(1000, {"up": 1})
+ROUND = RoundPlan(1000, {"up": 1})
 
 
 def test_frames_are_timed_only_where_something_stands_beside() -> None:
     subject = measurer(Played)
     with pytest.raises(UsageError, match="timing the frames"):
         subject.costs(ROUND)
-    subject.slice_rounds = Rounds(fault="device: lost")
+    subject.slice_rounds = Rounds(fault="lost")
     assert Ability.COSTS in subject.abilities
-    assert subject.costs(ROUND).fault == "device: lost"
+    assert subject.costs(ROUND).faults == {0: "lost"}
     assert not subject.collapsed
 
 
@@ -277,7 +277,7 @@ def test_a_device_that_did_not_outlive_slices_is_started_anew(breaks: bool) -> N
             raise BrokenError("no answer")
 
     subject = measurer(Gone)
-    subject.slice_rounds = Rounds(fault="device: lost", breaks=breaks)
+    subject.slice_rounds = Rounds(fault="lost", breaks=breaks)
     if breaks:
         with pytest.raises(BrokenError, match="interrupted"):
             subject.costs(ROUND)

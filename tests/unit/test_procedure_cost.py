@@ -13,7 +13,8 @@ from natgauge.campaigns.replay import RecordedCall, ReplayingMeasurer
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
 from natgauge.notes import Note
-from natgauge.paired.slices import CostBlock, CostPlan, CostRound, connections_of_block
+from natgauge.paired.ratios import BlockWork
+from natgauge.paired.slices import RoundPlan, TimedRound, connections_of_block
 from natgauge.procedures.cost import PROCEDURE, CostSettings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Placement
@@ -77,17 +78,17 @@ def test_each_round_has_another_order_of_visits_and_new_connections_fit_into_n()
 
 
 def test_a_void_round_is_repeated_and_told() -> None:
-    device = gateway(faults=["device: up: 511 of 512 frames came back"])
+    device = gateway(faults=[{0: "up: 511 of 512 frames came back"}])
     found = measured(device, repeat=1, rounds=3)
     assert len(device.rounds) == 4
-    assert Note("trials", "a round is void: device: up: 511 of 512 frames came back") in found.notes
+    assert Note("trials", "a round of device is void: up: 511 of 512 frames came back") in found.notes
 
 
 def test_a_device_that_loses_frames_has_no_cost_and_that_is_one_line() -> None:
     with pytest.raises(
-        BrokenError, match="511 of 512 frames came back, in 3 rounds in a row; only a device that"
+        BrokenError, match=r"^cost: device: up: 511 of 512 frames came back, in 3 rounds in a row; only a device that"
     ) as caught:
-        measured(gateway(faults=["device: up: 511 of 512 frames came back"] * 3))
+        measured(gateway(faults=[{0: "up: 511 of 512 frames came back"}] * 3))
     assert "\n" not in str(caught.value)
 
 
@@ -96,17 +97,17 @@ class OneRoundWithoutWork(Gateway):
 
     place = "device"
 
-    def costs(self, plan: CostPlan) -> CostRound:
+    def costs(self, plan: RoundPlan) -> TimedRound:
         """A round of slices."""
         found = super().costs(plan)
         if len(self.rounds) != 2:
             return found
-        return replace(found, blocks=tuple(map(self._without_work, found.blocks)))
+        return replace(found, work=tuple(map(self._without_work, found.work)))
 
-    def _without_work(self, block: CostBlock) -> CostBlock:
-        if self.place == "device":
-            return replace(block, device=block.tester[0])
-        return replace(block, forwarding=block.tester)
+    def _without_work(self, block: BlockWork) -> BlockWork:
+        device, forwarding, cable = block.nanoseconds
+        took = (cable, forwarding, cable) if self.place == "device" else (device, cable, cable)
+        return BlockWork(block.quantity, took)
 
 
 def test_a_round_in_which_forwarding_has_no_work_above_the_testers_own_has_no_cost_and_that_is_one_line() -> None:
@@ -145,16 +146,14 @@ def test_a_device_as_cheap_as_the_cable_costs_at_most_what_noise_hides(seed: int
 class BetweenFamilies(Gateway):
     """Between IPv6 and IPv4: it has plain forwarding and a cable of each, 200 ns apart."""
 
-    def costs(self, plan: CostPlan) -> CostRound:
+    def costs(self, plan: RoundPlan) -> TimedRound:
         """A round of slices."""
         found = super().costs(plan)
-        return replace(found, blocks=tuple(map(self._of_two, found.blocks)))
+        return replace(found, work=tuple(map(self._of_two, found.work)))
 
-    def _of_two(self, block: CostBlock) -> CostBlock:
-        def both(one: float) -> tuple[float, float]:
-            return one + 100, one - 100
-
-        return replace(block, forwarding=both(*block.forwarding), tester=both(*block.tester))
+    def _of_two(self, block: BlockWork) -> BlockWork:
+        device, forwarding, cable = block.nanoseconds
+        return BlockWork(block.quantity, (device, forwarding + 100, forwarding - 100, cable + 100, cable - 100))
 
 
 def test_between_two_families_forwarding_is_the_mean_and_the_interval_holds_either_cable() -> None:

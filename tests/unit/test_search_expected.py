@@ -101,7 +101,7 @@ def test_later_repetitions_expect_what_the_one_before_found() -> None:
 
 
 def test_a_round_with_a_fault_expects_nothing_and_the_search_goes_its_way() -> None:
-    device = gateway(establishes=3e5, abilities=COSTS, faults=["new: 1 of 2 frames came back"])
+    device = gateway(establishes=3e5, abilities=COSTS, faults=[{0: "new: 1 of 2 frames came back"}])
     plain = gateway(establishes=3e5)
     assert connections(device).summary.median == connections(plain).summary.median
     assert device.plans == plain.plans

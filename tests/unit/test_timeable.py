@@ -8,7 +8,7 @@ import re
 import pytest
 
 from natgauge.gateways.recipe import load
-from natgauge.trial.timeable import reasons_not_timed
+from natgauge.trial.rounds import reasons_not_timed
 from natgauge.words import Placement
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from natgauge.errors import BrokenError
 from natgauge.notes import Note
-from natgauge.paired.slices import VoidRounds
+from natgauge.paired.rounds import VoidRounds
 
 
 def test_a_void_round_is_noted_with_its_gateway() -> None:

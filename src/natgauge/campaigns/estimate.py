@@ -29,7 +29,8 @@ from natgauge.measurer import (
     TrialPlan,
     Variation,
 )
-from natgauge.paired.slices import LEAD_FRAMES, CostBlock, CostPlan, CostRound
+from natgauge.paired.ratios import BlockWork
+from natgauge.paired.slices import LEAD_FRAMES, RoundPlan, TimedRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
@@ -316,7 +317,7 @@ class _Assumed(Measurer):
         del plan
         return {Direction.INITIATOR: _delays(1)}
 
-    def costs(self, plan: CostPlan) -> CostRound:
+    def costs(self, plan: RoundPlan) -> TimedRound:
         blocks = [quantity for quantity, number in plan.blocks.items() for _ in range(number)]
         slices = len(blocks) * (2 if plan.alone else 6)
         self.trials += not plan.alone
@@ -325,15 +326,15 @@ class _Assumed(Measurer):
             + plan.connections / ASSUMED_CONNECTIONS
             + slices * (LEAD_FRAMES + plan.frames) / ASSUMED_FRAMES
         )
-        return CostRound(tuple(_assumed_block(quantity, plan) for quantity in blocks), "", slices, 0)
+        return TimedRound(tuple(_assumed_block(quantity, plan) for quantity in blocks), {}, slices, 0)
 
 
-def _assumed_block(quantity: Quantity, plan: CostPlan) -> CostBlock:
+def _assumed_block(quantity: Quantity, plan: RoundPlan) -> BlockWork:
     """Return a block of a device that works twice as long as plain forwarding."""
     rate = {"new": ASSUMED_CONNECTIONS, "both": 2 * ASSUMED_FRAMES}.get(quantity, ASSUMED_FRAMES)
     if plan.alone:
-        return CostBlock(quantity, 1e9 / rate)
-    return CostBlock(quantity, 1e9 / rate, (1e9 / (2 * rate),), (1e9 / ASSUMED_HIGHEST,))
+        return BlockWork(quantity, (1e9 / rate,))
+    return BlockWork(quantity, (1e9 / rate, 1e9 / (2 * rate), 1e9 / ASSUMED_HIGHEST))
 
 
 def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> Counts:

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, Period, TearDown, TrialOutcome, TrialPlan
-from natgauge.paired.slices import CostPlan, CostRound
+from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.records.store import plain
 from natgauge.words import Verdict
 
@@ -29,7 +29,7 @@ _ANSWERS: Final[Mapping[str, Any]] = {
     "watch_count": tuple[CountAt, ...],
     "restart": None,
     "own_delays": dict[Direction, Delays],
-    "costs": CostRound,
+    "costs": TimedRound,
 }
 #: Calls about the connections that the trial before left in the device.
 _OF_TRIAL_BEFORE: Final = frozenset({"empty_timed", "watch_count"})
@@ -174,12 +174,12 @@ class ReplayingMeasurer(Measurer):
         delays: dict[Direction, Delays] = self._ask("own_delays", lambda live: live.own_delays(plan), plan)
         return delays
 
-    def costs(self, plan: CostPlan) -> CostRound:
+    def costs(self, plan: RoundPlan) -> TimedRound:
         """Time the cost of frames, or replay it."""
-        cost_round: CostRound = self._ask("costs", lambda live: live.costs(plan), plan)
+        cost_round: TimedRound = self._ask("costs", lambda live: live.costs(plan), plan)
         return cost_round
 
-    def _ask(self, call: str, ask: Callable[[Measurer], Any], plan: TrialPlan | CostPlan | None = None) -> Any:
+    def _ask(self, call: str, ask: Callable[[Measurer], Any], plan: TrialPlan | RoundPlan | None = None) -> Any:
         plain_plan = plain(plan)
         if self.replaying:
             return self._again(call, plain_plan)

@@ -30,7 +30,7 @@ from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import with_receiver, without_search
 from natgauge.measurements.measure import parameters_of
-from natgauge.paired.slices import VoidRounds
+from natgauge.paired.rounds import VoidRounds
 from natgauge.procedures.kit.result.frame_counts import losses
 from natgauge.procedures.kit.result.notes import tolerance_note
 from natgauge.procedures.kit.result.results import Measurement

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from natgauge.agreement import compare as run_round
-from natgauge.comparisons.contestants import Contestants, RunningGateway
+from natgauge.comparisons.contestants import Contestants
 from natgauge.comparisons.estimates import estimates_of, finite
 from natgauge.comparisons.method import Findings, making_again
 from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal
@@ -15,15 +14,15 @@ from natgauge.host import machine
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.measurements.conditions import gateway_parameters
 from natgauge.notes import Note
-from natgauge.other_traffic import OtherTraffic, other_traffic_note
-from natgauge.paired.ratios import PairedRatios, RoundPlace
-from natgauge.paired.slices import VoidRounds, blocks_of_round, interruption_notes
+from natgauge.paired.ratios import PairedRatios
+from natgauge.paired.rounds import RoundSums, VoidRounds, disturbance_notes
+from natgauge.paired.slices import RoundPlan, blocks_of_round
 from natgauge.records.comparison import BaselineCost, RatioEstimate, SliceCounts
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.rounds import LEAST_ROUNDS
 from natgauge.trial.observer import Observer
-from natgauge.trial.rounds import RoundPlan, perform, work_of_blocks
+from natgauge.trial.rounds import perform
 from natgauge.words import Quantity
 
 
@@ -47,15 +46,15 @@ class BySlices:
         self.stage = f"comparing {', '.join(self.labels)} on core {cpu}"
         fewest = min(device.bench.traffic.connections for device in self.all.devices)
         self._blocks = blocks_of_round(quantities, fewest, options.slice_frames)
-        self._ratios = PairedRatios(self._places(), quantities)
-        self._voids = VoidRounds(
+        voids = VoidRounds(
             "compare",
             "round",
             "only gateways that forward every frame can be compared: see what it does with "
             '"natgauge measure throughput"',
         )
-        self._others: list[OtherTraffic] = []
-        self._slices = dict.fromkeys(("slices", "interrupted", "waited"), 0)
+        self._fewest = fewest
+        self._ratios = PairedRatios(self.all.seating.places, quantities)
+        self._sums = RoundSums(voids, self.all.seating.labels, self._ratios)
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways, for the first round."""
@@ -73,8 +72,8 @@ class BySlices:
     @property
     def notes(self) -> Sequence[Note]:
         """Notes on other traffic, on void rounds, and on slices that something interrupted."""
-        counts, others = self._slices, other_traffic_note(self._others, "rounds")
-        return [*others, *self._voids.notes, *interruption_notes(counts["interrupted"], counts["slices"])]
+        others, interruptions = disturbance_notes([self._sums])
+        return [*others, *self._sums.voids.notes, *interruptions]
 
     def conditions(self) -> Mapping[str, object]:
         """Return all choices, for the results folder."""
@@ -99,21 +98,9 @@ class BySlices:
         if number:
             with making_again(number):
                 self._renew()
-        question = RoundPlan(self.all.cpu, self._slice_frames, self._blocks, self._seed + number)
-        done = perform(question, [device.timed for device in self.all.devices], self.all.cable_contestants(), run_round)
-        # Several cables share a label, and so may several devices that only forward: each label is judged once.
-        faults: dict[str, list[str]] = {}
-        for position in range(len(done.request.contestants)):
-            faults.setdefault(self._label_of(position), []).extend(filter(None, [done.faults.get(position)]))
-        for label, fault in faults.items():
-            self._voids.judge(label, "; ".join(fault))
-        blocks = done.result.blocks
-        self._others.append(done.other_traffic)
-        store.add_round(done.as_kept())
-        self._ratios.add(work_of_blocks(blocks, self._slice_frames), frozenset(done.faults))
-        self._slices["slices"] += sum(len(block.ns) for block in blocks)
-        self._slices["interrupted"] += sum(block.interrupted for block in blocks)
-        self._slices["waited"] += sum(block.waited for block in blocks)
+        plan = RoundPlan(self._fewest, self._blocks, frames=self._slice_frames, seed=self._seed + number)
+        devices = [device.timed for device in self.all.devices]
+        self._sums.add(perform(plan, self.all.cpu, devices, self.all.cable_contestants(), store))
 
     def least_rounds(self, _alpha: float) -> int:
         """Return the rounds that Student's interval needs, at any level."""
@@ -137,7 +124,13 @@ class BySlices:
             by="slices",
             baseline_costs=tuple(self._baseline(quantity) for quantity in self._quantities),
             forwarding_nanoseconds={quantity: self._ratios.forwarding(quantity) for quantity in self._quantities},
-            slices=SliceCounts(core=self.all.cpu, frames=self._slice_frames, **self._slices),
+            slices=SliceCounts(
+                core=self.all.cpu,
+                frames=self._slice_frames,
+                slices=self._sums.slices,
+                interrupted=self._sums.interrupted,
+                waited=self._sums.waited,
+            ),
         )
 
     def _baseline(self, quantity: Quantity) -> BaselineCost:
@@ -148,16 +141,3 @@ class BySlices:
             ratio_to_forwarding=finite(self._ratios.ratio_to_forwarding(baseline, quantity)),
             tester_nanoseconds=self._ratios.tester(quantity),
         )
-
-    def _label_of(self, position: int) -> str:
-        devices = self.all.devices
-        return devices[position].label if position < len(devices) else "cable"
-
-    def _places(self) -> list[RoundPlace]:
-        at = {id(device): position for position, device in enumerate(self.all.devices)}
-
-        def place(gateway: RunningGateway) -> RoundPlace:
-            forwarding = tuple(at[id(self.all.forwarding[frames])] for frames in gateway.frames)
-            return RoundPlace(gateway.label, (at[id(gateway)],), self.all.cables_of(gateway), forwarding)
-
-        return [place(gateway) for gateway in [*self.all.gateways, self.all.control]]

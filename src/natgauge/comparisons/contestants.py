@@ -15,10 +15,10 @@ from natgauge.comparisons.request import ComparedGateway
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell
 from natgauge.labs.common.cable import CableLab
+from natgauge.paired.ratios import Seat, Seating
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.observer import Observer, Unread
-from natgauge.trial.rounds import NO_SEARCH, TimedFrames, forwarding_of, over_cable
-from natgauge.trial.timed_gateway import TimedGateway
+from natgauge.trial.rounds import NO_SEARCH, TimedFrames, TimedGateway, forwarding_of, over_cable
 
 #: Most contestants of one round of the engine.
 MOST: Final = 16
@@ -56,7 +56,8 @@ class Contestants:
 
     Attributes:
         gateways: the compared gateways in order, the baseline first.
-        forwarding: plain forwarding of each kind of frames; a compared gateway if that only routes.
+        seating: their positions in a round; the A/A control's follows those of the gateways.
+        devices: all contestants but the cables, by position.
     """
 
     def __init__(self, compared: Sequence[ComparedGateway], cpu: int, seed: int, observer: Observer) -> None:
@@ -67,20 +68,22 @@ class Contestants:
         self._made = ExitStack()
         self.gateways = [self._planned(gateway, str(number)) for number, gateway in enumerate(compared)]
         self.control = self._planned(compared[0].control(), "control")
-        kinds = dict.fromkeys(frames for gateway in self.gateways for frames in gateway.frames)
-        self.forwarding = {frames: self._forwarding(frames, compared, number) for number, frames in enumerate(kinds)}
-        self.cables = {frames: CableLab(_name(f"cable{number}")) for number, frames in enumerate(kinds)}
+        seats = [
+            Seat(gateway.label, gateway.frames, choice.recipe.kind == "routing")
+            for choice, gateway in zip(compared, self.gateways, strict=True)
+        ]
+        self.seating = Seating([*seats, Seat(self.control.label, self.control.frames)], _forwarding)
+        self.devices = [*self.gateways, self.control]
+        self.cables: dict[TimedFrames, CableLab] = {}
+        for number, (frames, position) in enumerate(self.seating.forwarding.items()):
+            if position == len(self.devices):
+                self.devices.append(self._on(_forwarding(frames), forwarding_of(frames, self._place(f"plain{number}"))))
+            self.cables[frames] = CableLab(_name(f"cable{number}"))
         if len(self.devices) + len(self.cables) > MOST:
             raise UsageError(
                 f"compare: {len(self.gateways)} gateways, with the A/A control, plain forwarding and cables "
                 f"{len(self.devices) + len(self.cables)} in all; one round has at most {MOST}"
             )
-
-    @property
-    def devices(self) -> list[RunningGateway]:
-        """All contestants but the cables, each once."""
-        every = [*self.gateways, self.control, *self.forwarding.values()]
-        return list({id(gateway): gateway for gateway in every}.values())
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways."""
@@ -108,10 +111,6 @@ class Contestants:
         """Return the cables for the next round; they follow the devices."""
         return [over_cable(frames, lab, self.cpu) for frames, lab in self.cables.items()]
 
-    def cables_of(self, gateway: RunningGateway) -> tuple[int, ...]:
-        """Return the positions of the gateway's cables in a round, one for each address family."""
-        return tuple(len(self.devices) + list(self.cables).index(frames) for frames in gateway.frames)
-
     def _planned(self, gateway: ComparedGateway, lab: str) -> RunningGateway:
         return self._on(gateway.label, gateway.cell(self._place(lab)))
 
@@ -124,12 +123,9 @@ class Contestants:
         bench.plan("throughput", {})
         return RunningGateway(label, bench, bench.timed_frames)
 
-    def _forwarding(self, frames: TimedFrames, compared: Sequence[ComparedGateway], number: int) -> RunningGateway:
-        for choice, gateway in zip(compared, self.gateways, strict=True):
-            if choice.recipe.kind == "routing" and gateway.frames == (frames,):
-                return gateway
-        cell = forwarding_of(frames, self._place(f"plain{number}"))
-        return self._on(f"plain forwarding (linux-{frames.family})", cell)
+
+def _forwarding(frames: TimedFrames) -> str:
+    return f"plain forwarding (linux-{frames.family})"
 
 
 def sharing(benches: Iterable[Bench]) -> int:

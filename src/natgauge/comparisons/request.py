@@ -21,7 +21,7 @@ from natgauge.labs import kinds
 from natgauge.labs.contract import Kind
 from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
 from natgauge.trial.question import ask, inputs_of_part, place_inputs
-from natgauge.trial.timeable import reasons_not_timed
+from natgauge.trial.rounds import reasons_not_timed
 from natgauge.words import QUANTITIES, Placement
 
 #: Parts of a cell whose inputs may follow a gateway's name or be given for all gateways.

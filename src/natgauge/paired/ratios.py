@@ -13,13 +13,16 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds
 from natgauge.words import Quantity
+
+#: A kind of frames: what decides the cost of plain forwarding and of a cable.
+KindT = TypeVar("KindT", bound=Hashable)
 
 
 def ratio(device: float, other: float) -> float | None:
@@ -42,6 +45,20 @@ class BlockWork(NamedTuple):
 
     quantity: Quantity
     nanoseconds: Sequence[float]
+
+
+def work_of_block(quantity: Quantity, order: Sequence[int], nanoseconds: Sequence[int], frames: int) -> BlockWork:
+    """Return the work of a block, which visits each place twice, in counterbalanced order, within some milliseconds.
+
+    Args:
+        order: positions in the order of the first slices; the second ones follow in the reverse order.
+        nanoseconds: duration of each slice in its order.
+        frames: of a slice.
+    """
+    work = [0.0] * len(order)
+    for position, first, second in zip(order, nanoseconds, reversed(nanoseconds), strict=False):
+        work[position] = (first + second) / (2 * frames)
+    return BlockWork(quantity, work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +88,55 @@ class RoundPlace:
     def same_tester(self, other: RoundPlace) -> bool:
         """Whether the tester's own work is the same for both, so that its uncertainty is the same, too."""
         return self.cables == other.cables and len(self.positions) == len(other.positions)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat(Generic[KindT]):
+    """A gateway of a round.
+
+    Attributes:
+        kinds: kinds of its frames, one for each address family.
+        forwards: it is the plain forwarding of its frames itself.
+    """
+
+    label: str
+    kinds: Sequence[KindT]
+    forwards: bool = False
+
+
+class Seating(Generic[KindT]):
+    """The places of a round: its gateways, then plain forwarding, then cables of each kind of frames.
+
+    Attributes:
+        places: of the gateways, in order.
+        forwarding: position of plain forwarding, by the kind of frames; that of a gateway if that only forwards.
+        labels: name of each position.
+    """
+
+    def __init__(
+        self, seats: Sequence[Seat[KindT]], named: Callable[[KindT], str] = lambda _kind: "plain forwarding"
+    ) -> None:
+        """Seat the gateways; `named` returns the name of plain forwarding of a kind of frames."""
+        kinds = list(dict.fromkeys(kind for seat in seats for kind in seat.kinds))
+        self.labels = [seat.label for seat in seats]
+        self.forwarding: dict[KindT, int] = {}
+        for kind in kinds:
+            own = (at for at, seat in enumerate(seats) if seat.forwards and list(seat.kinds) == [kind])
+            if (position := next(own, None)) is None:
+                position = len(self.labels)
+                self.labels.append(named(kind))
+            self.forwarding[kind] = position
+        self._cables = {kind: len(self.labels) + at for at, kind in enumerate(kinds)}
+        self.labels += ["cable"] * len(kinds)
+        self.places = [self._place(seat.label, (at,), seat.kinds) for at, seat in enumerate(seats)]
+
+    def plain(self) -> RoundPlace:
+        """Return the place of plain forwarding of all kinds, for comparisons with it."""
+        return self._place("plain forwarding", tuple(self.forwarding.values()), list(self.forwarding))
+
+    def _place(self, label: str, positions: tuple[int, ...], kinds: Sequence[KindT]) -> RoundPlace:
+        cables, forwarding = (tuple(at[kind] for kind in kinds) for at in (self._cables, self.forwarding))
+        return RoundPlace(label, positions, cables, forwarding)
 
 
 @dataclass(slots=True)

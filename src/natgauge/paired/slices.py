@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from natgauge.errors import BrokenError, UsageError
-from natgauge.notes import Note
+from natgauge.errors import UsageError
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
+from natgauge.paired.ratios import BlockWork
 from natgauge.words import QUANTITIES, Quantity
 
 #: Fewest and most frames of a slice: enough to be timed, and few enough to end soon.
@@ -22,12 +22,13 @@ LEAD_FRAMES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class CostPlan:
+class RoundPlan:
     """One round of slices.
 
     Attributes:
+        connections: opened through the device; of gateways with unequal traffic, the fewest.
         blocks: number of blocks of each quantity, >= 0; a block has two slices of each place that is measured. Two
-            slices of each block of new connections, and their leads, must fit into N.
+            slices of each block of new connections, and their leads, must fit into the connections.
         alone: whether only the device is measured; else plain forwarding of the same frames and a cable, too.
         seed: seed of the orders within blocks, 0 to 2**64 - 1.
         sampled: whether the round samples the functions of the device's work; only with one quantity, and `alone`.
@@ -42,21 +43,6 @@ class CostPlan:
     sampled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CostBlock:
-    """Work per frame on the core in one block, in ns, including the tester's own work.
-
-    Attributes:
-        forwarding: work through plain forwarding, for each address family of the frames; empty = not measured.
-        tester: work over a cable, which is the tester's own work, for each of these families; empty = not measured.
-    """
-
-    quantity: Quantity
-    device: float
-    forwarding: tuple[float, ...] = ()
-    tester: tuple[float, ...] = ()
-
-
 class HotSpot(NamedTuple):
     """A function of the kernel, and its own share of the device's work."""
 
@@ -65,42 +51,33 @@ class HotSpot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CostRound:
+class TimedRound:
     """The result of a round.
 
     Attributes:
-        blocks: in the order of time; none where a frame was lost or wrong.
-        fault: fault of the frames; empty = none.
-        interrupted: slices in which the core was taken away for more than 1 ms.
+        work: of each block, in the order of time; positions are those of the devices, then of the cables.
+        faults: fault of the frames by the position of a void place; its work says nothing.
+        slices: number of slices; `waited` of them began late, and in `interrupted` the core was taken away for more
+            than 1 ms.
         hot_spots: functions that take most of the device's work; empty if the round was not sampled, or the samples
             were too few.
     """
 
-    blocks: tuple[CostBlock, ...]
-    fault: str
+    work: tuple[BlockWork, ...]
+    faults: Mapping[int, str]
     slices: int
     interrupted: int
+    waited: int = 0
     hot_spots: tuple[HotSpot, ...] = ()
     other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
 
 
-#: A larger share of interrupted slices makes intervals visibly wider.
-_MANY_INTERRUPTED: Final = 0.05
 #: Blocks of new connections in a round: with the usual slices, nearly all of 100,000.
 _OPENING_BLOCKS: Final = 240
 #: Two rounds of fewer make no interval of 95 %.
 _LEAST_OPENING_BLOCKS: Final = 3
 #: Blocks over established connections in a round, all quantities together: about as long as it takes to open them.
 _ESTABLISHED_BLOCKS: Final = 240
-
-
-def interruption_notes(interrupted: int, slices: int) -> list[Note]:
-    """Return a note on slices with an interruption of more than 1 ms, if there are many."""
-    if interrupted <= _MANY_INTERRUPTED * slices:
-        return []
-    share = interrupted / slices
-    text = f"the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"
-    return [Note("trials", text, interrupted)]
 
 
 def read_quantities(text: str) -> tuple[Quantity, ...]:
@@ -135,38 +112,3 @@ def blocks_of_round(quantities: Sequence[Quantity], connections: int, frames: in
             )
         blocks["new"] = min(_OPENING_BLOCKS, connections // connections_of_block(frames))
     return blocks
-
-
-#: A gateway that is void in this many rounds in a row ends the measurement.
-MOST_VOID: Final = 3
-
-
-@dataclass(slots=True)
-class VoidRounds:
-    """Notes void rounds, and counts those in a row.
-
-    A message that ends the measurement begins with the command and ends with the remedy; `what` is void: "round" or
-    "search".
-    """
-
-    command: str
-    what: str
-    remedy: str
-    notes: list[Note] = field(default_factory=list)
-    _in_a_row: dict[str, int] = field(default_factory=dict)
-
-    def judge(self, gateway: str, why: str) -> None:
-        """Take a round into account: `why` it is void, or empty; `gateway` is empty where there is only one.
-
-        A gateway whose rounds are void `MOST_VOID` times in a row ends the measurement.
-        """
-        if not why:
-            self._in_a_row.pop(gateway, None)
-            return
-        self._in_a_row[gateway] = self._in_a_row.get(gateway, 0) + 1
-        if self._in_a_row[gateway] >= MOST_VOID:
-            named = f"{gateway}: " if gateway else ""
-            plural = "searches" if self.what == "search" else f"{self.what}s"
-            raise BrokenError(f"{self.command}: {named}{why}, in {MOST_VOID} {plural} in a row; {self.remedy}")
-        of = f" of {gateway}" if gateway else ""
-        self.notes.append(Note("trials", f"a {self.what}{of} is void: {why}"))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -24,17 +24,15 @@ from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
 from natgauge.metrics.cost import FORWARDING, HIGH, LOW, METRIC, OWN, RATIO, TESTER
 from natgauge.notes import Note
-from natgauge.other_traffic import OtherTraffic, other_traffic_note
-from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace
+from natgauge.paired.ratios import PairedRatios, Seat, Seating
+from natgauge.paired.rounds import RoundSums, VoidRounds, disturbance_notes
 from natgauge.paired.slices import (
     LEAST_FRAMES,
     MOST_FRAMES,
     USUAL_FRAMES,
-    CostPlan,
-    CostRound,
-    VoidRounds,
+    RoundPlan,
+    TimedRound,
     blocks_of_round,
-    interruption_notes,
     least_opened,
     read_quantities,
 )
@@ -120,10 +118,7 @@ class _Cost(Repetitions[CostSettings]):
     def __init__(self, runner: TrialRunner, settings: CostSettings) -> None:
         super().__init__(runner, settings)
         self._requested_rounds = 0
-        self._slices = 0
-        self._interrupted = 0
-        self._others: list[OtherTraffic] = []
-        self._families = 1
+        self._sums: list[RoundSums] = []
         # First, so that a host without perf is refused before anything is measured.
         self._hot_spots = (
             [self._spots_of(quantity) for quantity in settings.timed_quantities()] if settings.hot_spots else []
@@ -131,27 +126,25 @@ class _Cost(Repetitions[CostSettings]):
 
     def once(self, _known: float | None) -> Measurement:
         settings = self.settings
-        done: list[CostRound] = []
-        voids = VoidRounds(
-            METRIC.name,
-            "round",
-            "only a device that forwards every frame has a cost: see what it does with throughput or frame-loss",
-        )
-        notes = voids.notes
-        longest = 0.0
-        while len(done) < settings.rounds:
+        notes: list[Note] = []
+        sums: RoundSums | None = None
+        done, longest = 0, 0.0
+        while done < settings.rounds:
             left = self.runner.budget.left
             if left is not None and left <= longest:
                 why = f"the time of {self.runner.budget.seconds:g} s is used up"
-                if len(done) < LEAST_ROUNDS:
+                if done < LEAST_ROUNDS:
                     raise TimeUpError(why)
-                notes.append(left_out(f"rounds after {len(done)} of {settings.rounds}", why))
+                notes.append(left_out(f"rounds after {done} of {settings.rounds}", why))
                 break
             began = time.monotonic()
-            done.append(self._round(voids))
+            plan = self._plan(settings.blocks(), settle_seconds=settings.settle_seconds)
+            timed = self.runner.measurer.costs(plan)
+            sums = sums or self._begun(timed)
+            done += sums.add(timed)
             longest = max(longest, time.monotonic() - began)
-        ratios = ratios_of(settings.timed_quantities(), done)
-        self._families = len(ratios.places[0].cables)
+        ratios = self._sums[-1].ratios
+        notes = [*self._sums[-1].voids.notes, *notes]
         costs = {quantity: QuantityCost.of(quantity, ratios) for quantity in settings.timed_quantities()}
         figures = {name: value for cost in costs.values() for name, value in cost.figures().items()}
         notes.extend(note for cost in costs.values() for note in cost.notes())
@@ -166,32 +159,28 @@ class _Cost(Repetitions[CostSettings]):
             series=tuple(cost.row() for cost in costs.values()),
         )
 
-    def _round(self, voids: VoidRounds) -> CostRound:
-        """Perform rounds until one is valid."""
-        while True:
-            self._requested_rounds += 1
-            settings = self.settings
-            plan = CostPlan(
-                settings.connections,
-                settings.blocks(),
-                frames=settings.slice_frames,
-                seed=self._requested_rounds,
-                settle_seconds=settings.settle_seconds,
-            )
-            cost_round = self.runner.measurer.costs(plan)
-            voids.judge("", cost_round.fault)
-            if not cost_round.fault:
-                self._slices += cost_round.slices
-                self._interrupted += cost_round.interrupted
-                self._others.append(cost_round.other_traffic)
-                return cost_round
+    def _plan(self, blocks: Mapping[Quantity, int], **others: Any) -> RoundPlan:
+        """Return the plan of the next round, which has a seed of its own."""
+        self._requested_rounds += 1
+        settings, seed = self.settings, self._requested_rounds
+        return RoundPlan(settings.connections, blocks, frames=settings.slice_frames, seed=seed, **others)
+
+    def _begun(self, first: TimedRound) -> RoundSums:
+        """Return the sums of a repetition, to which its first round is to be added."""
+        # A round visits the device, and plain forwarding and a cable of each address family.
+        families = len(first.work[0].nanoseconds) // 2
+        seating = Seating([Seat("device", range(families))])
+        remedy = "only a device that forwards every frame has a cost: see what it does with throughput or frame-loss"
+        ratios = PairedRatios([seating.plain(), *seating.places], self.settings.timed_quantities())
+        self._sums.append(RoundSums(VoidRounds(METRIC.name, "round", remedy), seating.labels, ratios))
+        return self._sums[-1]
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         del measurements
         what = _NAMES[self.settings.timed_quantities()[-1]]
         moves = "nanoseconds and ratios move from run to run by more than they move within a run"
         notes = [Note("method", f"the value is that of {what}; {moves}; see the series for all")]
-        if self._families > 1:
+        if len(self._sums[-1].ratios.places[0].cables) > 1:
             text = (
                 "no cable carries frames between two address families: the tester's own work is the mean of a cable of "
                 "each, the intervals contain what follows from either alone, and plain forwarding is the mean of both"
@@ -202,30 +191,20 @@ class _Cost(Repetitions[CostSettings]):
                 f"{self.settings.connections} connections are too few for the cost of new ones, so it is not reported"
             )
             notes.append(Note("settings", text))
-        others = other_traffic_note(self._others, "rounds")
-        return [*notes, *others, *interruption_notes(self._interrupted, self._slices), *self._hot_spots]
+        others, interruptions = disturbance_notes(self._sums)
+        return [*notes, *others, *interruptions, *self._hot_spots]
 
     def _spots_of(self, quantity: Quantity) -> Note:
         """Return the hot spots of a round that is only sampled: sampling takes time, so it gives no other figure."""
-        settings = self.settings
-        self._requested_rounds += 1
+        blocks = self.settings.blocks()
         # Where connections do not limit it, far more than a round has: a thousandth of the work is to be seen.
-        blocks = settings.blocks()
         number = blocks[quantity] if quantity == "new" else 4 * sum(blocks.values())
-        plan = CostPlan(
-            settings.connections,
-            {quantity: number},
-            frames=settings.slice_frames,
-            alone=True,
-            seed=self._requested_rounds,
-            sampled=True,
-        )
-        cost_round = self.runner.measurer.costs(plan)
+        timed = self.runner.measurer.costs(self._plan({quantity: number}, alone=True, sampled=True))
         name = _NAMES[quantity]
-        if cost_round.fault or not cost_round.hot_spots:
-            why = cost_round.fault or "too few samples; use more connections"
+        if timed.faults or not timed.hot_spots:
+            why = f"device: {timed.faults[0]}" if timed.faults else "too few samples; use more connections"
             return Note("device", f"hot spots of {name}: {why}")
-        shares = ", ".join(f"{spot.function} {spot.share:.1%}" for spot in cost_round.hot_spots)
+        shares = ", ".join(f"{spot.function} {spot.share:.1%}" for spot in timed.hot_spots)
         return Note("device", f"hot spots of {name}: {shares}")
 
 
@@ -235,22 +214,6 @@ _NAMES: Final[dict[Quantity, str]] = {
     "down": "a frame from the Responder over established connections",
     "both": "a frame over established connections, from either side in turn",
 }
-
-
-def ratios_of(quantities: Sequence[Quantity], rounds: Sequence[CostRound]) -> PairedRatios:
-    """The device's work / that of plain forwarding in all blocks of these rounds; the latter's place is the first."""
-    families = max((len(block.tester) for cost_round in rounds for block in cost_round.blocks), default=1)
-    forwarding, cables = tuple(range(1, 1 + families)), tuple(range(1 + families, 1 + 2 * families))
-    places = [
-        RoundPlace("plain forwarding", forwarding, cables, forwarding),
-        RoundPlace("device", (0,), cables, forwarding),
-    ]
-    ratios = PairedRatios(places, quantities)
-    for cost_round in rounds:
-        ratios.add(
-            BlockWork(block.quantity, (block.device, *block.forwarding, *block.tester)) for block in cost_round.blocks
-        )
-    return ratios
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
-from natgauge.paired.order import both_slices
-from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace
+from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, work_of_block
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.record import first_fault
 from natgauge.records.store import (
@@ -145,35 +144,23 @@ def _check_slices(record: ComparisonRecord, rounds: Sequence[_Round], where: Pat
 
 
 def _places(record: ComparisonRecord, plan: Mapping[str, Any]) -> list[RoundPlace]:
-    """Return the positions of all gateways in a round, as the comparison chose them; none where the plan is of no use.
-
-    Gateways come first, then the A/A control, plain forwarding of each kind of frames, and a cable for each.
-    """
+    """Return the places of all gateways in a round, as the comparison chose them; none where the plan is of no use."""
     gateways = plan.get("gateways")
     labels = [gateway.label for gateway in (record.baseline, *record.compared)]
     if not isinstance(gateways, dict) or list(gateways) != labels:
         return []
     try:
         frames = [[tuple(sorted(one.items())) for one in gateways[label]["frames"]] for label in labels]
-        kinds = list(dict.fromkeys(one for own in frames for one in own))
+        hash(tuple(map(tuple, frames)))
     except (LookupError, TypeError, AttributeError):
         return []
     if not all(frames):
         return []
-    routing = [gateway.parameters.get("kind") == _ROUTING for gateway in (record.baseline, *record.compared)]
-    forwarding: dict[Any, int] = {}
-    devices = len(labels) + 1
-    for kind in kinds:
-        own = next((at for at, only in enumerate(frames) if routing[at] and only == [kind]), None)
-        forwarding[kind] = devices if own is None else own
-        devices += own is None
-    cables = {kind: devices + at for at, kind in enumerate(kinds)}
-
-    def place(label: str, at: int, own: Sequence[Any]) -> RoundPlace:
-        return RoundPlace(label, (at,), tuple(cables[kind] for kind in own), tuple(forwarding[kind] for kind in own))
-
-    every = [place(label, at, own) for at, (label, own) in enumerate(zip(labels, frames, strict=True))]
-    return [*every, place(record.gateways[-1].label, len(labels), frames[0])]
+    seats = [
+        Seat(gateway.label, own, gateway.parameters.get("kind") == _ROUTING)
+        for gateway, own in zip((record.baseline, *record.compared), frames, strict=True)
+    ]
+    return Seating([*seats, Seat(record.gateways[-1].label, frames[0])]).places
 
 
 def _ratios(
@@ -187,15 +174,9 @@ def _ratios(
         if len(each.request.contestants) <= most or not of_these:
             raise _damaged(f"{path}:{number}", "is not a round of these gateways")
         void = frozenset(int(position) for position in each.void if position.isdecimal())
-        ratios.add(_work(each), void)
+        frames = each.request.slices.frames
+        ratios.add((work_of_block(block.quantity, block.order, block.ns, frames) for block in each.result.blocks), void)
     return ratios
-
-
-def _work(each: _Round) -> Iterator[BlockWork]:
-    """Yield the work for a frame in each block."""
-    frames = 2 * each.request.slices.frames
-    for block in each.result.blocks:
-        yield BlockWork(block.quantity, [nanoseconds / frames for nanoseconds in both_slices(block.order, block.ns)])
 
 
 def _check_ratios(record: ComparisonRecord, ratios: PairedRatios, where: Path) -> None:

@@ -57,8 +57,7 @@ from natgauge.trial.lab_measurer import (
 from natgauge.trial.observer import Observer, Silent, Unread
 from natgauge.trial.planned import Planned
 from natgauge.trial.requests import TrialConstants, refuse_stateless
-from natgauge.trial.rounds import NO_SEARCH, TimedFrames, forwarding_of
-from natgauge.trial.timeable import reasons_not_timed
+from natgauge.trial.rounds import NO_SEARCH, TimedFrames, forwarding_of, reasons_not_timed
 from natgauge.words import TESTER, Family, Query
 
 #: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.

@@ -12,11 +12,9 @@ from typing import Final
 
 from natgauge.host.sampling import Sampling, Stack
 from natgauge.labs.common.cable import CableLab
-from natgauge.paired.slices import CostBlock, CostPlan, CostRound, HotSpot
+from natgauge.paired.slices import LEAD_FRAMES, HotSpot, RoundPlan, TimedRound
 from natgauge.trial.lab_measurer import LabMeasurer
-from natgauge.trial.rounds import Round, RoundPlan, TimedFrames, over_cable, perform, work_of_blocks
-from natgauge.trial.timed_gateway import TimedGateway
-from natgauge.words import Quantity
+from natgauge.trial.rounds import TimedFrames, TimedGateway, over_cable, perform
 
 
 class CostRounds:
@@ -36,12 +34,11 @@ class CostRounds:
         self._made = made
         self._references: list[tuple[LabMeasurer, CableLab]] = []
 
-    def round(self, measurer: LabMeasurer, plan: CostPlan) -> CostRound:
+    def round(self, measurer: LabMeasurer, plan: RoundPlan) -> TimedRound:
         """Perform one round of slices through this measurer's device, and record it."""
-        own = TimedGateway("device", measurer, plan.connections)
-        devices = [own]
+        devices = [TimedGateway("device", measurer, plan.connections)]
         if plan.settle_seconds:
-            own.empty()
+            devices[0].empty()
             measurer.sleep(plan.settle_seconds)
         cables = []
         if not plan.alone:
@@ -51,12 +48,10 @@ class CostRounds:
                 cables.append(over_cable(frames, cable, self._cpu, plan.connections))
         sampling = Sampling(self._cpu) if plan.sampled else None
         with sampling or nullcontext():
-            done = perform(RoundPlan(self._cpu, plan.frames, plan.blocks, plan.seed), devices, cables)
-        cost_round = _cost_round(done, plan)
-        if sampling is not None:
-            cost_round = replace(cost_round, hot_spots=hot_spots(sampling.stacks, _established_seconds(done)))
-        measurer.recorder.add_round(done.as_kept())
-        return cost_round
+            done = perform(plan, self._cpu, devices, cables, measurer.recorder)
+        if sampling is None:
+            return done
+        return replace(done, hot_spots=hot_spots(sampling.stacks, _established_seconds(done, plan.frames)))
 
     def _make_references(self) -> None:
         """Make plain forwarding and a cable for the frames of each address family, once."""
@@ -65,32 +60,11 @@ class CostRounds:
             self._references.append((self._start_forwarding(frames, _name(f"plain-{frames.family}")), cable))
 
 
-def _cost_round(done: Round, plan: CostPlan) -> CostRound:
-    fault = "; ".join(
-        f"{done.request.contestants[position].name}: {fault}" for position, fault in sorted(done.faults.items())
-    )
-    blocks = [_cost_block(*work) for work in work_of_blocks(done.result.blocks, plan.frames)]
-    return CostRound(
-        blocks=() if fault else tuple(blocks),
-        fault=fault,
-        slices=sum(len(block.ns) for block in done.result.blocks),
-        interrupted=sum(block.interrupted for block in done.result.blocks),
-        other_traffic=done.other_traffic,
-    )
-
-
-def _cost_block(quantity: Quantity, took: Sequence[float]) -> CostBlock:
-    """Return a block: the device's time is first, then those of plain forwarding, then as many of cables."""
-    device, *references = took
-    half = len(references) // 2
-    return CostBlock(quantity, device, tuple(references[:half]), tuple(references[half:]))
-
-
-def _established_seconds(done: Round) -> float | None:
+def _established_seconds(done: TimedRound, frames: int) -> float | None:
     """Return the seconds of slices over open connections, leads included; None where all slices opened connections."""
-    slices = done.request.slices
-    established = [sum(block.ns) for block in done.result.blocks if block.quantity != "new"]
-    return sum(established) / 1e9 * (slices.lead + slices.frames) / slices.frames if established else None
+    established = [sum(work.nanoseconds) for work in done.work if work.quantity != "new"]
+    # Two slices of each place.
+    return sum(established) / 1e9 * 2 * (LEAD_FRAMES + frames) if established else None
 
 
 def _name(what: str) -> str:

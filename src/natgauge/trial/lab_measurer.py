@@ -34,7 +34,7 @@ from natgauge.measurer import (
     TrialOutcome,
     TrialPlan,
 )
-from natgauge.paired.slices import CostPlan, CostRound
+from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial import each_subscriber, forwarding
 from natgauge.trial.command_retries import CommandRetries, SilentControlsError
@@ -93,7 +93,7 @@ class Recorder(Protocol):
 class SliceRounds(Protocol):
     """Performs rounds of slices."""
 
-    def round(self, measurer: LabMeasurer, plan: CostPlan) -> CostRound:
+    def round(self, measurer: LabMeasurer, plan: RoundPlan) -> TimedRound:
         """Perform one round through this measurer's device, and record it."""
 
 
@@ -437,7 +437,7 @@ class LabMeasurer(Measurer):
         delays = self.own(total, min(plan.phase2.seconds, _OWN_SECONDS), variation=plan.record_variation)
         return {direction: delays for direction, rate in rates.items() if rate > 0}
 
-    def costs(self, plan: CostPlan) -> CostRound:
+    def costs(self, plan: RoundPlan) -> TimedRound:
         """Time the device's work for a frame, in one round of slices."""
         if self.slice_rounds is None:
             return Measurer.costs(self, plan)
@@ -448,7 +448,7 @@ class LabMeasurer(Measurer):
         except NatgaugeError:
             self._note_collapse()
             raise
-        if cost_round.fault:
+        if cost_round.faults:
             self._note_collapse()
         return cost_round
 

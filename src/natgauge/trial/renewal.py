@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from natgauge.labs import kinds
 from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, Period, TearDown, TrialOutcome, TrialPlan
-from natgauge.paired.slices import CostPlan, CostRound
+from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.lab_measurer import LabMeasurer, Recorder
@@ -196,6 +196,6 @@ class Renewed(Measurer):
         """Measure the tester's own delays over a cable, in the bench of the current repetition."""
         return self._live.own_delays(plan)
 
-    def costs(self, plan: CostPlan) -> CostRound:
+    def costs(self, plan: RoundPlan) -> TimedRound:
         """Time the present device's work for a frame."""
         return self._live.costs(plan)

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from natgauge.agreement import (
-    Block,
     ComparisonRequest,
-    ComparisonResult,
     Contestant,
     ContestantCounts,
     Phase1,
@@ -22,14 +20,15 @@ from natgauge.agreement import (
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import Cell
 from natgauge.labs.common.cable import CableLab
+from natgauge.measurer import TrialPlan
 from natgauge.other_traffic import OtherTraffic
-from natgauge.paired.order import both_slices
-from natgauge.paired.ratios import BlockWork
-from natgauge.paired.slices import LEAD_FRAMES
+from natgauge.paired.ratios import work_of_block
+from natgauge.paired.slices import LEAD_FRAMES, RoundPlan, TimedRound
 from natgauge.tester.cable import untranslated_request
 from natgauge.tester.highest import HighestRates
+from natgauge.trial.lab_measurer import LabMeasurer, Recorder
 from natgauge.trial.question import ask
-from natgauge.words import QUANTITIES, Family, Quantity, Transport
+from natgauge.words import QUANTITIES, Family, Placement, Transport
 
 #: Requests have a rate, which slices do not keep.
 RATE: Final = 1e6
@@ -39,8 +38,6 @@ _SLACK_SECONDS: Final = 15.0
 _LONGEST_SECONDS: Final = 600.0
 #: The longest name the engine takes.
 _LONGEST_NAME: Final = 64
-
-Runner = Callable[..., ComparisonResult]
 
 
 class TimedFrames(NamedTuple):
@@ -52,111 +49,69 @@ class TimedFrames(NamedTuple):
     transport: Transport = "udp"
 
 
-class Visited(Protocol):
-    """A running device of a round.
-
-    Attributes:
-        label: name of the device in the round.
-    """
+@dataclass(frozen=True, slots=True)
+class TimedGateway:
+    """A started gateway whose frames are timed."""
 
     label: str
+    measurer: LabMeasurer
+    connections: int
 
     def request(self) -> TrialRequest:
-        """Return the device's part of the next round, with its own run mark."""
+        """Return the gateway's part of the next round, with its own run mark."""
+        self.measurer.number += 1
+        return self.measurer.request(TrialPlan(self.connections, RATE))
 
     def empty(self) -> None:
-        """Empty the device's table, so that the round's connections are new to it."""
+        """Empty the gateway's table, so that the round's connections are new to it."""
+        device = self.measurer.device
+        if device is not None and device.empties:
+            self.measurer.asking(device.empty)
 
-    def count(self) -> int | None:
-        """Return the device's number of connections; None where it keeps none, or does not report it."""
-
-    def found_changed(self) -> str:
-        """Return which global setting was changed by others since it was set; empty = none was."""
-
-    @property
-    def udp_timeout(self) -> int | None:
-        """Seconds after which the device forgets a connection; None where it keeps none."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoundPlan:
-    """Plan of a round.
-
-    Attributes:
-        blocks: number of blocks of each quantity; 0 where it is left out.
-        seed: seed of the order of devices in the blocks.
-    """
-
-    cpu: int
-    frames: int
-    blocks: Mapping[Quantity, int]
-    seed: int
+    def fault(self, counts: ContestantCounts) -> str:
+        """Return the error of its frames in a round, or of its settings, which others may have changed."""
+        device, asking = self.measurer.device, self.measurer.asking
+        counted = None if device is None else asking(device.count)
+        changed = "" if device is None else asking(device.found_changed)
+        return changed or fault_of(counts, self.connections, counted)
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """A finished round; positions are those of the devices, then of the cables.
-
-    Attributes:
-        faults: error by position of the contestant whose frames were wrong; its slices are void.
-    """
-
-    request: ComparisonRequest
-    result: ComparisonResult
-    faults: Mapping[int, str]
-
-    @property
-    def other_traffic(self) -> OtherTraffic:
-        """Frames at the ports of all contestants that were not theirs."""
-        counts = self.result.contestants
-        offered = sum(one.offered_frames for one in counts)
-        return OtherTraffic(sum(one.foreign for one in counts), offered, self.result.wall_ns / 1e9)
-
-    def as_kept(self) -> dict[str, object]:
-        """Return the round as a results folder stores it."""
-        return {"request": self.request, "result": self.result, "void": self.faults}
-
-
-def perform(plan: RoundPlan, devices: Sequence[Visited], cables: Sequence[Contestant], run: Runner = compare) -> Round:
-    """Empty all tables, run the round, and judge every frame."""
+def perform(
+    plan: RoundPlan, cpu: int, devices: Sequence[TimedGateway], cables: Sequence[Contestant], recorder: Recorder
+) -> TimedRound:
+    """Empty all tables, run the round, judge every frame, and record the evidence."""
     for device in devices:
         device.empty()
-    timeouts = [device.udp_timeout for device in devices if device.udp_timeout is not None]
+    timeouts = [device.measurer.settings.udp_timeout for device in devices]
     # A round must end before the device forgets its first connection, also where time-outs are short.
-    limit = min([_LONGEST_SECONDS, *(max(timeout - 1, timeout / 2) for timeout in timeouts)])
+    limit = min([_LONGEST_SECONDS, *(max(timeout - 1, timeout / 2) for timeout in timeouts if timeout is not None)])
     blocks = {quantity: plan.blocks.get(quantity, 0) for quantity in QUANTITIES}
     own = [Contestant(name=device.label[-_LONGEST_NAME:], trial=device.request()) for device in devices]
     request = ComparisonRequest(
         seed=plan.seed % 2**64,
-        cpu=plan.cpu,
+        cpu=cpu,
         contestants=(*own, *cables),
         slices=Slices(frames=plan.frames, lead=LEAD_FRAMES, **blocks),
         limits=TrialLimits(seconds=limit),
     )
-    result = run(request, seconds=limit + _SLACK_SECONDS)
-    faults = {}
-    for position, counts in enumerate(result.contestants):
-        visited = devices[position] if position < len(devices) else None
-        counted = None if visited is None else visited.count()
-        changed = "" if visited is None else visited.found_changed()
-        if fault := changed or fault_of(counts, request.contestants[position].trial.connections, counted):
-            faults[position] = fault
-    return Round(request, result, faults)
-
-
-def work(block: Block) -> list[int]:
-    """Return the duration of both slices of each contestant together, ns, by the contestant's position.
-
-    A block visits each contestant twice, in counterbalanced order, within some milliseconds. The device's work is this
-    duration minus that of the cable's two slices, which is the tester's own work.
-    """
-    return both_slices(block.order, block.ns)
-
-
-def work_of_blocks(blocks: Iterable[Block], frames: int) -> Iterator[BlockWork]:
-    """Return the work per frame in each block of a round; `frames` per slice."""
-    for block in blocks:
-        yield BlockWork(block.quantity, [nanoseconds / (2 * frames) for nanoseconds in work(block)])
+    result = compare(request, seconds=limit + _SLACK_SECONDS)
+    counts = result.contestants
+    found = [device.fault(own_counts) for device, own_counts in zip(devices, counts, strict=False)]
+    found += [
+        fault_of(cable_counts, cable.trial.connections, None)
+        for cable, cable_counts in zip(cables, counts[len(devices) :], strict=True)
+    ]
+    faults = {position: fault for position, fault in enumerate(found) if fault}
+    recorder.add_round({"request": request, "result": result, "void": faults})
+    offered = sum(one.offered_frames for one in counts)
+    return TimedRound(
+        work=tuple(work_of_block(block.quantity, block.order, block.ns, plan.frames) for block in result.blocks),
+        faults=faults,
+        slices=sum(len(block.ns) for block in result.blocks),
+        interrupted=sum(block.interrupted for block in result.blocks),
+        waited=sum(block.waited for block in result.blocks),
+        other_traffic=OtherTraffic(sum(one.foreign for one in counts), offered, result.wall_ns / 1e9),
+    )
 
 
 def fault_of(counts: ContestantCounts, connections: int, counted: int | None) -> str:
@@ -206,3 +161,29 @@ def over_cable(frames: TimedFrames, lab: CableLab, cpu: int, connections: int | 
         transport=frames.transport,
     )
     return Contestant(name="cable", trial=trial)
+
+
+def reasons_not_timed(
+    name: str, placement: Placement, sender_cpus: Sequence[int] = (), *, own_processes: bool
+) -> list[str]:
+    """Return the reasons why the frames of a device cannot be timed; empty = they can.
+
+    Args:
+        sender_cpus: the tester's sending cores; empty = not chosen yet.
+    """
+    reasons = []
+    if own_processes:
+        # In every placement: no remedy for another reason helps.
+        reasons.append(
+            "works in processes of its own, not in the sender's context, so its frames cannot be timed; its rate can "
+            "be measured: connection-rate, throughput"
+        )
+    if placement != "shared":
+        remedy = "; use --placement shared" if placement == "isolated" and not own_processes else ""
+        reasons.append(
+            f"placement {placement}: the device does not work in the sender's context there, so its frames cannot be "
+            f"timed{remedy}"
+        )
+    if len(sender_cpus) > 1:
+        reasons.append(f"cores {','.join(map(str, sender_cpus))}: costs are those of one core; name one")
+    return [f"{name}: {reason}" for reason in reasons]

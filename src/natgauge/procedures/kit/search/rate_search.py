@@ -12,7 +12,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import ErrorOfSearch, SearchError
 from natgauge.measurer import Ability, Measurer
-from natgauge.paired.slices import LEAD_FRAMES, LEAST_FRAMES, CostPlan, connections_of_block
+from natgauge.paired.slices import LEAD_FRAMES, LEAST_FRAMES, RoundPlan, connections_of_block
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames, queues
 from natgauge.procedures.kit.search.binary_search import NEAR, SearchPlan
@@ -162,10 +162,10 @@ def expected_rate(runner: TrialRunner, settings: TrialSettings, quantity: Quanti
         return None
     blocks = min(SLICE_BLOCKS, connections // connections_of_block(frames)) if quantity == "new" else SLICE_BLOCKS
     try:
-        cost_round = measurer.costs(CostPlan(connections, {quantity: blocks}, frames=frames, alone=True))
+        cost_round = measurer.costs(RoundPlan(connections, {quantity: blocks}, frames=frames, alone=True))
     except (BrokenError, UsageError):
         # Trials report a fault of the device better than slices do.
         return None
-    if cost_round.fault:
+    if cost_round.faults:
         return None
-    return 1e9 / statistics.median(block.device for block in cost_round.blocks)
+    return 1e9 / statistics.median(block.nanoseconds[0] for block in cost_round.work)
