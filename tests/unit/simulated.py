@@ -14,8 +14,7 @@ from tests.unit.recorded_delays import recorded
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Arrivals, Counts, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
-from natgauge.paired.ratios import BlockWork
-from natgauge.paired.slices import RoundPlan, TimedRound
+from natgauge.paired.slices import BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
 from natgauge.trial_evidence import CpuStalls, PortDrops, TrialEvidence

@@ -14,7 +14,8 @@ from benchmarks.interval_coverage import Case, Noise, outcome
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, is_decided
 from natgauge.comparisons.request import ComparisonGoal
-from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, ratio, work_of_block
+from natgauge.paired.ratios import PairedRatios, RoundPlace, ratio, work_of_block
+from natgauge.paired.slices import BlockWork
 from natgauge.records.comparison import RatioEstimate
 from natgauge.statistics.interim import alpha_spent, rounds_before
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate

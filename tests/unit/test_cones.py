@@ -39,7 +39,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "labs": (12_100, "all kinds of labs, and this machine: its settings, ports, undo journal and namespaces"),
     "measurements": (39_800, "one measurement on its own bench, and its record"),
     "metrics": (700, "a declaration for each metric; stands on nothing"),
-    "paired": (1_150, "arithmetic of slices; statistics; notes, which know the properties of doubts"),
+    "paired": (1_170, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (12_000, "all 18 metrics and their kit; the contract of trials, and no lab, gateway or engine"),
     "published": (17_450, "tables, plans of them for all metrics, and views of results in their shape"),
     "records": (3_300, "types of outcomes, and their store"),

@@ -13,8 +13,7 @@ from natgauge.campaigns.replay import RecordedCall, ReplayingMeasurer
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
 from natgauge.notes import Note
-from natgauge.paired.ratios import BlockWork
-from natgauge.paired.slices import RoundPlan, TimedRound, connections_of_block
+from natgauge.paired.slices import BlockWork, RoundPlan, TimedRound, connections_of_block
 from natgauge.procedures.cost import PROCEDURE, CostSettings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Placement
@@ -90,6 +89,28 @@ def test_a_device_that_loses_frames_has_no_cost_and_that_is_one_line() -> None:
     ) as caught:
         measured(gateway(faults=[{0: "up: 511 of 512 frames came back"}] * 3))
     assert "\n" not in str(caught.value)
+
+
+def test_a_lost_frame_at_each_place_in_turn_ends_nothing_and_is_no_part_of_the_figures() -> None:
+    """Seen: three void rounds in a row ended a cost although no place was void twice."""
+    disturbed, quiet = gateway(faults=[{place: "up: 1 of 2 frames came back"} for place in range(3)]), gateway()
+    found = measured(disturbed, repeat=1, rounds=3)
+    assert len(disturbed.rounds) == 6
+    said = {note.text for note in found.notes if "is void" in note.text}
+    assert said == {
+        f"a round of {place} is void: up: 1 of 2 frames came back" for place in ("device", "plain forwarding", "cable")
+    }
+    later = measured(quiet, repeat=2, rounds=3).measurements[1]
+    for name in ("both_ratio_to_forwarding", "both_ratio_low", "both_ratio_high"):
+        assert found.measurements[0].figures[name] == later.figures[name]
+
+
+@pytest.mark.parametrize(("place", "name"), [(1, "plain forwarding"), (2, "cable")])
+def test_a_place_beside_the_device_that_stays_void_ends_it_too(place: int, name: str) -> None:
+    device = gateway(faults=[{place: "up: 1 of 2 frames came back"}] * 3)
+    with pytest.raises(BrokenError, match=f"^cost: {name}: up: 1 of 2 frames came back, in 3 rounds in a row"):
+        measured(device, repeat=1)
+    assert len(device.rounds) == 3
 
 
 class OneRoundWithoutWork(Gateway):

@@ -29,8 +29,7 @@ from natgauge.measurer import (
     TrialPlan,
     Variation,
 )
-from natgauge.paired.ratios import BlockWork
-from natgauge.paired.slices import LEAD_FRAMES, RoundPlan, TimedRound
+from natgauge.paired.slices import LEAD_FRAMES, BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings

@@ -15,8 +15,9 @@ import math
 import statistics
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
+from natgauge.paired.slices import BlockWork
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds
 from natgauge.words import Quantity
@@ -34,17 +35,6 @@ def ratio(device: float, other: float) -> float | None:
     if other <= 0:
         return math.inf if device > 0 else None
     return device / other
-
-
-class BlockWork(NamedTuple):
-    """Work of one block.
-
-    Attributes:
-        nanoseconds: for a frame, by position in the round; the tester's own work is included.
-    """
-
-    quantity: Quantity
-    nanoseconds: Sequence[float]
 
 
 def work_of_block(quantity: Quantity, order: Sequence[int], nanoseconds: Sequence[int], frames: int) -> BlockWork:

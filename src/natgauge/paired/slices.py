@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from natgauge.errors import UsageError
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
-from natgauge.paired.ratios import BlockWork
 from natgauge.words import QUANTITIES, Quantity
 
 #: Fewest and most frames of a slice: enough to be timed, and few enough to end soon.
@@ -41,6 +40,17 @@ class RoundPlan:
     seed: int = 0
     settle_seconds: float = 0.0
     sampled: bool = False
+
+
+class BlockWork(NamedTuple):
+    """Work of one block.
+
+    Attributes:
+        nanoseconds: for a frame, by position in the round; the tester's own work is included.
+    """
+
+    quantity: Quantity
+    nanoseconds: Sequence[float]
 
 
 class HotSpot(NamedTuple):
