@@ -57,7 +57,6 @@ class Contestants:
     Attributes:
         gateways: the compared gateways in order, the baseline first.
         seating: their positions in a round; the A/A control's follows those of the gateways.
-        devices: all contestants but the cables, by position.
     """
 
     def __init__(self, compared: Sequence[ComparedGateway], cpu: int, seed: int, observer: Observer) -> None:

@@ -43,7 +43,6 @@ def work_of_block(quantity: Quantity, order: Sequence[int], nanoseconds: Sequenc
     Args:
         order: positions in the order of the first slices; the second ones follow in the reverse order.
         nanoseconds: duration of each slice in its order.
-        frames: of a slice.
     """
     work = [0.0] * len(order)
     for position, first, second in zip(order, nanoseconds, reversed(nanoseconds), strict=False):
@@ -82,12 +81,7 @@ class RoundPlace:
 
 @dataclass(frozen=True, slots=True)
 class Seat(Generic[KindT]):
-    """A gateway of a round.
-
-    Attributes:
-        kinds: kinds of its frames, one for each address family.
-        forwards: it is the plain forwarding of its frames itself.
-    """
+    """A gateway of a round, with a kind of frames for each address family; it may be their plain forwarding itself."""
 
     label: str
     kinds: Sequence[KindT]
@@ -100,7 +94,6 @@ class Seating(Generic[KindT]):
     Attributes:
         places: of the gateways, in order.
         forwarding: position of plain forwarding, by the kind of frames; that of a gateway if that only forwards.
-        labels: name of each position.
     """
 
     def __init__(

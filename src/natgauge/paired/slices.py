@@ -22,10 +22,9 @@ LEAD_FRAMES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """One round of slices.
+    """One round of slices; `connections` are those of the device, or the fewest of several gateways.
 
     Attributes:
-        connections: opened through the device; of gateways with unequal traffic, the fewest.
         blocks: number of blocks of each quantity, >= 0; a block has two slices of each place that is measured. Two
             slices of each block of new connections, and their leads, must fit into the connections.
         alone: whether only the device is measured; else plain forwarding of the same frames and a cable, too.
