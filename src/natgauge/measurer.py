@@ -452,11 +452,6 @@ class Measurer(ABC):
         del plan, heard
         raise _unable(Ability.PERIODS)
 
-    @property
-    def may_be_cut(self) -> bool:
-        """Whether the user may end a trial of several periods early; False = it is repeated in another session."""
-        return False
-
     def empty_timed(self) -> TearDown:
         """Empty the device's table with one command, and time the command (RFC 9693 section 4.8)."""
         raise _unable(Ability.EMPTY_TIMED)

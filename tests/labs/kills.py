@@ -68,7 +68,7 @@ class Killed:
         caught: what was going on when it was killed, by the last line of the journal.
         campaigns: that have ended.
         trials: of these, in their results.
-        dropped: trials in their journals that count for nothing, because the repetition began again.
+        dropped: trials that count for nothing, because the repetition began again.
         faults: what must not be.
     """
 
@@ -205,9 +205,7 @@ class _Campaign:
             "session": "start of a session",
             "visit": "bench being made",
             "trial": "a trial running",
-            "answer": "between two trials",
-            "repetition": "between two trials",
-            "repetition-ended": "end of a repetition",
+            "repetition": "end of a repetition",
             "result": "end of a measurement",
             "session-ended": "start or end of a session",
         }.get(last[0] if last else "session", "something else")
@@ -246,14 +244,11 @@ def _lines(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def _answered(folder: Path) -> tuple[int, int]:
-    """Trials in the journal, and in the results."""
+    """Trials that began by the journal, and trials in the results."""
     if not (folder / JOURNAL).exists():
         return 0, 0
-    counted: dict[str, int] = {}
-    for one in _lines(folder, JOURNAL):
-        if one["event"] == "answer":
-            counted[f"{one['cell']}-{one['measurement']}"] = one["stored"]["trials"]
-    return sum(counted.values()), sum(len(_lines(path, "trials.jsonl")) for path in (folder / "results").iterdir())
+    begun = sum(one["event"] == "trial" for one in _lines(folder, JOURNAL))
+    return begun, sum(len(_lines(path, "trials.jsonl")) for path in (folder / "results").iterdir())
 
 
 def faults(folder: Path) -> Iterator[str]:
@@ -289,7 +284,7 @@ def faults(folder: Path) -> Iterator[str]:
 
 
 def _faults_of(own: list[dict[str, Any]], repetitions: int) -> Iterator[str]:
-    ended = [one["repetition"] for one in own if one["event"] == "repetition-ended"]
+    ended = [one["repetition"] for one in own if one["event"] == "repetition"]
     if ended != list(range(1, repetitions + 1)):
         yield f"repetitions that ended: {ended}, asked for {repetitions}"
     if number := sum(one["event"] == "broken" for one in own):
@@ -297,16 +292,13 @@ def _faults_of(own: list[dict[str, Any]], repetitions: int) -> Iterator[str]:
 
 
 def _differences(own: list[dict[str, Any]], trials: list[dict[str, Any]]) -> Iterator[str]:
-    """Compare the trials of each repetition, as it began last in the journal, with those in the results folder."""
+    """Compare the trials of each repetition in the journal with those in the results folder."""
     counted: dict[int, int] = {}
     cores: dict[int, Any] = {}
     for one in own:
         if one["event"] == "repetition":
-            counted[one["repetition"]] = 0
+            counted[one["repetition"]] = one["stored"]["trials"] - sum(counted.values())
             cores[one["repetition"]] = (one.get("worker") or {}).get("cores")
-        elif one["event"] == "answer":
-            others = sum(number for repetition, number in counted.items() if repetition < one["repetition"])
-            counted[one["repetition"]] = one["stored"]["trials"] - others
     for trial in trials:
         used, allowed = set(trial["request"]["senders"]["cpus"]), cores.get(trial["repetition"])
         if allowed is not None and not used <= {*allowed}:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -15,7 +16,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.campaign import RunOrder, run
-from natgauge.campaigns.journal import Journal, entries
+from natgauge.campaigns.journal import Journal
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell, Question
@@ -96,7 +97,7 @@ class Benches:
         refuses: the metric that no device is fit for.
         breaks: raised when the device of this name is made ready.
         own_part: what is found of the tester's own part after each repetition in turn; nothing after the last one.
-        timed: the plan of each trial that passed last, when the tester's own part was measured, and what was known.
+        timed: what was known each time the tester's own part was measured.
     """
 
     gateway: Callable[[Cell], Gateway] = lambda _cell: Gateway(establishes=30_000, forwards=60_000)
@@ -106,7 +107,7 @@ class Benches:
     refuses: str = ""
     breaks: Mapping[str, Exception] = field(default_factory=dict)
     own_part: list[Mapping[str, float]] = field(default_factory=list)
-    timed: list[tuple[TrialPlan | None, set[str]]] = field(default_factory=list)
+    timed: list[set[str]] = field(default_factory=list)
 
     def __call__(self, cell: Cell, _observer: Observer) -> Simulated:
         """Plan the bench of a cell."""
@@ -141,9 +142,9 @@ class Simulated:
             Recorded(self, recorder), parameters, {"gateway": str(self.cell.gateway)}, self.own_part, planned
         )
 
-    def own_part(self, passed: TrialPlan | None, known: Collection[str]) -> Mapping[str, float]:
+    def own_part(self, known: Collection[str]) -> Mapping[str, float]:
         """What the test says, without what is known."""
-        self.benches.timed.append((passed, set(known)))
+        self.benches.timed.append(set(known))
         found = self.benches.own_part.pop(0) if self.benches.own_part else {}
         return {name: value for name, value in found.items() if name not in known}
 
@@ -216,14 +217,12 @@ def journal_dies(patch: pytest.MonkeyPatch, dies: Dies, *, octets: int) -> None:
     patch.setattr(Journal, "_write", write)
 
 
-def asked(folder: Path) -> dict[tuple[str, str, int], list[Any]]:
-    """What measurers were asked in each repetition that counts, by cell, measurement and number."""
-    found: dict[tuple[str, str, int], list[Any]] = {}
-    for entry in entries(folder / "out"):
-        if entry["event"] == "repetition":
-            found[entry["cell"], entry["measurement"], entry["repetition"]] = []
-        if entry["event"] == "answer":
-            found[entry["cell"], entry["measurement"], entry["repetition"]].append((entry["call"], entry["plan"]))
+def asked(folder: Path) -> dict[tuple[str, int], list[Any]]:
+    """The plans of the trials of each repetition that counts, by its result and its number."""
+    found: dict[tuple[str, int], list[Any]] = {}
+    for path in sorted((folder / "out" / "results").glob("[!.]*/trials.jsonl")):
+        for line in map(json.loads, path.read_text().splitlines()):
+            found.setdefault((path.parent.name, line["repetition"]), []).append(line["plan"])
     return found
 
 

@@ -82,7 +82,6 @@ class Gateway(Measurer):
         ages: is called before each period of a trial with the gateway and the period's number, from 0; it changes the
             gateway, or raises what ends the trial.
         free_octets: available memory of its machine; None = not known.
-        may_be_cut: whether the user may end a trial of several periods.
     """
 
     establishes: float = 1e6
@@ -123,7 +122,6 @@ class Gateway(Measurer):
     ring: int | None = None
     ages: Callable[[Gateway, int], None] | None = None
     free_octets: int | None = None
-    may_be_cut: bool = True
 
     def __post_init__(self) -> None:
         """Seed the random choices."""

@@ -84,17 +84,14 @@ def counted_once(folder: Path) -> None:
     """Each repetition has ended once, and its results folder has each of its trials once."""
     happened = list(entries(folder / "out"))
     ended = Counter(
-        (one["cell"], one["measurement"], one["repetition"]) for one in happened if one["event"] == "repetition-ended"
+        (one["cell"], one["measurement"], one["repetition"]) for one in happened if one["event"] == "repetition"
     )
     assert set(ended.values()) == {1}
     known: dict[tuple[str, str], dict[int, int]] = {}
     for one in happened:
         if one["event"] == "repetition":
-            known.setdefault((one["cell"], one["measurement"]), {})[one["repetition"]] = 0
-        elif one["event"] == "answer":
-            trials = known[one["cell"], one["measurement"]]
-            others = sum(number for repetition, number in trials.items() if repetition < one["repetition"])
-            trials[one["repetition"]] = one["stored"]["trials"] - others
+            trials = known.setdefault((one["cell"], one["measurement"]), {})
+            trials[one["repetition"]] = one["stored"]["trials"] - sum(trials.values())
     for (cell, measurement), trials in known.items():
         lines = (folder / "out" / "results" / f"{cell}-{measurement}" / "trials.jsonl").read_text().splitlines()
         told = Counter(json.loads(line)["repetition"] for line in lines)

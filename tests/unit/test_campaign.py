@@ -213,7 +213,7 @@ def test_the_time_left_knows_that_large_cells_take_longer(tmp_path: Path) -> Non
     )
     campaign(tmp_path, Benches(), plan=plan, only=["*-1000"])
     found = status(tmp_path / "out")
-    taken = sum(entry["seconds"] for entry in entries(tmp_path / "out") if entry["event"] == "repetition-ended")
+    taken = sum(entry["seconds"] for entry in entries(tmp_path / "out") if entry["event"] == "repetition")
     assert [one.left for one in found.measurements] == [0, 0, 2, 2]
     assert found.seconds_left is not None
     assert taken > 0

@@ -8,17 +8,14 @@ import itertools
 import json
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journal_dies, quick_disk, results
-from tests.unit.simulated import Gateway
 
 from natgauge.campaigns.campaign import RunOrder
 from natgauge.campaigns.campaign import run as run_campaign
 from natgauge.campaigns.journal import Journal, entries
-from natgauge.campaigns.replay import ReplayingMeasurer
 from natgauge.campaigns.status import status
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, UsageError
@@ -60,10 +57,11 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     return folder, sum(benches.trials.values())
 
 
-def test_killed_in_any_trial_every_other_trial_is_run_once(
+def test_killed_in_any_trial_every_repetition_that_ended_is_kept_and_only_the_running_one_is_repeated(
     undisturbed: tuple[Path, int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     reference, trials = undisturbed
+    most = max(map(len, asked(reference).values()))
     assert trials > 8
     for number in range(trials):
         folder = tmp_path_factory.mktemp("killed")
@@ -73,17 +71,18 @@ def test_killed_in_any_trial_every_other_trial_is_run_once(
         assert sum(benches.trials.values()) == number
         benches.killed = Dies()
         campaign(folder, benches, plan=ONLY_SEARCHES)
-        assert sum(benches.trials.values()) == trials
+        assert trials <= sum(benches.trials.values()) <= trials + most
         assert asked(folder) == asked(reference)
         assert results(folder) == results(reference)
 
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.soak)])
-def test_killed_while_any_line_is_written_at_most_that_trial_is_run_again(
+def test_killed_while_any_line_is_written_at_most_one_repetition_is_run_again(
     step: int, undisturbed: tuple[Path, int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """An odd step takes lines that are lost whole and lines that are cut off in turn."""
     reference, trials = undisturbed
+    most = max(map(len, asked(reference).values()))
     for number in itertools.count(1, step):
         folder = tmp_path_factory.mktemp("cut")
         benches = Benches()
@@ -93,113 +92,33 @@ def test_killed_while_any_line_is_written_at_most_that_trial_is_run_again(
                 campaign(folder, benches, plan=ONLY_SEARCHES)
         except Killed:
             campaign(folder, benches, plan=ONLY_SEARCHES)
-            assert trials <= sum(benches.trials.values()) <= trials + 1
+            assert trials <= sum(benches.trials.values()) <= trials + most
             assert asked(folder) == asked(reference)
             assert results(folder) == results(reference)
             continue
-        assert number > 2 * trials
+        assert number > trials
         break
 
 
-def test_killed_in_every_trial_it_ends_all_the_same(tmp_path: Path) -> None:
-    """Two devices and two repetitions, a session for each trial."""
+def test_killed_in_every_repetition_it_ends_all_the_same(tmp_path: Path) -> None:
+    """Two devices and two repetitions, a session for each repetition at least."""
     plan = TWO_DEVICES.replace("seed = 5", "seed = 5\nrepetitions = 2")
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
-    whole, benches = Benches(), Benches()
-    campaign(tmp_path / "whole", whole, plan=plan)
-    sessions = 0
+    campaign(tmp_path / "whole", Benches(), plan=plan)
+    repetitions = asked(tmp_path / "whole")
+    benches, sessions = Benches(), 0
     while True:
-        benches.killed = Dies(1)
+        benches.killed = Dies(max(map(len, repetitions.values())) + 1)
         sessions += 1
         try:
             campaign(tmp_path / "killed", benches, plan=plan)
         except Killed:
             continue
         break
-    assert benches.trials == whole.trials
-    assert sessions == sum(whole.trials.values())
-    assert asked(tmp_path / "killed") == asked(tmp_path / "whole")
+    assert sessions > len(repetitions) / 2
+    assert asked(tmp_path / "killed") == repetitions
     assert results(tmp_path / "killed") == results(tmp_path / "whole")
-
-
-def test_what_looks_at_the_connections_of_a_trial_has_that_trial_run_again(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    """The device's table is empty after a new start, so emptying it would be timed on nothing."""
-    whole = tmp_path_factory.mktemp("whole")
-    benches = Benches()
-    campaign(whole, benches, plan=SHORT)
-    trials = sum(benches.trials.values())
-    verbs = [call for calls in asked(whole).values() for call, _ in calls]
-    assert verbs.count("empty_timed") == 4
-    for number in range(len(verbs)):
-        folder = tmp_path_factory.mktemp("killed")
-        benches = Benches(killed=Dies(number))
-        with pytest.raises(Killed):
-            campaign(folder, benches, plan=SHORT)
-        benches.killed = Dies()
-        campaign(folder, benches, plan=SHORT)
-        assert trials <= sum(benches.trials.values()) <= trials + 1
-        assert asked(folder) == asked(whole)
-        assert results(folder) == results(whole)
-
-
-def test_time_between_sessions_is_not_time_of_the_repetition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each trial takes a second; a repetition of at most 8 s has the same trials whether it was interrupted or not."""
-    now = [0.0]
-    monkeypatch.setattr("natgauge.campaigns.replay.time", SimpleNamespace(monotonic=lambda: now[0]))
-
-    class Slow(Gateway):
-        def measure(self, plan: Any) -> Any:
-            now[0] += 1.0
-            return super().measure(plan)
-
-    plan = ONLY_SEARCHES.replace('"50%"', '"1%"\nmost_seconds = 8')
-    found = []
-    for name, killed in (("whole", None), ("killed", 6)):
-        folder = tmp_path / name
-        folder.mkdir()
-        benches = Benches(gateway=lambda _cell: Slow(establishes=30_000, forwards=60_000), killed=Dies(killed))
-        if killed is not None:
-            with pytest.raises(Killed):
-                campaign(folder, benches, plan=plan)
-            now[0] += 100_000.0
-            benches.killed = Dies()
-        campaign(folder, benches, plan=plan)
-        found.append((asked(folder), results(folder)))
-    assert found[0] == found[1]
-    assert any(note["word"] == "undecided" for one in found[0][1].values() for note in one[3])
-
-
-def test_a_device_that_answers_otherwise_has_its_repetition_begun_anew(tmp_path: Path) -> None:
-    """An earlier natgauge's journal, or one that somebody edited, is never continued with what does not fit."""
-    benches = Benches(killed=Dies(5))
-    with pytest.raises(Killed):
-        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
-    path = tmp_path / "out" / "journal.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        if line["event"] == "answer":
-            line["plan"]["phase1_rate"] += 1.0
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    benches.killed = Dies()
-    campaign(tmp_path, benches, plan=ONLY_SEARCHES)
-    redone = [entry for entry in entries(tmp_path / "out") if entry["event"] == "repetition-redone"]
-    assert len(redone) == 1
-    assert "the procedure makes another one now" in redone[0]["cause"]
-    assert sum(one.left for one in status(tmp_path / "out").measurements) == 0
-
-
-def test_a_repetition_knows_the_ring_before_the_device_as_it_was_when_it_began(tmp_path: Path) -> None:
-    """Back-to-back begins there, so the trials of a session that goes on must be those of the one before."""
-    live = Gateway(ring=128)
-    begun = ReplayingMeasurer([], live, highest_rate=1e6, abilities=frozenset(), ring=512, keep=lambda _answer: None)
-    assert (begun.ring, live.ring) == (512, 128)
-    campaign(tmp_path, Benches(gateway=lambda _cell: live), plan=ONLY_SEARCHES)
-    told = [entry for entry in entries(tmp_path / "out") if entry["event"] == "repetition"]
-    assert told
-    assert {entry["ring"] for entry in told} == {128}
 
 
 def test_a_full_disk_ends_in_one_line_and_loses_nothing(
@@ -215,6 +134,7 @@ def test_a_full_disk_ends_in_one_line_and_loses_nothing(
             raise OSError(errno.ENOSPC, "No space left on device")
         os.write(self._file, line)
 
+    most = max(map(len, asked(reference).values()))
     benches = Benches()
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "_write", write)
@@ -222,7 +142,7 @@ def test_a_full_disk_ends_in_one_line_and_loses_nothing(
             campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     assert (tmp_path / "out" / "journal.jsonl").read_text().endswith("}\n")
     campaign(tmp_path, benches, plan=ONLY_SEARCHES)
-    assert sum(benches.trials.values()) == trials + 1
+    assert trials < sum(benches.trials.values()) <= trials + most
     assert results(tmp_path) == results(reference)
 
 
@@ -230,14 +150,16 @@ def test_the_evidence_of_every_trial_is_kept_once(undisturbed: tuple[Path, int])
     folder, trials = undisturbed
     kept = [line for path in (folder / "out").rglob("trials.jsonl") for line in path.read_text().splitlines()]
     assert len(kept) == trials
-    counted = [entry["stored"]["trials"] for entry in entries(folder / "out") if entry["event"] == "answer"]
-    assert sum(counted) > trials
+    counted = [entry["stored"]["trials"] for entry in entries(folder / "out") if entry["event"] == "repetition"]
+    assert sum(counted) == trials
     assert '"verdict"' not in "".join(map(json.dumps, [[*entry] for entry in entries(folder / "out")]))
 
 
-@pytest.mark.parametrize("older", ["natgauge-journal-1", "natgauge-journal-2", "natgauge-journal-3"])
+@pytest.mark.parametrize(
+    "older", ["natgauge-journal-1", "natgauge-journal-2", "natgauge-journal-3", "natgauge-journal-4"]
+)
 def test_a_journal_of_an_older_schema_is_refused_in_one_line(tmp_path: Path, older: str) -> None:
-    """Notes were sentences in version 1, the remarks of trials notes in version 2; version 3 had the evidence."""
+    """Notes were sentences in 1, the remarks of trials notes in 2; 3 had the evidence, 4 a line for each trial."""
     benches = Benches(killed=Dies(3))
     with pytest.raises(Killed):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)

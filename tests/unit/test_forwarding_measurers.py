@@ -14,7 +14,6 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import SETTINGS, measurer
 
 import natgauge
-from natgauge.campaigns.replay import ReplayingMeasurer
 from natgauge.measurer import Measurer
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Ready
@@ -22,7 +21,7 @@ from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.renewal import Renewed
 
 #: Measurers that must give every member.
-COMPLETE = (Renewed, ReplayingMeasurer, LabMeasurer)
+COMPLETE = (Renewed, LabMeasurer)
 #: Those that make their answers up, for whom a default of the base class is an answer, too.
 MADE_UP = {"_Assumed"}
 SOURCES = Path(natgauge.__file__).parent

@@ -14,28 +14,28 @@ from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, c
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.status import status
 from natgauge.errors import UsageError
-from natgauge.stored.find_results import read_summary
 
 __all__ = ["quick_disk"]
+#: Trials after which two repetitions have ended, and the third has not.
+AFTER = 22
 Line = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> list[Line]:
-    """The lines of a campaign of three repetitions that was killed in the second one."""
+    """The lines of a campaign of three repetitions that was killed in the last one."""
     folder = tmp_path_factory.mktemp("killed")
     with pytest.raises(Killed):
-        campaign(folder, Benches(killed=Dies(12)), plan=ONE_CONNECTION_RATE)
+        campaign(folder, Benches(killed=Dies(AFTER)), plan=ONE_CONNECTION_RATE)
     lines = [json.loads(line) for line in (folder / "out" / "journal.jsonl").read_text().splitlines()]
-    assert {line["event"] for line in lines} >= {"session", "visit", "repetition", "trial", "answer"}
-    assert "repetition-ended" in {line["event"] for line in lines}
+    assert {line["event"] for line in lines} >= {"session", "visit", "repetition", "trial"}
     return lines
 
 
 def begun(folder: Path) -> Path:
     """Begin the campaign, and return the path of its journal."""
     with pytest.raises(Killed):
-        campaign(folder, Benches(killed=Dies(12)), plan=ONE_CONNECTION_RATE)
+        campaign(folder, Benches(killed=Dies(AFTER)), plan=ONE_CONNECTION_RATE)
     return folder / "out" / "journal.jsonl"
 
 
@@ -99,24 +99,21 @@ def twice(event: str) -> Callable[[list[Line]], list[Line]]:
         (of("visit", lambda line: line.pop("at")), ":2: at: Field required"),
         (of("visit", lambda line: line.update(cell=7)), ":2: cell: 7: Input should be a valid string"),
         (of("repetition", lambda line: line.update(repetition=0)), "repetition: 0: Input should be greater than"),
-        (of("repetition", lambda line: line.update(abilities=["fly"])), "abilities.0: 'fly': Input should be"),
-        (of("repetition", lambda line: line.update(highest_rate="fast")), "highest_rate: 'fast': Input should be"),
+        (of("repetition", lambda line: line.update(given={"loss": 1.0})), "given.loss"),
+        (of("repetition", lambda line: line.update(began="now")), "began: 'now': Input should be"),
         (of("repetition", lambda line: line.update(parameters=[])), "parameters: []: Input should be"),
         (of("trial", lambda line: line["bounds"].pop("lower")), "bounds.lower: Field required"),
-        (of("answer", lambda line: line.update(raised=["HostError", ""])), "raised.0: 'HostError': Input should be"),
-        (of("answer", lambda line: line.update(call="fly")), "call: 'fly': Input should be"),
-        (of("answer", lambda line: line.pop("stored")), "stored: Field required"),
+        (of("repetition", lambda line: line.pop("stored")), "stored: Field required"),
         (
-            of("answer", lambda line: line["stored"].update(octets=-1)),
+            of("repetition", lambda line: line["stored"].update(octets=-1)),
             "stored.octets: -1: Input should be greater than",
         ),
-        (of("repetition-ended", lambda line: line.update(seconds=-1)), "seconds: -1: Input should be greater than"),
-        (of("repetition-ended", lambda line: line["measured"].pop("metric")), "measured.metric: Field required"),
-        (of("repetition-ended", lambda line: line["measured"].update(unit=[])), "measured.unit: []: Input should be"),
-        (without("repetition"), "answer of repetition 1 of linux-ipv4"),
-        (without("repetition-ended"), "repetition of repetition 2 of linux-ipv4"),
-        (lasting("answer", lambda line: line["stored"].update(trials=0)), "answer of repetition 2 of linux-ipv4"),
-        (twice("repetition-ended"), "repetition-ended of repetition 1 of linux-ipv4"),
+        (of("repetition", lambda line: line.update(seconds=-1)), "seconds: -1: Input should be greater than"),
+        (of("repetition", lambda line: line["measured"].pop("metric")), "measured.metric: Field required"),
+        (of("repetition", lambda line: line["measured"].update(unit=[])), "measured.unit: []: Input should be"),
+        (without("repetition"), "repetition 2 of linux-ipv4"),
+        (lasting("repetition", lambda line: line["stored"].update(trials=0)), "repetition 2 of linux-ipv4"),
+        (twice("repetition"), "repetition 1 of linux-ipv4"),
     ],
 )
 def test_a_damaged_line_is_refused_by_status_and_by_resume(
@@ -132,22 +129,10 @@ def test_a_broken_line_names_what_is_broken(journal: list[Line], tmp_path: Path)
     assert "measurement: Field required" in refusal(path, [*journal, {**broken, "scope": "measurement", "cell": "c"}])
 
 
-def test_an_answer_that_is_none_has_its_repetition_begun_again(tmp_path: Path) -> None:
-    path = begun(tmp_path)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    last = next(line for line in reversed(lines) if line["event"] == "answer")
-    last["answer"] = {"verdict": "PASS"}
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
-    assert [line["event"] for line in entries(tmp_path / "out")].count("repetition-redone") == 1
-    (folder,) = (tmp_path / "out" / "results").iterdir()
-    assert len(read_summary(folder).repetitions) == 3
-
-
 def test_repetitions_that_are_no_result_are_refused_when_the_result_is_written(tmp_path: Path) -> None:
     path = begun(tmp_path)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    ended = next(line for line in lines if line["event"] == "repetition-ended")
+    ended = next(line for line in lines if line["event"] == "repetition")
     ended["measured"]["measurements"][0]["trials"]["PASS"] = -1
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(UsageError, match=r"are no result: .*trials.PASS: -1: .*; the journal is damaged"):
@@ -160,4 +145,4 @@ def test_any_octets_in_a_last_line_that_was_cut_off_are_left_out(tmp_path: Path)
     with path.open("ab") as file:
         file.write(b'{"schema":"\xff\xfe')
     assert list(entries(tmp_path / "out")) == before
-    assert status(tmp_path / "out").measurements[0].done == 1
+    assert status(tmp_path / "out").measurements[0].done == 2

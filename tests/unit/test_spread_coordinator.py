@@ -259,14 +259,14 @@ def test_a_cell_that_loses_its_worker_again_and_again_is_broken(*, begins: bool,
     spread_out(tmp_path, plan=SMALL.replace("repetitions = 2", "repetitions = 1"))
     broken = {one.broken for one in status(tmp_path / "out").measurements} - {""}
     assert broken == {f"the worker died in {TRIES} tries, the last one was w0"}
-    assert events(tmp_path).count("repetition-ended") == 2
+    assert events(tmp_path).count("repetition") == 2
 
 
 def test_a_lost_connection_ends_the_session_and_the_next_one_goes_on(dask: Dask, alone: Path, tmp_path: Path) -> None:
     dask.errors = [(), (CancelledError(),)]
     with pytest.raises(HostError, match=r"scheduler at dask://a is gone \(CancelledError\); .* --resume"):
         spread_out(tmp_path)
-    before = events(tmp_path).count("repetition-ended")
+    before = events(tmp_path).count("repetition")
     assert before > 0
     campaign(tmp_path, Benches(), plan=SMALL)
     assert same(tmp_path, alone)
@@ -304,7 +304,7 @@ def test_repetitions_that_ended_before_an_error_are_kept(
     monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, failing)})
     with pytest.raises(HostError, match=r"^worker w0: no memory$"):
         spread_out(tmp_path)
-    assert events(tmp_path).count("repetition") == events(tmp_path).count("repetition-ended") == 1
+    assert events(tmp_path).count("repetition") == 1
     assert not any(future.awaited for future in dask.futures)
     campaign(tmp_path, Benches(), plan=SMALL)
     assert same(tmp_path, alone)

@@ -84,6 +84,7 @@ def test_repetitions_that_are_joined_keep_the_doubts_of_each_throughput() -> Non
 
 def test_a_campaign_that_is_gone_on_with_knows_the_doubts_of_the_throughput() -> None:
     measured = measure("pdv", Gateway(**FASTER_THAN_THE_TESTER))
-    entry: JournalLine = {"event": "repetition-ended"}
-    read = RecordedRepetition(number=1, begun=entry, measured=json.loads(json.dumps(plain(measured)))).result
-    assert doubted(read) == doubted(measured)
+    others: dict[str, object] = {"machine": {}, "device": None, "began": 0.0, "seconds": 1.0, "own_part": {}}
+    entry: JournalLine = {"given": {}, "parameters": Parameters().model_dump(mode="json"), **others}
+    read = RecordedRepetition.of({**entry, "measured": json.loads(json.dumps(plain(measured)))})
+    assert doubted(read.result) == doubted(measured)

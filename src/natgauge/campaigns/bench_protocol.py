@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE
 from natgauge.measurements.measure import parameters_of
-from natgauge.measurer import Measurer, TrialPlan
+from natgauge.measurer import Measurer
 from natgauge.records.parameters import Parameters
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.far_side import rate_alone
@@ -20,10 +20,10 @@ from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
 from natgauge.trial.receiver_time import receiver_seconds
 
-#: Measures the tester's own part after the trials of a repetition. The first argument is the plan of the last trial
-#: that passed, or None if no trial passed; the second has the names of the figures that earlier repetitions know.
-#: Returns the other figures, as far as they apply and can be measured: `RECEIVER_SECONDS` and `SERVER_ALONE`.
-OwnPart = Callable[[TrialPlan | None, Collection[str]], Mapping[str, float]]
+#: Measures the tester's own part after the trials of a repetition. The argument has the names of the figures that
+#: earlier repetitions know. Returns the other figures, as far as they apply and can be measured: `RECEIVER_SECONDS` and
+#: `SERVER_ALONE`.
+OwnPart = Callable[[Collection[str]], Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ class LabBench:
         parameters = parameters_of(self._bench, ready, self._facts())
         return Prepared(ready.measurer, parameters, device, partial(self._own_part, ready), ready.planned)
 
-    def _own_part(self, ready: Ready, passed: TrialPlan | None, known: Collection[str]) -> Mapping[str, float]:
+    def _own_part(self, ready: Ready, known: Collection[str]) -> Mapping[str, float]:
         own_part: dict[str, float | None] = {}
         if RECEIVER_SECONDS not in known:
-            own_part[RECEIVER_SECONDS] = receiver_seconds(ready.measurer, passed)
+            own_part[RECEIVER_SECONDS] = receiver_seconds(ready.measurer)
         if SERVER_ALONE not in known:
             own_part[SERVER_ALONE] = rate_alone(ready.measurer, ready.planned, self._bench.address_plan.outside.family)
         return {name: value for name, value in own_part.items() if value is not None}

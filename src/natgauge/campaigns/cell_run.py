@@ -6,17 +6,18 @@ A cell run only hands out lines for the journal, so it may be made in this proce
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from natgauge.campaigns.bench_protocol import CampaignBench, MakeBench, Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
+from natgauge.campaigns.evidence import EVIDENCE
 from natgauge.campaigns.journal import AppendLine
-from natgauge.campaigns.repetition import RepetitionRun
-from natgauge.campaigns.replay import ReplayError
+from natgauge.campaigns.repetition import run_repetition
 from natgauge.campaigns.state import CampaignState, RecordedRepetition
-from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.conditions import with_neighbours
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
@@ -109,47 +110,53 @@ class CellRun:
         Returns:
             Reason why the device did not start or forward; empty = it did.
         """
-        where: dict[str, Any] = {"cell": self.point.name, "measurement": measurement.name}
-        while True:
-            recorder = Memory()
-            under_way = self._under_way(measurement)
-            given = self._given(measurement) if under_way is None else under_way.begun["given"]
-            try:
-                planned = _single(bench, measurement, given)
-                ready = bench.prepare(planned, recorder)
-            except BrokenError as error:
-                return self._cause(error)
-            except (HostError, UsageError) as error:
-                # A missing program or too little memory affects all metrics; a limit may be too small for one of them.
-                scope = "cell" if isinstance(error, HostError) else "measurement"
-                self.append_line("broken", scope=scope, device=self.point.device, **where, cause=self._cause(error))
-                return ""
-            self._refuse_other_version(ready)
-            if under_way is None:
-                under_way = self._begin(measurement, given, ready)
-            running = RepetitionRun(
-                append_line=self.append_line,
-                where=where,
-                planned=ready.planned,
-                ready=ready,
-                recorder=recorder,
-                observer=self.observer,
-                most=measurement.most_repetitions,
-                known={name for repetition in self._ended(measurement) for name in repetition.own_part},
-            )
-            try:
-                running.run(under_way)
-            except ReplayError as error:
-                self.append_line("repetition-redone", **where, repetition=under_way.number, cause=str(error))
-                self.observer.stage(f"{measurement.name}: repetition {under_way.number} begins again: {error}")
-                self._begin(measurement, given, ready)
-                continue
-            except HostError:
-                raise
-            except (BrokenError, UsageError) as error:
-                cause = self._cause(error)
-                self.append_line("broken", scope="measurement", device=self.point.device, **where, cause=cause)
+        number = len(self._ended(measurement)) + 1
+        where: dict[str, Any] = {"cell": self.point.name, "measurement": measurement.name, "repetition": number}
+        recorder, given = Memory(), self._given(measurement)
+
+        def broke(scope: str, error: NatgaugeError) -> None:
+            evidence: dict[str, Any] = {EVIDENCE: recorder.trials} if scope == "measurement" else {}
+            cause = self._cause(error)
+            self.append_line("broken", scope=scope, device=self.point.device, **where, cause=cause, **evidence)
+
+        try:
+            ready = bench.prepare(_single(bench, measurement, given), recorder)
+        except BrokenError as error:
+            return self._cause(error)
+        except (HostError, UsageError) as error:
+            # A missing program or too little memory affects all metrics; a limit may be too small for one of them.
+            broke("cell" if isinstance(error, HostError) else "measurement", error)
             return ""
+        self._refuse_other_version(ready)
+        parameters = with_neighbours(self._as_planned(measurement, ready), self.worker)
+        began, since = round(time.time(), 3), time.monotonic()
+
+        def begins(search: Mapping[str, Any]) -> None:
+            self.append_line("trial", sync=False, **where, **search)
+
+        try:
+            measured = run_repetition(ready, number, measurement.most_repetitions, self.observer, begins)
+        except HostError:
+            raise
+        except (BrokenError, UsageError) as error:
+            broke("measurement", error)
+            return ""
+        seconds = time.monotonic() - since
+        known = {name for repetition in self._ended(measurement) for name in repetition.own_part}
+        self.append_line(
+            "repetition",
+            **{**where, EVIDENCE: recorder.trials},
+            given=given,
+            parameters=parameters.model_dump(mode="json"),
+            machine=self.facts,
+            device=ready.device,
+            worker=self.worker,
+            began=began,
+            seconds=seconds,
+            measured=measured,
+            own_part=ready.own_part(known),
+        )
+        return ""
 
     def _ended(self, measurement: CellMeasurement) -> Sequence[RecordedRepetition]:
         return self.state.measurement(self.point.name, measurement.name).ended
@@ -163,8 +170,8 @@ class CellRun:
             return
         now = ready.parameters.get(_VERSION)
         for measurement in self.point.measurements:
-            for earlier in self.state.measurement(self.point.name, measurement.name).repetitions:
-                was = Parameters.model_validate(earlier.begun["parameters"]).get(_VERSION)
+            for earlier in self._ended(measurement):
+                was = earlier.parameters.get(_VERSION)
                 if was != now:
                     raise HostError(
                         f"campaign: {self.point.device} is of version {shown(now)} now, it was {shown(was)} in earlier "
@@ -175,40 +182,6 @@ class CellRun:
     def _cause(self, error: Exception) -> str:
         """The text of an error, and the worker's name."""
         return str(error) if self.worker is None else f"worker {self.worker['name']}: {error}"
-
-    def _under_way(self, measurement: CellMeasurement) -> RecordedRepetition | None:
-        """The repetition to go on with. A worker begins every repetition itself: its trials are those of its cores."""
-        under_way = self.state.measurement(self.point.name, measurement.name).under_way
-        if under_way is None or (self.worker is None and "worker" not in under_way.begun):
-            return under_way
-        self.append_line(
-            "repetition-redone",
-            cell=self.point.name,
-            measurement=measurement.name,
-            repetition=under_way.number,
-            cause="it was begun on other cores or another machine",
-        )
-        return None
-
-    def _begin(self, measurement: CellMeasurement, given: Mapping[str, Any], ready: Prepared) -> RecordedRepetition:
-        known = self.state.measurement(self.point.name, measurement.name)
-        worker: dict[str, Any] = {} if self.worker is None else {"worker": self.worker}
-        self.append_line(
-            "repetition",
-            cell=self.point.name,
-            measurement=measurement.name,
-            repetition=len(known.ended) + 1,
-            given=given,
-            parameters=with_neighbours(self._as_planned(measurement, ready), self.worker).model_dump(mode="json"),
-            machine=self.facts,
-            device=ready.device,
-            highest_rate=ready.measurer.highest_rate,
-            ring=ready.measurer.ring,
-            seed=ready.measurer.seed,
-            abilities=sorted(ability.value for ability in ready.measurer.abilities),
-            **worker,
-        )
-        return known.repetitions[-1]
 
     def _as_planned(self, measurement: CellMeasurement, ready: Prepared) -> Parameters:
         """The parameters, with a command that measures all repetitions again.
@@ -227,9 +200,9 @@ class CellRun:
         for other in self.point.measurements:
             ended = self.state.measurement(self.point.name, other.name).ended
             if other.metric == CONNECTION_RATE and len(ended) == self.round_number:
-                measured = ended[-1].measured
-                value, limit = measured["summary"]["median"], measured["measurements"][0]["limited_by"]
-                curable = not any(note["word"] in permanent_loss.WORDS for note in measured["notes"])
+                found = ended[-1].result
+                value, limit = found.summary.median, found.measurements[0].limited_by
+                curable = not any(note.word in permanent_loss.WORDS for note in found.notes)
                 if value > 0 and limit in _KNOWN_LIMITS and curable:
                     return {"connection_rate": value}
         return {}

@@ -20,7 +20,7 @@ from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.errors import HostError, UsageError
 from natgauge.records.store import CAMPAIGN_RESULTS, TRIAL_SCHEMA, TRIALS, plain
 
-#: Key of the trials of an answer, on their way to this file; and of the extent with which the journal replaces them.
+#: Key of the trials of a repetition, on their way to this file; and of the extent with which the journal replaces them.
 EVIDENCE: Final = "evidence"
 STORED: Final = "stored"
 _MAKING: Final = ".making"

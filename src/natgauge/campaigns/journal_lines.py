@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fields of the journal's lines, by event: an edited or damaged line is refused before anything follows from it.
 
-A line may have more fields than these, which no state follows from. The answer of a measurer is checked when it is
-replayed (`replay.py`), and the result of a repetition when the state takes it (`state.py`).
+A line may have more fields than these, which no state follows from. The result of a repetition is checked when the
+state takes it (`state.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from natgauge.errors import UsageError
-from natgauge.measurer import Ability
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import first_fault
 
@@ -63,18 +62,6 @@ class _Worker(BaseModel):
     name: str
 
 
-class _Repetition(_OfRepetition):
-    given: dict[Literal["connection_rate"], Annotated[float, Field(gt=0)]]
-    parameters: Parameters
-    machine: dict[str, Any]
-    device: dict[str, Any]
-    highest_rate: Annotated[float, Field(gt=0)]
-    ring: _Number | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**64)] = 0
-    abilities: list[Annotated[Ability, Field(strict=False)]]
-    worker: _Worker | None = None
-
-
 class _Stored(BaseModel):
     model_config = ConfigDict(strict=True)
 
@@ -82,19 +69,17 @@ class _Stored(BaseModel):
     octets: Annotated[int, Field(ge=0)]
 
 
-class _Answer(_OfRepetition):
-    call: Literal["measure", "periods", "empty_timed", "watch_count", "restart", "own_delays", "costs"]
-    plan: dict[str, Any] | None
-    answer: Any
+class _Repetition(_OfRepetition):
+    given: dict[Literal["connection_rate"], Annotated[float, Field(gt=0)]]
+    parameters: Parameters
+    machine: dict[str, Any]
+    device: dict[str, Any] | None
+    worker: _Worker | None = None
+    began: _Seconds
     seconds: _Seconds
-    raised: Annotated[tuple[Literal["BrokenError", "UsageError"], str], Field(strict=False)] | None
-    stored: _Stored
-
-
-class _RepetitionEnded(_OfRepetition):
     measured: dict[str, Any]
-    seconds: _Seconds
-    own_part: dict[str, float] = {}
+    own_part: dict[str, float]
+    stored: _Stored
 
 
 class _Result(_OfMeasurement):
@@ -113,9 +98,10 @@ class _CellBroken(_OfCell):
     cause: str
 
 
-class _MeasurementBroken(_OfMeasurement):
+class _MeasurementBroken(_OfRepetition):
     scope: Literal["measurement"]
     cause: str
+    stored: _Stored
 
 
 _LINES: Final[Mapping[str, type[_Line]]] = {
@@ -125,9 +111,6 @@ _LINES: Final[Mapping[str, type[_Line]]] = {
     "visit": _OfCell,
     "repetition": _Repetition,
     "trial": _Trial,
-    "answer": _Answer,
-    "repetition-ended": _RepetitionEnded,
-    "repetition-redone": _OfRepetition,
     "device-failed": _OfMeasurement,
     "result": _Result,
 }

@@ -163,7 +163,7 @@ class Session:
         cause = ""
         if not known.is_done(measurement.repeat, measurement.most_repetitions):
             cause = self.state.broken(point.name, point.device, measurement.name)
-        single = replace(measurement.planned.settings, **{**known.ended[0].begun["given"], "repeat": 1})
+        single = replace(measurement.planned.settings, **{**known.ended[0].given, "repeat": 1})
         written = write_result(
             EvidenceFile(self.folder, result_name(point.name, measurement.name)),
             point,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -13,38 +13,53 @@ from pydantic import TypeAdapter, ValidationError
 from natgauge.campaigns.evidence import STORED, Extent
 from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.journal_lines import REMEDY
-from natgauge.campaigns.replay import RecordedCall
 from natgauge.errors import UsageError
 from natgauge.procedures.kit.repetitions import well_known
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.settings import Repeat
+from natgauge.records.parameters import Parameters
 from natgauge.records.record import first_fault
-from natgauge.records.store import plain
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedRepetition:
-    """One repetition of one measurement of one cell.
+    """One repetition of one measurement of one cell, as its line of the journal has it.
 
     Attributes:
-        number: number from 1.
-        measured: its result as plain data; None = it has not ended.
+        began: seconds since 1970.
+        worker: name, cores and likeness of the worker that measured it; None = the campaign had no workers.
         own_part: figures of the tester's receivers and of the server alone, measured after its trials, by their names
             in the journal.
     """
 
-    number: int
-    begun: JournalLine
-    answers: list[RecordedCall] = field(default_factory=list)
-    measured: Any = None
-    seconds: float = 0.0
-    own_part: Mapping[str, float] = field(default_factory=dict)
-    stored: Extent = field(default_factory=Extent)
+    given: Mapping[str, Any]
+    parameters: Parameters
+    machine: Mapping[str, Any]
+    device: Mapping[str, Any] | None
+    worker: Mapping[str, Any] | None
+    began: float
+    seconds: float
+    own_part: Mapping[str, float]
+    result: MeasurementResult
 
-    @property
-    def result(self) -> MeasurementResult:
-        """The result of a repetition that has ended."""
-        return _adapter().validate_python(self.measured)
+    @classmethod
+    def of(cls, entry: JournalLine) -> RecordedRepetition:
+        """Read a line of the journal."""
+        try:
+            result = _adapter().validate_python(entry["measured"])
+        except ValidationError as error:
+            raise UsageError(f"campaign: {_name_of(entry)}: measured.{first_fault(error)}; {REMEDY}") from None
+        return cls(
+            given=entry["given"],
+            parameters=Parameters.model_validate(entry["parameters"]),
+            machine=entry["machine"],
+            device=entry["device"],
+            worker=entry.get("worker"),
+            began=entry["began"],
+            seconds=entry["seconds"],
+            own_part=entry["own_part"],
+            result=result,
+        )
 
 
 @cache
@@ -53,11 +68,7 @@ def _adapter() -> TypeAdapter[MeasurementResult]:
 
 
 def _name_of(entry: JournalLine) -> str:
-    return f"{entry['event']} of repetition {entry['repetition']} of {entry['cell']} {entry['measurement']}"
-
-
-def _misplaced(entry: JournalLine) -> UsageError:
-    return UsageError(f"campaign: {_name_of(entry)}: lines before it are missing, or it is there twice; {REMEDY}")
+    return f"{entry['event']} {entry['repetition']} of {entry['cell']} {entry['measurement']}"
 
 
 @dataclass(slots=True)
@@ -65,39 +76,53 @@ class MeasurementState:
     """One measurement of one cell.
 
     Attributes:
-        repetitions: repetitions in order; only the last one may not have ended.
+        ended: repetitions in order.
+        stored: how much of the evidence counts: that of these repetitions, and of the one in which it broke.
         folder: folder of the result, below the campaign's; empty = there is none yet.
         broken: first reason why the measurement cannot continue; empty = it can.
     """
 
-    repetitions: list[RecordedRepetition] = field(default_factory=list)
+    ended: list[RecordedRepetition] = field(default_factory=list)
+    stored: Extent = field(default_factory=Extent)
     folder: str = ""
     partial: bool = False
     broken: str = ""
+    _of_ended: Extent = field(default_factory=Extent)
 
-    @property
-    def ended(self) -> Sequence[RecordedRepetition]:
-        """Repetitions that have ended, in order."""
-        return [repetition for repetition in self.repetitions if repetition.measured is not None]
+    def take(self, entry: JournalLine) -> None:
+        """Add a repetition that has ended."""
+        self._store(entry)
+        self.ended.append(RecordedRepetition.of(entry))
+        self._of_ended = self.stored
 
-    @property
-    def under_way(self) -> RecordedRepetition | None:
-        """The repetition that has not ended."""
-        return next((repetition for repetition in self.repetitions if repetition.measured is None), None)
+    def take_broken(self, entry: JournalLine) -> None:
+        """Note why it cannot continue."""
+        self._store(entry)
+        self.broken = self.broken or entry["cause"]
 
-    @property
-    def stored(self) -> Extent:
-        """How much of the evidence counts."""
-        return self.repetitions[-1].stored if self.repetitions else Extent()
+    def retry(self) -> None:
+        """Forget why it could not continue, so that its next repetition begins again."""
+        if self.broken:
+            self.broken, self.stored = "", self._of_ended
+        if self.partial:
+            self.folder, self.partial = "", False
+
+    def _store(self, entry: JournalLine) -> None:
+        stored = Extent(**entry[STORED])
+        shrinks = min(stored.trials - self.stored.trials, stored.octets - self.stored.octets) < 0
+        if entry["repetition"] != len(self.ended) + 1 or shrinks:
+            raise UsageError(
+                f"campaign: {_name_of(entry)}: lines before it are missing, or it is there twice; {REMEDY}"
+            )
+        self.stored = stored
 
     def is_done(self, repeat: Repeat, most: int) -> bool:
         """Whether all requested repetitions have ended."""
-        ended = self.ended
-        if len(ended) >= most:
+        if len(self.ended) >= most:
             return True
         if not isinstance(repeat, str):
             return False
-        return well_known([value["value"] for repetition in ended for value in repetition.measured["measurements"]])
+        return well_known([one.value for repetition in self.ended for one in repetition.result.measurements])
 
 
 @dataclass(slots=True)
@@ -112,7 +137,7 @@ class CampaignState:
     broken_cells: dict[str, str] = field(default_factory=dict)
     broken_devices: dict[str, str] = field(default_factory=dict)
     running: dict[str, JournalLine] = field(default_factory=dict)
-    answers: int = 0
+    trials: int = 0
     began: float | None = None
     last: float | None = None
     visits: int = 0
@@ -135,6 +160,7 @@ class CampaignState:
         self.last = entry["at"]
         if entry["event"] == "trial":
             self.running[entry["cell"]] = entry
+            self.trials += 1
         elif "cell" in entry:
             self.running.pop(entry["cell"], None)
         else:
@@ -147,47 +173,11 @@ class CampaignState:
     def _of(self, entry: JournalLine) -> MeasurementState:
         return self.measurement(entry["cell"], entry["measurement"])
 
-    def _running(self, entry: JournalLine) -> RecordedRepetition:
-        """The repetition that a line belongs to."""
-        running = self._of(entry).under_way
-        if running is None or running.number != entry["repetition"]:
-            raise _misplaced(entry)
-        return running
-
     def _take_visit(self, _entry: JournalLine) -> None:
         self.visits += 1
 
     def _take_repetition(self, entry: JournalLine) -> None:
-        """A repetition that had not ended begins again."""
-        known = self._of(entry)
-        if entry["repetition"] != len(known.ended) + 1:
-            raise _misplaced(entry)
-        known.repetitions = list(known.ended)
-        known.repetitions.append(RecordedRepetition(entry["repetition"], entry, stored=known.stored))
-
-    def _take_answer(self, entry: JournalLine) -> None:
-        repetition = self._running(entry)
-        self.answers += 1
-        raised = entry["raised"]
-        call = RecordedCall(
-            entry["call"], entry["plan"], entry["answer"], entry["seconds"], None if raised is None else tuple(raised)
-        )
-        repetition.answers.append(call)
-        stored = Extent(**entry[STORED])
-        if min(stored.trials - repetition.stored.trials, stored.octets - repetition.stored.octets) < 0:
-            raise _misplaced(entry)
-        repetition.stored = stored
-
-    def _take_repetition_ended(self, entry: JournalLine) -> None:
-        repetition = self._running(entry)
-        try:
-            measured = _adapter().validate_python(entry["measured"])
-        except ValidationError as error:
-            raise UsageError(f"campaign: {_name_of(entry)}: measured.{first_fault(error)}; {REMEDY}") from None
-        repetition.measured, repetition.seconds = plain(measured), entry["seconds"]
-        repetition.own_part = entry.get("own_part", {})
-        # They are no longer needed, and may be many.
-        repetition.answers = []
+        self._of(entry).take(entry)
 
     def _take_result(self, entry: JournalLine) -> None:
         known = self._of(entry)
@@ -198,10 +188,7 @@ class CampaignState:
         self.broken_cells.clear()
         self.broken_devices.clear()
         for known in self.measurements.values():
-            if known.broken:
-                known.broken, known.repetitions = "", list(known.ended)
-            if known.partial:
-                known.folder, known.partial = "", False
+            known.retry()
 
     def _take_broken(self, entry: JournalLine) -> None:
         if entry["scope"] == "device":
@@ -209,8 +196,7 @@ class CampaignState:
         elif entry["scope"] == "cell":
             self.broken_cells.setdefault(entry["cell"], entry["cause"])
         else:
-            known = self._of(entry)
-            known.broken = known.broken or entry["cause"]
+            self._of(entry).take_broken(entry)
 
     def broken(self, cell: str, device: str, measurement: str) -> str:
         """Reason why a measurement cannot go on; empty = it can."""

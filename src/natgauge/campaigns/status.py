@@ -49,7 +49,6 @@ class CampaignStatus:
 
     Attributes:
         now: the trial that is running, or was when the campaign was killed; None = there is none.
-        trials: number of trials and other measurer calls; those of a worker count when its cell run has ended.
         seconds_left: estimate from the plan and the repetitions so far; None while there is none.
     """
 
@@ -80,7 +79,7 @@ def status(folder: Path, state: CampaignState | None = None) -> CampaignStatus:
         measurements=measurements,
         now=running[-1] if running else None,
         beside=tuple(running[:-1]),
-        trials=state.answers,
+        trials=state.trials,
         visits=state.visits,
         seconds_left=_seconds_left(state, measurements),
     )
@@ -89,17 +88,17 @@ def status(folder: Path, state: CampaignState | None = None) -> CampaignStatus:
 def _measurement(state: CampaignState, cell: CampaignCell, measurement: CampaignMeasurement) -> MeasurementStatus:
     known = state.measurement(cell.name, measurement.name)
     ended = known.ended
-    every = [value for each in ended for value in each.measured["measurements"]]
-    complete = [value for value in every if value["limited_by"] != TIME]
+    every = [one for each in ended for one in each.result.measurements]
+    complete = [one for one in every if one.limited_by != TIME]
     return MeasurementStatus(
         cell=cell.name,
         measurement=measurement.name,
         done=len(ended),
         most_repetitions=measurement.repetitions,
         estimated_seconds=measurement.estimated_seconds,
-        values=tuple(value["value"] for value in complete),
+        values=tuple(one.value for one in complete),
         cut_off=len(every) - len(complete),
-        unit=ended[0].measured["unit"] if ended else "",
+        unit=ended[0].result.unit if ended else "",
         folder=known.folder,
         broken=state.broken(cell.name, cell.device, measurement.name),
     )

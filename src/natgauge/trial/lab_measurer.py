@@ -237,11 +237,6 @@ class LabMeasurer(Measurer):
         placement, seconds = self.place.placement, began.seconds
         self.recorder.add_trial(record_of(plan, outcome, trial, placement=placement, began=began.at, seconds=seconds))
 
-    @property
-    def may_be_cut(self) -> bool:
-        """True: no other session repeats the trial."""
-        return True
-
     def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
         """Run one trial with several periods of phase 2, and record each period as a trial."""
         if plan.phase2 is None:

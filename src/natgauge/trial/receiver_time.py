@@ -21,16 +21,12 @@ from natgauge.trial.lab_measurer import LabMeasurer
 LONGEST_PHASE_SECONDS: Final = 1.0
 
 
-def receiver_seconds(measurer: LabMeasurer, passed: TrialPlan | None = None) -> float | None:
+def receiver_seconds(measurer: LabMeasurer) -> float | None:
     """Return the receiver's seconds per frame on the device's cores; None = no trial passed, or not measurable.
 
-    One trial is run; it is neither judged nor recorded.
-
-    Args:
-        passed: plan of a trial that passed, which may have been run on an earlier bench; None = the plan of this
-            measurer's last trial that passed.
+    One trial is run, like the measurer's last one that passed; it is neither judged nor recorded.
     """
-    plan = measurer.passed if passed is None else passed
+    plan = measurer.passed
     if plan is None or measurer.place.placement != "isolated":
         return None
     measurer.observer.stage("timing the tester's receivers on the device's cores")

@@ -175,11 +175,6 @@ class Renewed(Measurer):
         """Run one trial with several periods on the present bench."""
         return self._live.periods(plan, heard)
 
-    @property
-    def may_be_cut(self) -> bool:
-        """Whether the user may end a trial of several periods early."""
-        return self._live.may_be_cut
-
     def empty_timed(self) -> TearDown:
         """Empty the table of the present device."""
         return self._live.empty_timed()

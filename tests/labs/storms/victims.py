@@ -257,7 +257,7 @@ class Run:
                 yield str(error)
                 continue
             if path.name == JOURNAL:
-                kept += sum(line["event"] == "answer" for line in lines)
+                kept += sum(line["event"] == "trial" for line in lines)
             elif "rounds" not in path.name and not any(part.name == JOURNAL for part in path.parents[2].glob("*")):
                 kept += len(lines)
         if shown > kept:

@@ -93,7 +93,7 @@ class Coordinator:
         wanted = self._workers.needs[point.name]
         for measurement in point.measurements:
             for first in self._session.state.measurement(point.name, measurement.name).ended[:1]:
-                worker, machine = first.begun.get("worker"), first.begun["machine"]
+                worker, machine = first.worker, first.machine
                 alike = likeness(machine, len(machine["cpus_online"])) if worker is None else worker["like"]
                 return {**wanted, **like(alike)}
         return wanted

@@ -83,19 +83,27 @@ class Procedure(Generic[SettingsT]):
         *,
         clock: Callable[[], float] = time.monotonic,
         begins: Callable[[int], None] = unheard,
+        may_be_cut: bool = True,
     ) -> MeasurementResult:
         """Measure the number of repetitions that the settings require.
 
         `budget` is the remaining time of a measurement that needs this metric first; None = the limit in the settings,
         by `clock`, in s. `begins` is called before each repetition with its number, from 1; its duration counts as time
         of the measurement. An error that it raises ends the measurement; after the first repetition, the finished
-        repetitions are the result.
+        repetitions are the result. `may_be_cut`: the user may end a trial of several periods early, and its periods so
+        far are the repetition.
         """
         self.refuse_unable(measurer.abilities, settings)
         settings = settings.as_run()
         time_budget = TimeBudget(settings.most_seconds, clock) if budget is None else budget
         runner = TrialRunner(
-            measurer, self.metric, settings.most_repetitions, observe, budget=time_budget, begins=begins
+            measurer,
+            self.metric,
+            settings.most_repetitions,
+            observe,
+            budget=time_budget,
+            begins=begins,
+            may_be_cut=may_be_cut,
         )
         try:
             measurements, notes = self._measured(runner, settings)

@@ -30,6 +30,7 @@ class TrialRunner:
 
     Attributes:
         begins: called before each repetition with its number, from 1.
+        may_be_cut: whether the user may end a trial of several periods early, and keep what it has.
         interrupted: whether the user has ended a trial of several periods: no other trial may begin.
     """
 
@@ -41,6 +42,7 @@ class TrialRunner:
     budget: TimeBudget = field(default_factory=TimeBudget)
     begins: Callable[[int], None] = unheard
     first: list[MeasurementResult] = field(default_factory=list)
+    may_be_cut: bool = True
     interrupted: bool = False
     repetition: int = 1
     trials: int = 0
@@ -119,7 +121,7 @@ class TrialRunner:
         try:
             self.measurer.periods(plan, heard)
         except (KeyboardInterrupt, EndedBySignal):
-            if not periods or not self.measurer.may_be_cut:
+            if not periods or not self.may_be_cut:
                 raise
             self.interrupted = True
         return periods
