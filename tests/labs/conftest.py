@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 #: nothing to do. Those that use the far machine wait for each other, so they are far apart.
 LONGEST = (
     "test_lab_ssh", "test_every_metric", "test_audit", "test_tester", "test_lab_netns", "test_bench", "test_measure",
-    "test_chains", "test_gateways", "test_spread", "test_lab_ssh_bsd", "test_lab_ssh_pair", "test_known_answers",
+    "test_chains", "test_gateways", "test_spread", "test_lab_ssh_pair", "test_known_answers",
     "test_receiver_time", "test_border_relay", "test_gateways_measured", "test_python_api", "test_subscribers",
     "test_compare", "test_reports", "test_campaign", "test_lost_controls", "test_worker", "test_resolution",
     "test_frame_sizes", "test_metrics",

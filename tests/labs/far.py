@@ -24,7 +24,7 @@ from natgauge.labs.common.locks import RUN
 
 SSHD = "/usr/sbin/sshd"
 #: Names of labs on it.
-LABS = ("sshlab", "sshkill", "second", "sshbsd", "sshpair")
+LABS = ("sshlab", "sshkill", "second", "sshpair")
 PORT = 22022
 _SECONDS = 10.0
 #: Of a test function. The module before it may keep the machine for as long again, and that is no fault of the test.

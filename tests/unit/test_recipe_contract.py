@@ -442,6 +442,13 @@ def test_a_table_that_does_not_empty_is_told_with_what_is_left() -> None:
         live(Gateway(load("nftables-nat44"), device))
 
 
+def test_a_knob_that_prints_nothing_is_told_by_name() -> None:
+    device = FakeDevice(answers={"show nat44 summary": CommandResult(0, "", "", 0.0)})
+    gateway = Gateway(load("vpp-nat44-ed"), device)
+    with pytest.raises(BrokenError, match="read of table_size printed '', which is no whole number"):
+        live(gateway)
+
+
 def test_knobs_are_raised_for_the_plan_never_lowered_and_both_time_outs_are_set(machine: Path, memory: Memory) -> None:
     recipe, device = load("nftables-nat44"), FakeDevice()
     plan = DeviceDemand(connections=100_000, phase1_seconds=50, after_seconds=50, remote_endpoints=2)
