@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from tests.unit import fake_ethtool
 
-from natgauge.labs.ssh import tuning
-from natgauge.labs.ssh.tuning import Snapshot
+from natgauge.host.tuning import elsewhere
 
 PORTS = ("eth1", "eth2")
 #: A card with four of eight queues that hashes addresses alone, and one whose driver has nothing to choose.
@@ -52,9 +51,9 @@ class Machine:
         )
         return done.stdout.replace(str(self.folder), "/sys/devices/system/cpu")
 
-    def snapshot(self) -> Snapshot:
-        """Its settings now."""
-        return Snapshot.read(self.run(tuning.script(PORTS)))
+    def now(self) -> str:
+        """What its settings are now."""
+        return self.run(elsewhere.script(PORTS))
 
 
 @pytest.fixture
@@ -70,44 +69,44 @@ FOUND = {
 
 
 def test_the_settings_are_read_by_one_script(machine: Machine) -> None:
-    assert machine.snapshot().values(PORTS) == FOUND
+    assert elsewhere.values(machine.now(), PORTS) == FOUND
 
 
 def test_a_machine_without_such_settings_reports_none() -> None:
-    assert Snapshot.read("").values(PORTS) == {
+    assert elsewhere.values("", PORTS) == {
         "device_governor": None,
         "device_queues": [None, None],
         "device_flow_hash": [None, None],
     }
-    assert list(Snapshot.read("").changes(PORTS)) == []
+    assert list(elsewhere.changes("", PORTS)) == []
 
 
 def test_they_are_set_for_measuring_and_restored(machine: Machine) -> None:
-    changes = list(machine.snapshot().changes(PORTS))
-    assert [change.what for change in changes] == [
+    changes = list(elsewhere.changes(machine.now(), PORTS))
+    assert [what for what, _, _ in changes] == [
         "governor of cpu0 from powersave to performance",
         "queues of eth1 from combined 4 to combined 2",
         "rss of eth1 udp4 from sd to sdfn",
     ]
-    for change in changes:
-        machine.run(change.set, "-eu")
-    assert machine.snapshot().values(PORTS) == {
+    for _, sets, _ in changes:
+        machine.run(sets, "-eu")
+    assert elsewhere.values(machine.now(), PORTS) == {
         "device_governor": "performance",
         "device_queues": ["combined 2", None],
         "device_flow_hash": ["sdfn, sdfn", None],
     }
-    assert list(machine.snapshot().changes(PORTS)) == []
-    for change in reversed(changes):
-        machine.run(change.undo, "-eu")
-    assert machine.snapshot().values(PORTS) == FOUND
+    assert list(elsewhere.changes(machine.now(), PORTS)) == []
+    for _, _, undoes in reversed(changes):
+        machine.run(undoes, "-eu")
+    assert elsewhere.values(machine.now(), PORTS) == FOUND
 
 
 def test_what_is_gone_is_not_restored(machine: Machine) -> None:
     """A core was taken away, and an interface was removed."""
-    changes = list(machine.snapshot().changes(PORTS))
+    changes = list(elsewhere.changes(machine.now(), PORTS))
     shutil.rmtree(machine.folder / "cpu0")
     (machine.folder / "ip").write_text("#!/bin/sh\nexit 1\n")
     (machine.folder / "ethtool").write_text("#!/bin/sh\nexit 9\n")
-    for change in changes:
-        machine.run(change.undo, "-eu")
+    for _, _, undoes in changes:
+        machine.run(undoes, "-eu")
     assert not (machine.folder / "cpu0").exists()

@@ -6,7 +6,7 @@ Code asks a lab for its abilities, and never for its kind. A kind is one package
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv6Network
 from pathlib import Path
@@ -298,6 +298,19 @@ class ExternalDevice:
         return {name: value for name, value in every.items() if value is not None}
 
 
+class FarSettings(Protocol):
+    """Settings of another machine that decide which core works on a frame; the lab runs the shell text there."""
+
+    def script(self, interfaces: Sequence[str]) -> str:
+        """Return shell text that prints what the others read."""
+
+    def values(self, text: str, interfaces: Sequence[str]) -> Mapping[str, object]:
+        """Return the settings by the name of the lab's parameter; None where the machine does not report one."""
+
+    def changes(self, text: str, interfaces: Sequence[str]) -> Iterable[tuple[str, str, str]]:
+        """Yield each setting with a better value: its words, and shell text that sets and undoes it."""
+
+
 #: What the device is called where there is only one.
 DEVICES = ("gateway",)
 
@@ -315,6 +328,7 @@ class LabNeeds:
         background: whether the device routes native IPv6, too.
         nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052), 96 bits long; None = the lab's.
         own_xdp: whether a device has XDP programs at its interfaces, so that the lab must have none there.
+        far_settings: settings of a device's machine that a lab reads, and sets where the user wants it; None = none.
     """
 
     families: tuple[Family, Family]
@@ -324,6 +338,7 @@ class LabNeeds:
     background: bool = False
     nat64_prefix: IPv6Network | None = None
     own_xdp: bool = False
+    far_settings: FarSettings | None = None
 
 
 class Lab(Protocol):

@@ -25,6 +25,7 @@ from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.host import capabilities, programs, resources
+from natgauge.host.tuning import elsewhere
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
@@ -598,6 +599,7 @@ def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabN
         background=background,
         nat64_prefix=None if recipe.nat64_prefix is None else parse_prefix(recipe.nat64_prefix),
         own_xdp=any(played.limits.own_xdp for played in recipe.of_devices(1)),
+        far_settings=elsewhere,
     )
 
 

@@ -11,14 +11,13 @@ from typing import Final
 
 from natgauge.errors import HostError, UsageError
 from natgauge.host import caches
+from natgauge.host.sections import SECTION, sections_of
 from natgauge.inputs.cores import parse_cores
 
 #: Programs that natgauge needs on a remote machine, each with its Debian package.
 PROGRAMS: Final = {"ip": "iproute2", **dict.fromkeys(("env", "readlink", "cat", "wc"), "coreutils")}
 #: Drivers that leave checksums unfinished, because no wire follows.
 VIRTUAL: Final = frozenset({"veth", "virtio_net", "tun", "xen_netfront", "netvsc", "hv_netvsc"})
-#: Begins the line above each kind of fact.
-SECTION: Final = "== "
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,18 +179,6 @@ def _link(line: str, addresses: Sequence[re.Match[str]]) -> RemoteInterface | No
         parent=match[2],
         addresses=tuple(own),
     )
-
-
-def sections_of(text: str) -> dict[str, list[str]]:
-    """Lines that say something, by the heading above them; what a machine greets with before is passed over."""
-    sections: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in text.splitlines():
-        if line.startswith(SECTION):
-            lines = sections.setdefault(line.removeprefix(SECTION), [])
-        elif line.strip():
-            lines.append(line.rstrip())
-    return sections
 
 
 def _with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[str]:

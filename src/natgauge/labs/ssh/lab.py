@@ -18,7 +18,7 @@ from natgauge.labs.common.addresses import prefix_parameter
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register, make_directory, say_left
-from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, Ground, LabCounters, LabNeeds, Port
+from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, FarSettings, Ground, LabCounters, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh.openssh import control_of
 from natgauge.labs.ssh.segment import ChosenMachine, Segment, numbered_apart
@@ -99,7 +99,7 @@ class RemoteLab:
         self.emulated = False
         tester = re.sub("[^A-Za-z0-9.-]", "-", socket.gethostname())
         self._token = f"{tester}:{name}:{secrets.token_hex(8)}"
-        self._segments = self._planned(machines)
+        self._segments = self._planned(machines, need.far_settings)
         self.devices: Sequence[Device] = [home for segment in self._segments for home in segment.homes]
         if boot is not None and device_cores is None:
             raise UsageError(
@@ -111,7 +111,7 @@ class RemoteLab:
         self._boot_seconds: float | None = None
         self._register: Register | None = None
 
-    def _planned(self, machines: Sequence[ChosenMachine]) -> tuple[Segment, ...]:
+    def _planned(self, machines: Sequence[ChosenMachine], far: FarSettings | None) -> tuple[Segment, ...]:
         segments: list[Segment] = []
         first = 0
         for at, chosen in enumerate(machines):
@@ -129,6 +129,7 @@ class RemoteLab:
                     devices=self._blueprint.devices[first : first + count],
                     cables=self._blueprint.cables[first : first + count + 1],
                     remember=remember,
+                    far=far,
                 )
             )
             first += count

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,18 +11,18 @@ from typing import Final
 
 from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.host.sections import SECTION, sections_of
 from natgauge.inputs.cores import format_cores
 from natgauge.labs.common.links import VethCable, neighbour_limits, read_drops
 from natgauge.labs.common.network_counters import FILES, counters_of
 from natgauge.labs.common.queue_counters import queues_shown
-from natgauge.labs.contract import Device, LabCounters
-from natgauge.labs.ssh import facts, tuning, work
-from natgauge.labs.ssh.facts import SECTION, RemoteFacts, refuse_unfit, sections_of
+from natgauge.labs.contract import Device, FarSettings, LabCounters
+from natgauge.labs.ssh import facts, work
+from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import Layout, layout, private_directory
 from natgauge.labs.ssh.machine import Remember, RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import SshHost
 from natgauge.labs.ssh.remote import Remote
-from natgauge.labs.ssh.tuning import Snapshot
 from natgauge.words import Family
 
 
@@ -51,8 +51,9 @@ class Segment:
     """A machine, locked by the lab, and its devices.
 
     Attributes:
+        far: settings that decide which core works on a frame: how they are read and set; None = they are left alone.
         facts: facts of the machine; None = not known yet.
-        settings: settings that decide which core works on a frame, by the name of the parameter.
+        settings: these settings, by the name of the parameter.
     """
 
     remote: Remote
@@ -60,6 +61,7 @@ class Segment:
     homes: tuple[RemoteDevice, ...]
     machine: RemoteMachine
     remember: Remember
+    far: FarSettings | None
     facts: RemoteFacts | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -75,6 +77,7 @@ class Segment:
         devices: Sequence[Device],
         cables: Sequence[VethCable],
         remember: Remember,
+        far: FarSettings | None = None,
     ) -> Segment:
         """Plan the devices of a machine; nothing is sent."""
         remote = Remote(chosen.host, token, control)
@@ -97,7 +100,7 @@ class Segment:
             )
             for device, (inside, outside) in zip(devices, laid.ends, strict=True)
         )
-        return cls(remote, laid, homes, machine, remember)
+        return cls(remote, laid, homes, machine, remember, far)
 
     @property
     def host(self) -> SshHost:
@@ -168,21 +171,23 @@ class Segment:
 
     def _read_settings(self, *, tunes: bool) -> None:
         """Read the settings of the machine that decide which core works on a frame; set them before, if asked for."""
+        if self.far is None:
+            return
         interfaces = self.layout.interfaces
-        snapshot = Snapshot.read(self.remote.ask(tuning.script(interfaces)))
+        found = self.remote.ask(self.far.script(interfaces))
         if tunes:
-            self.remarks = tuple(self._tune(snapshot))
-            snapshot = Snapshot.read(self.remote.ask(tuning.script(interfaces)))
-        self.settings = snapshot.values(interfaces)
+            self.take()
+            self.remarks = tuple(self._tune(self.far.changes(found, interfaces)))
+            found = self.remote.ask(self.far.script(interfaces))
+        self.settings = self.far.values(found, interfaces)
 
-    def _tune(self, snapshot: Snapshot) -> Iterator[str]:
+    def _tune(self, changes: Iterable[tuple[str, str, str]]) -> Iterator[str]:
         """Set what is not set for measuring; yield what the machine refused."""
-        self.take()
-        for change in snapshot.changes(self.layout.interfaces):
-            self.remember(change.undo, f"restored {change.what} on {self.host}")
-            result = self.remote.run(change.set, 60.0)
+        for what, sets, undoes in changes:
+            self.remember(undoes, f"restored {what} on {self.host}")
+            result = self.remote.run(sets, 60.0)
             if result.status:
-                yield f"{change.what} could not be set on {self.host}: {result.said or f'exit status {result.status}'}"
+                yield f"{what} could not be set on {self.host}: {result.said or f'exit status {result.status}'}"
 
     def _make(self, found: RemoteFacts) -> None:
         self.remote.take()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from natgauge.core_work import CoreWork
-from natgauge.labs.ssh.facts import SECTION, sections_of
+from natgauge.host.sections import SECTION, sections_of
 
 SCRIPT: Final = f"""echo '{SECTION}softnet'; cat /proc/net/softnet_stat
 echo '{SECTION}stat'; grep '^cpu[0-9]' /proc/stat

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the device's machine that decide which core works on a frame: queues, flow hash, governor.
+"""Settings of another machine that decide which core works on a frame: queues, flow hash, governor.
 
-The knobs are those of `natgauge host tune`. Here they read the output of one script and write shell text, so that the
-lab runs both on the other machine.
+The knobs are those of `natgauge host tune`. Here they read the output of one script and write shell text; a lab runs
+both on the other machine (`natgauge.labs.contract.FarSettings`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.host.ethtool import FLOWS, Part
+from natgauge.host.sections import SECTION, sections_of
 from natgauge.host.tuning.contract import TunedMachine, TuningKnob
 from natgauge.host.tuning.knobs.flow_hash import FlowHash
 from natgauge.host.tuning.knobs.governor import Governor
 from natgauge.host.tuning.knobs.queues import Queues
-from natgauge.labs.ssh.facts import SECTION, sections_of
 
 #: Name of the parameter in results, and the knob; queues before what belongs to each queue.
-KNOBS: Final[Mapping[str, TuningKnob]] = {
+_KNOBS: Final[Mapping[str, TuningKnob]] = {
     "device_governor": Governor(),
     "device_queues": Queues(),
     "device_flow_hash": FlowHash(),
@@ -39,17 +39,8 @@ _FILES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TuningChange:
-    """One setting to change."""
-
-    what: str
-    set: str
-    undo: str
-
-
 def script(interfaces: Sequence[str]) -> str:
-    """Return shell text that prints what `Snapshot.read` reads; what a machine lacks is left out."""
+    """Return shell text that prints what `values` and `changes` read; what a machine lacks is left out."""
     text = [
         f'for file in {_FILES}; do [ ! -r "$file" ] || {{ echo "{SECTION}file $file"; cat "$file"; }}; done',
     ]
@@ -59,16 +50,37 @@ def script(interfaces: Sequence[str]) -> str:
     return "\n".join([*text, ":"])
 
 
+def values(text: str, interfaces: Sequence[str]) -> dict[str, object]:
+    """Return the settings in the script's output by the names of `_KNOBS`; None = the machine reports none."""
+    machine = _Snapshot(sections=sections_of(text))
+    governors = {setting.value for setting in _KNOBS["device_governor"].find(machine, ()) if setting.value is not None}
+
+    def of_port(name: str, port: str) -> str | None:
+        return ", ".join(setting.value for setting in _KNOBS[name].find(machine, [port]) if setting.value) or None
+
+    return {
+        "device_governor": ", ".join(sorted(governors)) or None,
+        **{name: [of_port(name, port) for port in interfaces] for name in ("device_queues", "device_flow_hash")},
+    }
+
+
+def changes(text: str, interfaces: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield each setting with a better value: its words, and shell text that sets and undoes it."""
+    for knob in _KNOBS.values():
+        for setting in knob.find(_Snapshot(sections=sections_of(text)), interfaces):
+            if setting.value is not None and setting.better is not None:
+                yield (
+                    f"{knob.name} of {setting.key} from {setting.value} to {setting.better}",
+                    _as_shell(knob, setting.key, setting.better),
+                    _as_shell(knob, setting.key, setting.value),
+                )
+
+
 @dataclass(frozen=True, slots=True)
-class Snapshot(TunedMachine):
+class _Snapshot(TunedMachine):
     """The settings of a machine at one time."""
 
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, text: str) -> Snapshot:
-        """Parse the output of the script."""
-        return cls(sections=sections_of(text))
 
     def text(self, path: str) -> str | None:
         """Return a file's text; None = the machine does not have it."""
@@ -87,31 +99,6 @@ class Snapshot(TunedMachine):
     def _output(self, *arguments: str) -> str:
         """Return the output of ethtool; empty where the driver has no such setting."""
         return "\n".join(self.sections.get(shlex.join(arguments), ()))
-
-    def values(self, interfaces: Sequence[str]) -> dict[str, object]:
-        """Return the settings by the names of `KNOBS`; None where the machine does not report one."""
-        governors = {setting.value for setting in KNOBS["device_governor"].find(self, ()) if setting.value is not None}
-        return {
-            "device_governor": ", ".join(sorted(governors)) or None,
-            **{
-                name: [self._of_port(name, port) for port in interfaces]
-                for name in ("device_queues", "device_flow_hash")
-            },
-        }
-
-    def _of_port(self, name: str, port: str) -> str | None:
-        return ", ".join(setting.value for setting in KNOBS[name].find(self, [port]) if setting.value) or None
-
-    def changes(self, interfaces: Sequence[str]) -> Iterator[TuningChange]:
-        """Yield every setting with a better value for measurements."""
-        for knob in KNOBS.values():
-            for setting in knob.find(self, interfaces):
-                if setting.value is not None and setting.better is not None:
-                    yield TuningChange(
-                        f"{knob.name} of {setting.key} from {setting.value} to {setting.better}",
-                        _as_shell(knob, setting.key, setting.better),
-                        _as_shell(knob, setting.key, setting.value),
-                    )
 
 
 @dataclass(frozen=True, slots=True)
