@@ -53,7 +53,7 @@ def probed(*words: str) -> tuple[int, list[dict[str, Any]]]:
 
 
 def obstacles(port: dict[str, Any]) -> dict[str, str]:
-    return {finding["word"]: finding["mend"] for finding in port["findings"] if finding["state"] == "obstacle"}
+    return {finding["name"]: finding["mend"] for finding in port["findings"] if finding["state"] == "obstacle"}
 
 
 def shell(line: str) -> None:
@@ -66,7 +66,7 @@ def test_a_cable_of_veths_carries_the_tester_both_ways() -> None:
     status, ports = probed("left", "right")
     assert (status, [port["usable"] for port in ports]) == (0, [True, True])
     for port in ports:
-        (cable,) = (finding for finding in port["findings"] if finding["word"] == "cable")
+        (cable,) = (finding for finding in port["findings"] if finding["name"] == "cable")
         assert cable["state"] == "ok"
         assert "1000 of 1000 from left to right, 1000 of 1000 from right to left" in cable["what"]
 
@@ -88,7 +88,7 @@ def test_veths_whose_other_ends_take_no_frame_are_named_each_with_its_command() 
         for name in ("right", "bottom"):
             shell(f"ethtool -K {name} gro off")
     assert (status, [port["usable"] for port in ports]) == (0, [True, True])
-    (cable,) = (finding for finding in ports[0]["findings"] if finding["word"] == "cable")
+    (cable,) = (finding for finding in ports[0]["findings"] if finding["name"] == "cable")
     assert cable["what"].startswith("no frame arrived (0 of 1000 from left to top, 0 of 1000 from top to left)")
 
 

@@ -108,11 +108,11 @@ TRIES = 4
 
 
 def of(port: dict[str, Any], word: str) -> list[dict[str, Any]]:
-    return [finding for finding in port["findings"] if finding["word"] == word]
+    return [finding for finding in port["findings"] if finding["name"] == word]
 
 
 def obstacles(port: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {finding["word"]: finding for finding in port["findings"] if finding["state"] == "obstacle"}
+    return {finding["name"]: finding for finding in port["findings"] if finding["state"] == "obstacle"}
 
 
 @pytest.mark.parametrize("ports", [("mq0", "mq1"), ("one0", "one1"), ("vmx0", "vmx1")])

@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"plain_text"},
     "ethernet": {"words"},
     "files": set(),
+    "finding": set(),
     "foreign": {"errors"},
     "doubt_words": set(),
     "known_doubts": set(),
@@ -42,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "words": set(),
     "paired": {"errors", "notes", "other_traffic", "statistics", "words"},
     "inputs": {"errors", "words"},
-    "host": {"errors", "files", "foreign", "inputs", "system_errors", "table_memory", "version"},
+    "host": {"errors", "files", "finding", "foreign", "inputs", "system_errors", "table_memory", "version"},
     "metrics": set(),
     "measurer": {"causes", "errors", "late_delays", "other_traffic", "paired", "readings", "words"},
     "trial_evidence": {"causes", "measurer", "readings", "words"},
@@ -63,7 +64,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "agreement": {"bounded_output", "errors", "host", "system_errors", "words"},
     "counts": {"agreement", "late_delays", "measurer", "other_traffic", "trial_evidence"},
     "labs": {
-        "bounded_output", "core_work", "errors", "files", "host", "inputs", "system_errors", "table_memory", "words",
+        "bounded_output", "core_work", "errors", "files", "finding", "host", "inputs", "system_errors", "table_memory",
+        "words",
     },
     "cleaning": {"errors", "host", "labs"},
     "guest_building": {"errors", "host", "labs"},
@@ -72,8 +74,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "words",
     },
     "tester": {
-        "agreement", "cleaning", "counts", "errors", "ethernet", "files", "foreign", "gateways", "host", "inputs",
-        "labs", "measurer", "paired", "statistics", "words",
+        "agreement", "cleaning", "counts", "errors", "ethernet", "files", "finding", "foreign", "gateways", "host",
+        "inputs", "labs", "measurer", "paired", "statistics", "words",
     },
     "setup": {"agreement", "errors", "ethernet", "gateways", "host", "inputs", "labs", "words"},
     "trial": {

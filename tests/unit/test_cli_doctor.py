@@ -9,7 +9,7 @@ import pytest
 from tools import doctor_packages
 
 from natgauge.cli import run
-from natgauge.tester.finding import Finding
+from natgauge.finding import Finding
 
 GOOD = Finding("kernel", "ok", "Linux 6.18")
 SLOW = Finding("clock", "warning", "clock source hpet is slow", "boot with clocksource=tsc")

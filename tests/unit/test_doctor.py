@@ -13,13 +13,14 @@ import pytest
 
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
+from natgauge.finding import Finding
 from natgauge.host import capabilities, kernel, programs
 from natgauge.labs.common import locks, namespaces
 from natgauge.labs.common.register import HiddenLabsError
 from natgauge.labs.netns import lab
 from natgauge.tester import doctor
 from natgauge.tester.doctor import examine, worst_state
-from natgauge.tester.finding import Finding, Host
+from natgauge.tester.finding import Host
 from natgauge.tester.probe import CableProof
 
 #: The real one, which `root` replaces.

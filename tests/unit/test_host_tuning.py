@@ -44,8 +44,8 @@ def at_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made
 
 
 def test_what_is_found_what_is_better_and_why(made: Made) -> None:
-    looked = {(one.knob, one.key): one for one in tuner.check(["eth1"], machine=made.machine)}
-    better = {key: (one.value, one.better) for key, one in looked.items() if one.outcome == "better"}
+    looked = {(one.name, one.key): one for one in tuner.check(["eth1"], machine=made.machine)}
+    better = {key: (one.value, one.better) for key, one in looked.items() if one.better is not None}
     assert better == {
         ("smt", "machine"): ("on", "off"),
         **{("governor", f"cpu{cpu}"): ("powersave", "performance") for cpu in range(4)},
@@ -58,11 +58,11 @@ def test_what_is_found_what_is_better_and_why(made: Made) -> None:
         ("irq-affinity", "eth1 irq 30"): ("0-3", "2"),
         ("irq-affinity", "eth1 irq 31"): ("0-3", "3"),
     }
-    assert looked["rss", "eth1 udp6"].outcome == "fine"
+    assert looked["rss", "eth1 udp6"].state == "ok"
     # The driver does not let go of it.
-    assert looked["offloads", "eth1 rx-gro-hw"].outcome == "fine"
-    assert "50 us" in looked["coalescing", "eth1"].remark
-    assert all(one.why and one.source for one in looked.values())
+    assert looked["offloads", "eth1 rx-gro-hw"].state == "ok"
+    assert "50 us" in looked["coalescing", "eth1"].what
+    assert all(one.cause and one.source for one in looked.values())
     # Without names every port with a card is looked at; a veth has none.
     assert {one.key.split()[0] for one in tuner.check(machine=made.machine)} >= {"eth0", "eth1"}
     assert not [one for one in tuner.check(machine=made.machine) if one.key.startswith("veth")]
@@ -87,7 +87,7 @@ def test_everything_is_set_and_put_back_as_it_was_found(made: Made) -> None:
     assert {one.done for one in done.values()} == {"set"}
     assert made.ports["eth1"]["pause"] == {"autoneg": "off", "rx": "off", "tx": "off"}
     assert made.ports["eth0"] == before["eth0"]
-    assert not [one for one in tuner.check(["eth1"], machine=made.machine) if one.outcome == "better"]
+    assert not [one for one in tuner.check(["eth1"], machine=made.machine) if one.better is not None]
     # A second time nothing is left to set, and what was found first is still known.
     assert made.tune("eth1") == {}
     back = made.restore()
@@ -231,19 +231,19 @@ def test_interrupts_named_after_the_card_are_found(made: Made, tmp_path: Path) -
     shutil.rmtree(made.root / "sys/class/net/eth0/device")
     (made.root / "sys/class/net/eth0/device").symlink_to(card)
     looked = tuner.check(["eth0"], machine=made.machine)
-    assert [one.key for one in looked if one.knob == "irq-affinity"] == ["eth0 irq 33"]
+    assert [one.key for one in looked if one.name == "irq-affinity"] == ["eth0 irq 33"]
 
 
 def test_a_program_that_moves_interrupts_is_named(made: Made) -> None:
     (made.root / "proc/77").mkdir()
     (made.root / "proc/77/comm").write_text("irqbalance\n")
-    told = [one.remark for one in tuner.check(["eth1"], machine=made.machine) if one.knob == "irq-affinity"]
+    told = [one.what for one in tuner.check(["eth1"], machine=made.machine) if one.name == "irq-affinity"]
     assert all("systemctl stop irqbalance" in one for one in told)
 
 
 def test_a_process_that_ends_while_all_are_listed_is_passed_over(made: Made) -> None:
     (made.root / "proc/78/comm").mkdir(parents=True)
-    assert [one for one in tuner.check(["eth1"], machine=made.machine) if one.knob == "irq-affinity"]
+    assert [one for one in tuner.check(["eth1"], machine=made.machine) if one.name == "irq-affinity"]
 
 
 def test_rates_that_a_driver_rounds_are_still_ours(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +296,7 @@ def test_only_one_process_changes_settings_at_a_time(made: Made) -> None:
 def test_a_virtual_machine_has_nothing_to_set(tmp_path: Path) -> None:
     made = Made(tmp_path)
     shutil.rmtree(made.root / "sys/devices/system/cpu")
-    assert {one.outcome for one in tuner.check([], machine=made.machine)} == {"none"}
+    assert {(one.state, one.value) for one in tuner.check([], machine=made.machine)} == {("ok", None)}
     assert made.tune() == {}
 
 
@@ -313,7 +313,7 @@ def test_the_commands(at_the_command_line: Made, capsys: pytest.CaptureFixture[s
     assert "natgauge host restore" in capsys.readouterr().out
     assert run(["host", "check", "--ports", "eth1", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert {one["outcome"] for one in document["settings"]} == {"fine"}
+    assert {one["state"] for one in document["findings"]} == {"ok"}
     assert len(document["tuned"]) == len(tuner.remembered(made.path))
     (made.root / "sys/devices/system/cpu/smt/control").write_text("forceoff")
     assert run(["host", "restore"]) == 3

@@ -19,6 +19,7 @@ from natgauge.agreement import StreamCounts, TrialRequest
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.ethernet import ONE_PAGE
+from natgauge.finding import Finding
 from natgauge.host import capabilities
 from natgauge.host.cpus import as_if
 from natgauge.labs.common import locks
@@ -26,7 +27,7 @@ from natgauge.labs.wire import xdp
 from natgauge.labs.wire.drivers import driver_facts
 from natgauge.labs.wire.lab import port_lock
 from natgauge.labs.wire.media import Media
-from natgauge.labs.wire.port_state import PortFinding, findings, refuse
+from natgauge.labs.wire.port_state import findings, refuse
 from natgauge.labs.wire.xdp import Attached
 from natgauge.tester import port_probe, xdp_trial
 from natgauge.tester.port_probe import of_peer, probe
@@ -36,7 +37,7 @@ def driver(name: str) -> Media:
     return Media(driver=name)
 
 
-def obstacles(**changed: Any) -> list[PortFinding]:
+def obstacles(**changed: Any) -> list[Finding]:
     sizes = changed.pop("frame_sizes", (64, 1518))
     cpus = changed.pop("sender_cpus", (0,))
     found = findings(port_state(**changed), frame_sizes=sizes, sender_cpus=cpus)
@@ -134,7 +135,7 @@ def test_each_obstacle_is_named_with_what_removes_it(
     changed: dict[str, Any], word: str, what: str, mend: str | None
 ) -> None:
     (found,) = obstacles(**changed)
-    assert found.word == word
+    assert found.name == word
     with pytest.raises((HostError, UsageError), match=f"^interface eth1: .*{what}") as refused:
         refuse(port_state(), [found])
     assert "\n" not in str(refused.value)
@@ -192,7 +193,7 @@ def test_each_mend_is_a_command_that_sh_runs(made: Made, monkeypatch: pytest.Mon
                 continue
             for command in commands(finding.mend):
                 program, *words = shlex.split(command)
-                seen.add((program, finding.word))
+                seen.add((program, finding.name))
                 assert program == "bpftool" or any(name in word or "far.5" in word for word in words), command
                 if program == "sysctl":
                     assert words[-1] == f"net/ipv6/conf/{name}/disable_ipv6=1"
@@ -216,7 +217,7 @@ def test_a_veth_whose_other_end_cannot_receive_is_a_finding_on_that_port(
 ) -> None:
     port = port_state(media=driver("veth"), features=xdp.Features.BASIC, peer=peer)
     found = list(of_peer(port, others))
-    assert [(finding.word, finding.state, finding.mend) for finding in found] == (
+    assert [(finding.name, finding.state, finding.mend) for finding in found] == (
         [] if state is None else [("XDP", state, mend)]
     )
     assert all((peer or "another namespace") in finding.what for finding in found)
@@ -253,7 +254,7 @@ def test_allowed_addresses_are_no_obstacle() -> None:
 def test_a_driver_that_gains_redirects_with_a_program_is_not_doubted_where_it_is_known() -> None:
     def state(name: str) -> str:
         port = port_state(features=xdp.Features.BASIC, media=driver(name))
-        return next(finding.state for finding in findings(port) if finding.word == "XDP")
+        return next(finding.state for finding in findings(port) if finding.name == "XDP")
 
     assert (state("ice"), state("unheard-of")) == ("ok", "warning")
 
@@ -278,7 +279,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
 
 def test_settings_that_tuning_would_change_are_warnings(made: Made) -> None:
     (report,) = probe(["eth1"], machine=made.machine)
-    tuned = [finding for finding in report.findings if finding.word == "tuning"]
+    tuned = [finding for finding in report.findings if finding.name == "tuning"]
     assert report.usable
     assert {finding.state for finding in tuned} == {"warning"}
     assert {finding.mend for finding in tuned} == {"natgauge host tune --ports eth1"}
@@ -299,7 +300,7 @@ def test_a_card_on_another_node_and_an_iommu_are_warnings(made: Made) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (report,) = probe(["eth1"], machine=made.machine)
-    what = {finding.word: finding.what for finding in report.findings if finding.state == "warning"}
+    what = {finding.name: finding.what for finding in report.findings if finding.state == "warning"}
     assert what["NUMA"].startswith("the card is on node 1, and core ")
     assert "DMA-FQ" in what["IOMMU"]
 
@@ -313,7 +314,7 @@ def test_a_driver_that_refuses_programs_is_an_obstacle_with_the_kernels_reason(
     monkeypatch.setattr(port_probe, "_of_cable", lambda *_: pytest.fail("a frame was sent"))
     for report in probe(["eth0", "eth1"], machine=made.machine):
         (found,) = (finding for finding in report.findings if finding.state == "obstacle")
-        assert (found.word, report.usable) == ("XDP", False)
+        assert (found.name, report.usable) == ("XDP", False)
         assert f"({reason}); start the guest with ctrl_guest_offloads=on" in found.what
         assert found.mend is None
 
@@ -372,7 +373,7 @@ def test_frames_across_the_cable_decide(
     monkeypatch.setattr(port_probe, "phase1_of", lambda counts: counts)
     reports = probe(["eth0", "eth1"], machine=made.machine)
     for report in reports:
-        (cable,) = (finding for finding in report.findings if finding.word == "cable")
+        (cable,) = (finding for finding in report.findings if finding.name == "cable")
         assert cable.state == state
         assert says in cable.what
         assert report.usable == (state != "obstacle")
@@ -390,9 +391,9 @@ def test_a_tester_that_does_not_start_is_an_obstacle_of_the_port_that_it_names(
     monkeypatch.setattr(port_probe, "phase1_of", lambda counts: counts)
     first, second = probe(["eth0", "eth1"], machine=made.machine)
     assert (first.usable, second.usable) == (True, False)
-    (cable,) = (finding for finding in first.findings if finding.word == "cable")
+    (cable,) = (finding for finding in first.findings if finding.name == "cable")
     assert (cable.state, cable.what) == ("warning", "no frame was sent: the tester does not start on eth1")
-    (cable,) = (finding for finding in second.findings if finding.word == "cable")
+    (cable,) = (finding for finding in second.findings if finding.name == "cable")
     assert cable.what.startswith("the tester does not start: initiator: eth1: self-test: CPU 0")
 
 
@@ -408,7 +409,7 @@ def test_a_port_that_natgauge_uses_is_named_with_the_process_and_without_command
     finally:
         lock.release()
     assert not report.usable
-    (found,) = (finding for finding in report.findings if finding.word == "XDP")
+    (found,) = (finding for finding in report.findings if finding.name == "XDP")
     assert found.what == f"natgauge uses it (process {os.getpid()}); wait until that has ended, or use another port"
     assert [finding.mend for finding in report.findings if finding.mend] == []
     assert probe(["eth1"], machine=made.machine, sends_frames=False)[0].usable == (not changed)

@@ -12,7 +12,7 @@ import cloup
 from natgauge.cli.say import say
 
 if TYPE_CHECKING:
-    from natgauge.tester.finding import Finding
+    from natgauge.finding import Finding
 
 #: Name of a finding on one gateway. Its package may be missing, which takes nothing from the others.
 _GATEWAY: Final = "gateway "
@@ -28,6 +28,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
 
     The exit status is 3 if a requirement of every measurement is missing.
     """
+    from natgauge.finding import as_rows
     from natgauge.tables import aligned
     from natgauge.tester.doctor import examine, worst_state
 
@@ -41,9 +42,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     else:
         say(_answer(findings))
         shown = [finding for finding in findings if verbose or finding.state != "ok"]
-        mends = ["" if finding.mend is None else f"; mend: {finding.mend}" for finding in shown]
-        rows = [(finding.state, finding.name, finding.what + mend) for finding, mend in zip(shown, mends, strict=True)]
-        for line in aligned(rows):
+        for line in aligned(as_rows(shown)):
             say(line)
         if len(shown) < len(findings):
             say(f"{len(findings) - len(shown)} more are in order; see natgauge doctor -v")

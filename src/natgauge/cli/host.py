@@ -28,6 +28,7 @@ def check(ports: str | None, *, as_json: bool) -> int:
 
     Without --ports every interface of a network card is checked.
     """
+    from natgauge.finding import as_rows
     from natgauge.host.tuning import tuner
     from natgauge.host.tuning.changes import HiddenStateError
 
@@ -38,20 +39,19 @@ def check(ports: str | None, *, as_json: bool) -> int:
     except HiddenStateError as error:
         hidden = str(error)
     if as_json:
-        from dataclasses import asdict
-
         from natgauge.cli.say import json_object
+        from natgauge.records.store import plain
 
         document = {
-            "settings": [asdict(setting) for setting in settings],
-            "tuned": [asdict(setting) for setting in changed],
+            "findings": plain(settings),
+            "tuned": plain(changed),
             "hidden": hidden or None,
         }
         json_object("host", document)
     else:
-        _table([(setting.outcome, setting.knob, setting.key, _value(setting)) for setting in settings])
+        _table(as_rows(settings))
         reasons = {
-            setting.knob: f"{setting.why} ({setting.source})" for setting in settings if setting.outcome == "better"
+            setting.name: f"{setting.cause} ({setting.source})" for setting in settings if setting.better is not None
         }
         for knob, why in reasons.items():
             say(f"{knob}: {why}.")
@@ -59,7 +59,7 @@ def check(ports: str | None, *, as_json: bool) -> int:
             say(hidden)
         if changed:
             say(f"natgauge has changed {len(changed)} of them; put them back with: natgauge host restore")
-    return 1 if any(setting.outcome in {"better", "failed"} for setting in settings) else 0
+    return 1 if any(setting.state != "ok" for setting in settings) else 0
 
 
 @command.command("tune")
@@ -114,14 +114,7 @@ def _split(ports: str) -> list[str]:
     return [port.strip() for port in ports.split(",")]
 
 
-def _value(setting: Any) -> str:
-    if setting.value is None:
-        return str(setting.remark)
-    value = setting.value if setting.better is None else f"{setting.value}; better: {setting.better}"
-    return f"{value} ({setting.remark})" if setting.remark else value
-
-
-def _table(rows: Sequence[tuple[str, str, str, str]]) -> None:
+def _table(rows: Sequence[Sequence[str]]) -> None:
     from natgauge.tables import aligned
 
     for line in aligned(rows):

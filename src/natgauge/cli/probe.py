@@ -48,6 +48,7 @@ def command(
     arrive if a cable joins them. A port that does not exist, or that is named twice, is a wrong argument (status 2).
     --json then prints nothing.
     """
+    from natgauge.finding import as_rows
     from natgauge.tables import aligned
     from natgauge.tester.port_probe import FRAME_SIZES, probe
 
@@ -64,18 +65,8 @@ def command(
         json_object("probe", {"ports": plain(reports)})
     else:
         say(_answer(reports))
-        rows = [
-            (
-                finding.state,
-                report.name,
-                finding.word,
-                finding.what + (f"; mend: {finding.mend}" if finding.mend else ""),
-            )
-            for report in reports
-            for finding in report.findings
-            if verbose or finding.state != "ok"
-        ]
-        for line in aligned(rows):
+        findings = (finding for report in reports for finding in report.findings)
+        for line in aligned(as_rows(finding for finding in findings if verbose or finding.state != "ok")):
             say(line)
     context.exit(0 if all(report.usable for report in reports) else 3)
 

@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterator
 
 from natgauge.errors import HostError
+from natgauge.finding import Finding
 from natgauge.host import capabilities, kernel, resources
 from natgauge.host.control_groups import ControlGroups
-from natgauge.tester.finding import Finding, Host
+from natgauge.tester.finding import Host
 
 
 def privileges(_host: Host) -> Iterator[Finding]:

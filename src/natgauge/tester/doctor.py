@@ -17,6 +17,7 @@ from typing import Final
 
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, NatgaugeError, UsageError
+from natgauge.finding import Finding, State
 from natgauge.gateways.recipe import Recipe, available, load
 from natgauge.gateways.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
 from natgauge.gateways.support import places
@@ -30,7 +31,7 @@ from natgauge.labs.common.register import HiddenLabsError
 from natgauge.labs.common.shell import run_shell
 from natgauge.labs.wire import xdp
 from natgauge.tester import containers
-from natgauge.tester.finding import Finding, Host, NoText, State, unknown
+from natgauge.tester.finding import Host, NoText, unknown
 
 #: Oldest kernel natgauge is made for: the last one whose veth could lose frames in bursts is 6.1.
 LEAST_KERNEL: Final = (6, 6)

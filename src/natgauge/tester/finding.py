@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the doctor finds, and the host on which it looks: "cannot be read" is no answer to "is it off?"."""
+"""The host on which the doctor looks: "cannot be read" is no answer to "is it off?"."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Literal
 
-from natgauge.gateways.support import Place
+from natgauge.finding import Finding
 from natgauge.host import kernel, programs
 from natgauge.tester.probe import CableProof, send_over_a_cable
-
-State = Literal["ok", "warning", "missing"]
 
 
 class NoText(Enum):
@@ -34,26 +31,6 @@ _MENDS = {
     NoText.REFUSED: "sudo natgauge doctor",
     NoText.NO_SYS: "mount -t sysfs sysfs /sys",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The outcome of one check.
-
-    Attributes:
-        state: "ok"; "warning": it works, but figures may be worse or doubtful; "missing": something cannot be done.
-        mend: command that fixes it, or what to do where no command can; None when there is nothing to fix.
-        packages: the Debian packages that fix it, in alphabetical order; empty when no package does.
-        places: places that can run the gateway once its packages are installed; empty for other checks and for a recipe
-            that violates a rule.
-    """
-
-    name: str
-    state: State
-    what: str
-    mend: str | None = None
-    packages: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from natgauge.agreement import Phase1, StreamCounts, phase1_of, run
 from natgauge.cleaning.cleanup import status
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
+from natgauge.finding import Finding
 from natgauge.host import capabilities
 from natgauge.host.cpus import usable_cpus
 from natgauge.host.tuning import tuner
@@ -22,7 +23,7 @@ from natgauge.labs.common import namespaces
 from natgauge.labs.contract import Port
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.lab import port_lock
-from natgauge.labs.wire.port_state import PortFinding, PortState, findings, harmless, read_port, shell
+from natgauge.labs.wire.port_state import PortState, findings, harmless, read_port, shell
 from natgauge.tester import xdp_trial
 from natgauge.tester.cable import untranslated_request
 
@@ -43,7 +44,7 @@ class PortReport:
     name: str
     driver: str
     usable: bool
-    findings: tuple[PortFinding, ...]
+    findings: tuple[Finding, ...]
 
 
 def probe(
@@ -98,7 +99,7 @@ def _check_size(octets: int) -> None:
 
 def _of_port(
     state: PortState, machine: TunedMachine, others: Sequence[str], frame_sizes: Sequence[int], *, allow_addresses: bool
-) -> list[PortFinding]:
+) -> list[Finding]:
     """Return what can be seen of a port without a program on it."""
     found = [
         *findings(state, sender_cpus=usable_cpus()[:1], frame_sizes=frame_sizes, allow_addresses=allow_addresses),
@@ -111,21 +112,22 @@ def _of_port(
         return list(harmless(state, found))
     # Its program is natgauge's own, and a command would disturb what natgauge measures.
     what = f"natgauge uses it (process {user}); wait until that has ended, or use another port"
-    others_found = [replace(finding, mend=None) for finding in found if finding.word != "XDP"]
-    return [PortFinding("XDP", "obstacle", what), *others_found]
+    others_found = [replace(finding, mend=None) for finding in found if finding.name != "XDP"]
+    return [Finding("XDP", "obstacle", what), *others_found]
 
 
-def _report(state: PortState, found: Sequence[PortFinding]) -> PortReport:
+def _report(state: PortState, found: Sequence[Finding]) -> PortReport:
     order = ("obstacle", "warning", "ok")
-    in_order = tuple(sorted(found, key=lambda finding: order.index(finding.state)))
+    placed = (replace(finding, at=state.name) for finding in found)
+    in_order = tuple(sorted(placed, key=lambda finding: order.index(finding.state)))
     return PortReport(state.name, state.media.driver, not _obstacles(found), in_order)
 
 
-def _obstacles(found: Sequence[PortFinding]) -> list[PortFinding]:
+def _obstacles(found: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in found if finding.state == "obstacle"]
 
 
-def _of_card(state: PortState, machine: TunedMachine) -> Iterator[PortFinding]:
+def _of_card(state: PortState, machine: TunedMachine) -> Iterator[Finding]:
     """Yield the card's NUMA node, and what lies between the card and the memory."""
     folder = f"/sys/class/net/{state.name}/device"
     node = machine.text(f"{folder}/numa_node")
@@ -133,52 +135,51 @@ def _of_card(state: PortState, machine: TunedMachine) -> Iterator[PortFinding]:
         cores = parse_cores(machine.text(f"/sys/devices/system/node/node{node}/cpulist") or "0")
         sender = usable_cpus()[0]
         if sender in cores:
-            yield PortFinding("NUMA", "ok", f"node {node}, as core {sender}, which sends")
+            yield Finding("NUMA", "ok", f"node {node}, as core {sender}, which sends")
         else:
             what = f"the card is on node {node}, and core {sender}, which sends, is not"
             what += f"; measure with --sender-cores {format_cores(cores[:1])}"
-            yield PortFinding("NUMA", "warning", what)
+            yield Finding("NUMA", "warning", what)
     kind = machine.text(f"{folder}/iommu_group/type")
     if kind is not None and kind.startswith("DMA"):
         what = f"the IOMMU translates the card's addresses ({kind}), which costs time for each frame"
-        yield PortFinding("IOMMU", "warning", f"{what}; start Linux with iommu=pt")
+        yield Finding("IOMMU", "warning", f"{what}; start Linux with iommu=pt")
     elif kind is not None:
-        yield PortFinding("IOMMU", "ok", kind)
+        yield Finding("IOMMU", "ok", kind)
 
 
-def _of_settings(state: PortState, machine: TunedMachine) -> Iterator[PortFinding]:
+def _of_settings(state: PortState, machine: TunedMachine) -> Iterator[Finding]:
     """Yield the settings of the port that `natgauge host tune` would change."""
     own = (
         setting
         for setting in tuner.check([state.name], machine=machine)
-        if setting.outcome == "better" and setting.key.split()[0] == state.name
+        if setting.better is not None and setting.key.split()[0] == state.name
     )
-    for knob, settings in groupby(own, lambda setting: (setting.knob, setting.why)):
+    for (name, cause, mend), settings in groupby(own, lambda setting: (setting.name, setting.cause, setting.mend)):
         values = [
             f"{setting.key.removeprefix(state.name)} is {setting.value}, better: {setting.better}".strip()
             for setting in settings
         ]
-        what = f"{knob[0]} {', '.join(values)}; {knob[1]}"
-        yield PortFinding("tuning", "warning", what, shell(["natgauge", "host", "tune", "--ports", state.name]))
+        yield Finding("tuning", "warning", f"{name} {', '.join(values)}; {cause}", mend, cause=cause)
 
 
-def _of_attaching(state: PortState) -> list[PortFinding]:
+def _of_attaching(state: PortState) -> list[Finding]:
     """Return the obstacle if the driver refuses an XDP program, as the kernel gives the reason."""
     try:
         with _locked(state):
             reason = xdp_trial.refusal(state.name)
     except NatgaugeError as error:
-        return [PortFinding("XDP", "obstacle", f"cannot be tried: {error}")]
+        return [Finding("XDP", "obstacle", f"cannot be tried: {error}")]
     except OSError as error:
         reason = str(error)
     if reason is None:
         return []
     what = f"its driver accepts no XDP program now ({reason})"
     action = state.driver.if_refused if state.driver else ""
-    return [PortFinding("XDP", "obstacle", f"{what}; {action}" if action else what)]
+    return [Finding("XDP", "obstacle", f"{what}; {action}" if action else what)]
 
 
-def _of_cable(first: PortState, second: PortState) -> tuple[PortFinding, PortFinding]:
+def _of_cable(first: PortState, second: PortState) -> tuple[Finding, Finding]:
     """Send frames each way with the tester itself: its programs are attached, frames redirected and received.
 
     Returns:
@@ -194,11 +195,11 @@ def _of_cable(first: PortState, second: PortState) -> tuple[PortFinding, PortFin
     return across, across
 
 
-def _of_start(state: PortState, faulty: Sequence[PortState], error: NatgaugeError) -> PortFinding:
+def _of_start(state: PortState, faulty: Sequence[PortState], error: NatgaugeError) -> Finding:
     """Return the finding on a port where the tester does not start on the faulty ones."""
     if state in faulty:
-        return PortFinding("cable", "obstacle", f"the tester does not start: {error}")
-    return PortFinding("cable", "warning", f"no frame was sent: the tester does not start on {faulty[0].name}")
+        return Finding("cable", "obstacle", f"the tester does not start: {error}")
+    return Finding("cable", "warning", f"no frame was sent: the tester does not start on {faulty[0].name}")
 
 
 def _sent(here: PortState, far: PortState) -> StreamCounts:
@@ -221,7 +222,7 @@ def _sent(here: PortState, far: PortState) -> StreamCounts:
         raise
 
 
-def _of_counts(counts: Sequence[tuple[str, str, StreamCounts]]) -> PortFinding:
+def _of_counts(counts: Sequence[tuple[str, str, StreamCounts]]) -> Finding:
     """Return what the frames sent from port to port show."""
     ways = ", ".join(
         f"{sent.received_frames} of {sent.offered_frames} from {here} to {far}" for here, far, sent in counts
@@ -230,13 +231,13 @@ def _of_counts(counts: Sequence[tuple[str, str, StreamCounts]]) -> PortFinding:
     offered = sum(sent.offered_frames for *_, sent in counts)
     if arrived == 0:
         what = f"no frame arrived ({ways}): there is no cable between these ports, or something that does not pass them"
-        return PortFinding("cable", "warning", what)
+        return Finding("cable", "warning", what)
     if arrived < offered:
-        return PortFinding("cable", "obstacle", f"frames were lost on the cable: {ways}")
+        return Finding("cable", "obstacle", f"frames were lost on the cable: {ways}")
     if offered < 2 * _FRAMES:
         what = f"all frames that the ports accepted arrived ({ways}); the transmit rings had no room for the others"
-        return PortFinding("cable", "warning", f"{what} of {_FRAMES} at {_RATE:g} frames/s")
-    return PortFinding("cable", "ok", f"all frames arrived: {ways}")
+        return Finding("cable", "warning", f"{what} of {_FRAMES} at {_RATE:g} frames/s")
+    return Finding("cable", "ok", f"all frames arrived: {ways}")
 
 
 @contextmanager
@@ -264,7 +265,7 @@ def _user_of(state: PortState) -> str | None:
         return None
 
 
-def of_peer(port: PortState, others: Sequence[str]) -> Iterator[PortFinding]:
+def of_peer(port: PortState, others: Sequence[str]) -> Iterator[Finding]:
     """Yield whether the other end of a veth takes the frames that the tester sends.
 
     A veth passes redirected frames on only if its other end has GRO on or an XDP program attached. The wire lab does
@@ -281,8 +282,6 @@ def of_peer(port: PortState, others: Sequence[str]) -> Iterator[PortFinding]:
     if port.peer is None:
         what += "; turn GRO on there (ethtool -K)"
     if others or port.peer is None:
-        yield PortFinding("XDP", "obstacle", what, mend)
+        yield Finding("XDP", "obstacle", what, mend)
     else:
-        yield PortFinding(
-            "XDP", "warning", f"{what}; this is no obstacle if the other end is a port of the tester", mend
-        )
+        yield Finding("XDP", "warning", f"{what}; this is no obstacle if the other end is a port of the tester", mend)

@@ -3,41 +3,42 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.errors import HostError, UsageError
+from natgauge.finding import Finding
 from natgauge.host.tuning.changes import STATE, Changed, State, read, state
 from natgauge.host.tuning.contract import FoundSetting, TunedMachine, TuningKnob
 from natgauge.host.tuning.knobs import KNOBS
 
 _BY_NAME: Final[Mapping[str, TuningKnob]] = {knob.name: knob for knob in KNOBS}
 
-Outcome = Literal["fine", "better", "none", "failed"]
 Done = Literal["set", "restored", "as found", "gone", "changed", "failed"]
 #: After these something is left to do.
 UNDONE: Final[frozenset[Done]] = frozenset({"changed", "failed"})
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedSetting:
-    """One setting and its assessment.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedSetting(Finding):
+    """The finding on one setting, named as its knob; a warning if there is a better value, or if it cannot be read.
 
     Attributes:
-        outcome: "fine", "better" (there is a better value), "none" (this machine has no such thing), or "failed".
-        value: present value; None where there is none.
+        value: present value; None = this machine has no such setting, or it cannot be read.
+        better: value to measure with; None = the present one, or not known.
     """
 
-    knob: str
-    key: str
-    outcome: Outcome
-    value: str | None
-    better: str | None
-    why: str
+    value: str | None = None
+    better: str | None = None
     source: str
-    remark: str
+
+    @property
+    def key(self) -> str:
+        """The setting among those of its knob; "-" = the knob could not be looked at."""
+        return self.at or "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,30 @@ def cards(machine: TunedMachine) -> list[str]:
 def _checked(knob: TuningKnob, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
     try:
         for setting in knob.find(machine, ports):
-            outcome: Outcome = "none" if setting.value is None else "fine" if setting.better is None else "better"
+            port = setting.key.split()[0]
+            tunes = ["natgauge", "host", "tune", *(["--ports", port] if port in ports else [])]
             yield CheckedSetting(
-                knob.name, setting.key, outcome, setting.value, setting.better, knob.why, knob.source, setting.remark
+                name=knob.name,
+                state="ok" if setting.better is None else "warning",
+                what=_in_words(setting),
+                mend=None if setting.better is None else shlex.join(tunes),
+                at=setting.key,
+                cause=knob.why,
+                value=setting.value,
+                better=setting.better,
+                source=knob.source,
             )
     except HostError as error:
-        yield CheckedSetting(knob.name, "-", "failed", None, None, knob.why, knob.source, str(error))
+        yield CheckedSetting(
+            name=knob.name, state="warning", what=str(error), at="-", cause=knob.why, source=knob.source
+        )
+
+
+def _in_words(setting: FoundSetting) -> str:
+    if setting.value is None:
+        return setting.remark
+    value = setting.value if setting.better is None else f"{setting.value}; better: {setting.better}"
+    return f"{value} ({setting.remark})" if setting.remark else value
 
 
 def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path: Path = STATE) -> list[TuningStep]:
@@ -100,7 +119,7 @@ def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path
     with state(path) as kept:
         # Of all knobs before any is changed: cores that go take the affinity of interrupts with them.
         before = {
-            (setting.knob, setting.key): setting.value
+            (setting.name, setting.key): setting.value
             for setting in check(chosen, machine=place)
             if setting.value is not None
         }

@@ -9,45 +9,23 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pyroute2 import IPRoute
 
 from natgauge.errors import HostError, NatgaugeError, UsageError
+from natgauge.finding import Finding
 from natgauge.host import ethtool
 from natgauge.host.cpus import online_cpus
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.drivers import DriverFacts, driver_facts
 from natgauge.labs.wire.media import Media, media_of
 
-FindingState = Literal["ok", "warning", "obstacle"]
-#: Subject of a finding on a port.
-FindingWord = Literal[
-    "link", "default route", "addresses", "bond", "XDP", "driver", "MTU", "queues", "NUMA", "IOMMU", "tuning", "cable",
-]  # fmt: skip
-
 #: Octets of a frame besides its IP packet: Ethernet header and FCS.
 FRAME_OVERHEAD: Final = 18
 _QUEUES: Final[tuple[ethtool.Part, ethtool.Part]] = ("queues", "most queues")
 _UP: Final = 0x1  # IFF_UP
 _LOOPBACK: Final = 0x8  # IFF_LOOPBACK
-
-
-@dataclass(frozen=True, slots=True)
-class PortFinding:
-    """One finding on a port.
-
-    Attributes:
-        state: "ok"; "warning": the tester works, but figures may be worse or doubtful; "obstacle": it cannot work.
-        mend: shell command that removes the problem; None where there is none, or where it would do harm.
-        is_choice: whether an obstacle is the user's choice of port, not a fault of the host.
-    """
-
-    word: FindingWord
-    state: FindingState
-    what: str
-    mend: str | None = None
-    is_choice: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +111,7 @@ def findings(
     frame_sizes: Sequence[int] = (),
     allow_addresses: bool = False,
     may_wait: bool = False,
-) -> Iterator[PortFinding]:
+) -> Iterator[Finding]:
     """Yield what is to be known of a port, in the order in which obstacles are to be removed.
 
     Args:
@@ -141,7 +119,7 @@ def findings(
         frame_sizes: frame sizes of the measurement, in octets with FCS; none = not checked against the MTU.
     """
 
-    def found() -> Iterator[PortFinding]:
+    def found() -> Iterator[Finding]:
         yield from _of_link(port, may_wait=may_wait)
         yield from _of_use(port, allow_addresses=allow_addresses)
         yield from _of_programs(port)
@@ -154,9 +132,9 @@ def findings(
     return harmless(port, found())
 
 
-def harmless(port: PortState, found: Iterable[PortFinding]) -> Iterator[PortFinding]:
-    """Yield the findings, without commands where the machine itself needs the port: a command could cut it off."""
-    return (replace(finding, mend=None) if port.is_needed else finding for finding in found)
+def harmless(port: PortState, found: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings at this port, without commands where the machine itself needs it: they could cut it off."""
+    return (replace(each, at=port.name, mend=None if port.is_needed else each.mend) for each in found)
 
 
 def shell(*commands: Sequence[object]) -> str:
@@ -164,7 +142,7 @@ def shell(*commands: Sequence[object]) -> str:
     return " && ".join(shlex.join(str(word) for word in command) for command in commands)
 
 
-def refuse(port: PortState, found: Sequence[PortFinding]) -> None:
+def refuse(port: PortState, found: Sequence[Finding]) -> None:
     """Refuse a port for its first obstacle."""
     for finding in found:
         if finding.state == "obstacle":
@@ -173,32 +151,30 @@ def refuse(port: PortState, found: Sequence[PortFinding]) -> None:
             raise error(f"interface {port.name}: {finding.what}{mend}")
 
 
-def _of_link(port: PortState, *, may_wait: bool) -> Iterator[PortFinding]:
+def _of_link(port: PortState, *, may_wait: bool) -> Iterator[Finding]:
     if port.is_loopback:
-        yield PortFinding(
-            "link", "obstacle", "is the loopback interface, which has no link; use another", is_choice=True
-        )
+        yield Finding("link", "obstacle", "is the loopback interface, which has no link; use another", is_choice=True)
     elif not port.is_up:
-        yield PortFinding("link", "obstacle", "is down", shell(["ip", "link", "set", port.name, "up"]))
+        yield Finding("link", "obstacle", "is down", shell(["ip", "link", "set", port.name, "up"]))
     elif port.has_carrier or may_wait:
         return
     elif port.media.driver == "tun":
         what = "has no carrier: no program holds this tap; start the program that does (the guest, for example)"
         if port.transmit_queues != 0:
             what = "has no carrier: no program holds this tap, or the program that does keeps the link down"
-        yield PortFinding("link", "obstacle", what)
+        yield Finding("link", "obstacle", what)
     elif port.peer is not None:
         what = f"has no carrier: its other end, {port.peer}, is down"
-        yield PortFinding("link", "obstacle", what, shell(["ip", "link", "set", port.peer, "up"]))
+        yield Finding("link", "obstacle", what, shell(["ip", "link", "set", port.peer, "up"]))
     else:
-        yield PortFinding("link", "obstacle", "has no carrier; see to the cable and the device's port")
+        yield Finding("link", "obstacle", "has no carrier; see to the cable and the device's port")
 
 
-def _of_use(port: PortState, *, allow_addresses: bool) -> Iterator[PortFinding]:
+def _of_use(port: PortState, *, allow_addresses: bool) -> Iterator[Finding]:
     """Yield what else the machine does with the port."""
     if port.has_default_route:
         what = "has the default route; a test would cut the machine off, use another"
-        yield PortFinding("default route", "obstacle", what, is_choice=True)
+        yield Finding("default route", "obstacle", what, is_choice=True)
     if port.addresses and not allow_addresses:
         commands = [["ip", "addr", "flush", "dev", port.name]]
         if any(":" in address for address in port.addresses):
@@ -207,14 +183,14 @@ def _of_use(port: PortState, *, allow_addresses: bool) -> Iterator[PortFinding]:
         what = f"carries IP address {port.addresses[0]}"
         if not port.is_needed:
             what += "; remove its addresses, or use --allow-addresses"
-        yield PortFinding("addresses", "obstacle", what, shell(*commands), is_choice=True)
+        yield Finding("addresses", "obstacle", what, shell(*commands), is_choice=True)
     if port.bond is not None:
         what = f"belongs to {port.bond}, which takes its frames"
         mend = shell(["ip", "link", "set", port.name, "nomaster"])
-        yield PortFinding("bond", "obstacle", what, mend, is_choice=True)
+        yield Finding("bond", "obstacle", what, mend, is_choice=True)
 
 
-def _of_programs(port: PortState) -> Iterator[PortFinding]:
+def _of_programs(port: PortState) -> Iterator[Finding]:
     """Yield the attached XDP programs: natgauge attaches its own programs for a trial only."""
     for program in port.programs:
         what = f"has BPF program {program.number} attached ({program.mode})"
@@ -226,45 +202,45 @@ def _of_programs(port: PortState) -> Iterator[PortFinding]:
             mend = shell(["bpftool", "link", "detach", "id", program.links[0]]) if only else None
         else:
             what += "; end what attached it, or detach it"
-        yield PortFinding("XDP", "obstacle", what, mend)
+        yield Finding("XDP", "obstacle", what, mend)
 
 
-def _of_driver(port: PortState) -> Iterator[PortFinding]:
+def _of_driver(port: PortState) -> Iterator[Finding]:
     """Yield what the kernel reports of the driver's XDP, and else what the table contains."""
     known, features = port.driver, port.features
     if features is None:
-        yield PortFinding("XDP", "warning", "this kernel does not report whether it accepts redirected frames")
+        yield Finding("XDP", "warning", "this kernel does not report whether it accepts redirected frames")
     elif xdp.Features.BASIC not in features:
         what = f"its driver has no XDP ({port.media.driver}); use a port whose driver has (natgauge doctor)"
-        yield PortFinding("XDP", "obstacle", what)
+        yield Finding("XDP", "obstacle", what)
     elif known is not None and not known.takes:
         what = f"its driver takes no redirected frames ({port.media.driver}); use a port of another driver"
-        yield PortFinding("XDP", "obstacle", what)
+        yield Finding("XDP", "obstacle", what)
     elif xdp.Features.NDO_XMIT not in features:
         what = "its driver takes redirected frames only once a program is attached"
-        yield PortFinding("XDP", "warning" if known is None else "ok", what)
+        yield Finding("XDP", "warning" if known is None else "ok", what)
     else:
-        yield PortFinding("XDP", "ok", "its driver runs XDP programs and takes redirected frames")
+        yield Finding("XDP", "ok", "its driver runs XDP programs and takes redirected frames")
     if known is not None and known.note:
-        yield PortFinding("driver", "warning", f"{port.media.driver}: {known.note}")
+        yield Finding("driver", "warning", f"{port.media.driver}: {known.note}")
 
 
-def _of_sizes(port: PortState, frame_sizes: Sequence[int]) -> Iterator[PortFinding]:
+def _of_sizes(port: PortState, frame_sizes: Sequence[int]) -> Iterator[Finding]:
     needed, most = max(frame_sizes, default=0) - FRAME_OVERHEAD, port.driver and port.driver.most_mtu
     if most and port.mtu > most:
         what = f"its MTU is {port.mtu}, and its driver runs XDP programs up to {most} only"
-        yield PortFinding("MTU", "obstacle", what, shell(["ip", "link", "set", port.name, "mtu", min(most, 1500)]))
+        yield Finding("MTU", "obstacle", what, shell(["ip", "link", "set", port.name, "mtu", min(most, 1500)]))
     elif most and needed > most:
         what = f"frames of {max(frame_sizes)} octets need an MTU of {needed}; with XDP its driver has {most} at most"
-        yield PortFinding("MTU", "obstacle", what, is_choice=True)
+        yield Finding("MTU", "obstacle", what, is_choice=True)
     elif needed > port.mtu:
         what = f"its MTU is {port.mtu}, and frames of {max(frame_sizes)} octets need {needed}"
-        yield PortFinding("MTU", "obstacle", what, shell(["ip", "link", "set", port.name, "mtu", needed]))
+        yield Finding("MTU", "obstacle", what, shell(["ip", "link", "set", port.name, "mtu", needed]))
     else:
-        yield PortFinding("MTU", "ok", f"{port.mtu} octets")
+        yield Finding("MTU", "ok", f"{port.mtu} octets")
 
 
-def _of_queues(port: PortState, sender_cpus: Sequence[int]) -> Iterator[PortFinding]:
+def _of_queues(port: PortState, sender_cpus: Sequence[int]) -> Iterator[Finding]:
     queues, most, cores = port.transmit_queues, port.most_queues, len(online_cpus())
     if not queues:
         return
@@ -273,15 +249,15 @@ def _of_queues(port: PortState, sender_cpus: Sequence[int]) -> Iterator[PortFind
             f"has {queues} queues for {cores} cores, of {most} at most: XDP finds no further queue for each core, and "
             "its driver would send through queues that do not exist"
         )
-        yield PortFinding("queues", "obstacle", what, shell(["ethtool", "-L", port.name, "combined", cores]))
+        yield Finding("queues", "obstacle", what, shell(["ethtool", "-L", port.name, "combined", cores]))
         return
     without = [cpu for cpu in sender_cpus if cpu >= queues]
     if without and port.driver is not None and port.driver.own_queue:
         what = f"core {without[0]} cannot send: it has no transmit queue, the driver has {queues}"
         mend = shell(["ethtool", "-L", port.name, "combined", max(sender_cpus) + 1])
-        yield PortFinding("queues", "obstacle", what, mend)
+        yield Finding("queues", "obstacle", what, mend)
     else:
-        yield PortFinding("queues", "ok", f"{queues} to send")
+        yield Finding("queues", "ok", f"{queues} to send")
 
 
 def _peer_of(routes: IPRoute, link: Any) -> str | None:
