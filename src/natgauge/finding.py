@@ -15,7 +15,6 @@ class Finding:
     """The outcome of one check.
 
     Attributes:
-        name: subject of the check.
         state: "ok"; "warning": it works, but figures may be worse or doubtful; "missing": something cannot be done;
             "obstacle": a port cannot be used.
         mend: command that fixes it, or what to do where no command can; None where there is nothing to fix, or where

@@ -53,7 +53,6 @@ class Segment:
     Attributes:
         far: settings that decide which core works on a frame: how they are read and set; None = they are left alone.
         facts: facts of the machine; None = not known yet.
-        settings: these settings, by the name of the parameter.
     """
 
     remote: Remote
