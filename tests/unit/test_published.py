@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from tests.unit.made_results import made
+from tests.unit.recompute import checks, judged
 
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.published import load
 from natgauge.published.cells import Printed, read
 from natgauge.published.model import Slip, Table
-from natgauge.published.recompute import checks, judged
 from natgauge.records.store import SUMMARY
 
 NAMES = load.names()

@@ -21,6 +21,7 @@ from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability
 from natgauge.metrics.metric import USUAL_TURN
 from natgauge.procedures.kit.settings import Repeat, TrialSettings
+from natgauge.records.measurement import PublishedCell
 from natgauge.trial.bench import Bench
 from natgauge.trial.planned import Planned
 from natgauge.trial.question import ask
@@ -38,12 +39,14 @@ class CellMeasurement:
 
     Attributes:
         name: unique in its cell: the metric, and its values of the series if there are any.
+        published: cells of a published table that it is for.
     """
 
     name: str
     metric: str
     settings: Mapping[str, Any]
     planned: Planned
+    published: tuple[PublishedCell, ...] = ()
 
     @property
     def repeat(self) -> Repeat:
@@ -161,7 +164,7 @@ def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], seri
     choices = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
     measurements = list(_measurements_of(plan, device, together))
     background = next(
-        (settings for _, _, settings, _ in measurements if settings.get("foreground_share", 1.0) != 1.0), {}
+        (settings for _, _, settings, _, _ in measurements if settings.get("foreground_share", 1.0) != 1.0), {}
     )
     shared = {key: background[key] for key in ("foreground_share",) if key in background}
     try:
@@ -170,9 +173,9 @@ def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], seri
     except UsageError as error:
         raise _FaultsError(f"{_path(error.at, plan, values) or _device(plan, device)}{error}") from None
     planned, faults = [], []
-    for title, metric, settings, path in measurements:
+    for title, metric, settings, path, published in measurements:
         try:
-            planned.append(CellMeasurement(title, metric, settings, bench.plan(metric, settings)))
+            planned.append(CellMeasurement(title, metric, settings, bench.plan(metric, settings), published))
         except UsageError as error:
             faults.append(f"{_path(error.at, plan, values, path)}{error}")
     if faults:
@@ -222,8 +225,8 @@ def _has(recipe: Recipe, name: str) -> bool:
 
 def _measurements_of(
     plan: Plan, device: str, together: Mapping[str, Any]
-) -> Iterator[tuple[str, str, dict[str, Any], str]]:
-    """Name, metric, settings and path of each measurement of a cell; settings in the series make several of one."""
+) -> Iterator[tuple[str, str, dict[str, Any], str, tuple[PublishedCell, ...]]]:
+    """Name, metric, settings, path and published cells of each measurement; settings in the series make several."""
     titles: Counter[str] = Counter()
     repetitions = together.get("repetitions", plan.repetitions)
     for number, measure in enumerate(plan.measure):
@@ -241,7 +244,17 @@ def _measurements_of(
             titles[title] += 1
             if titles[title] > 1:
                 title = f"{title}-{titles[title]}"
-            yield title, metric, {**fixed, **values}, f"measure[{number}]"
+            yield title, metric, {**fixed, **values}, f"measure[{number}]", _published(plan, measure, together)
+
+
+def _published(plan: Plan, measure: Mapping[str, Any], together: Mapping[str, Any]) -> tuple[PublishedCell, ...]:
+    """The cells of a published table that a measurement is for; its own columns go before those of the point."""
+    columns = measure.get("columns", together.get("columns", ()))
+    return tuple(
+        PublishedCell(table=plan.published or "", column=column, quantity=quantity)
+        for column in columns
+        for quantity in measure.get("quantities", ())
+    )
 
 
 def _path(name: str, plan: Plan, values: Mapping[str, Any], path: str = "") -> str:

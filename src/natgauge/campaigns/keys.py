@@ -30,10 +30,10 @@ PLAN_PARTS: Final[tuple[Part, ...]] = get_args(Part)
 _ELSEWHERE: Final = frozenset({"seed"})
 #: Settings that the whole plan decides unless a measurement has its own.
 WHOLE: Final = {"profile": "profile", "repeat": "repetitions"}
-#: Keys of a point that are no options: what its cells are called, and a number of repetitions of their own.
-POINT: Final = ("name", "repetitions")
+#: Keys of a point that are no options: the name of its cells, their repetitions, and columns of a published table.
+POINT: Final = ("name", "repetitions", "columns")
 #: Keys of a measurement in addition to the settings of its metric.
-MEASURE: Final = ("metric", "gateways", "points")
+MEASURE: Final = ("metric", "gateways", "points", "columns", "quantities")
 #: Knobs whose value a formula of N may give.
 FORMULAS: Final = frozenset({"table_size", "hash_size"})
 #: A whole number is the number of cores, a text names cores of this machine.

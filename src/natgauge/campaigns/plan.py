@@ -29,7 +29,7 @@ _MOST_MEASUREMENTS: Final = 200
 #: What pydantic calls a key that is none.
 _UNKNOWN: Final = "extra_forbidden"
 Repetitions = Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] | None
-
+_Columns = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=_MOST_VALUES)]
 
 #: Faults of a plan that are printed: more are of a file that is no plan.
 _MOST_FAULTS: Final = 50
@@ -60,6 +60,7 @@ class Plan(BaseModel):
         seed: seed of all pseudorandom choices and of the order of the cells; None = drawn when the campaign begins.
         series: keys of the three above, or settings of metrics, with all their values.
         point: keys of the three above that change together; each point is measured with every value of the series.
+        published: name of the published table that this plan measures again; points and measurements name its cells.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -75,6 +76,7 @@ class Plan(BaseModel):
     device: dict[str, Any] = {}
     series: dict[str, Annotated[list[Any], Field(min_length=1, max_length=_MOST_VALUES)]] = {}
     point: Annotated[list[dict[str, Any]], Field(max_length=_MOST_VALUES)] = []
+    published: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$")] | None = None
 
     @property
     def digest(self) -> str:
@@ -83,11 +85,21 @@ class Plan(BaseModel):
         return hashlib.sha256(text.encode()).hexdigest()
 
 
+class _Tag(BaseModel):
+    """Parts of a measurement in addition to its settings: the cells of the published table that it is for."""
+
+    model_config = Plan.model_config
+
+    columns: _Columns | None = None
+    quantities: Annotated[list[str], Field(min_length=1, max_length=_MOST_VALUES)] | None = None
+
+
 class _Head(BaseModel):
     """Parts of a point in addition to the keys of its cells."""
 
     model_config = Plan.model_config
 
+    columns: _Columns | None = None
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,62}[A-Za-z0-9])?$")] | None = None
     repetitions: Repetitions = None
 
@@ -122,6 +134,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
     faults.extend(_contradictions(plan))
     faults.extend(_contradictions_of_points(plan))
     faults.extend(_unmeasured(plan))
+    faults.extend(_untagged(plan))
     faults.extend(_unchanged_cores(plan))
     if faults:
         raise PlanError(where, faults)
@@ -213,6 +226,12 @@ def _measure(
         return {}
     settings = {name: value for name, value in measure.items() if name not in keys.MEASURE}
     checked = {"metric": metric, **_checked_all(path, settings, keys.of_metric(metric), faults)}
+    tag = {name: measure[name] for name in _Tag.model_fields if name in measure}
+    checked |= tag
+    try:
+        _Tag.model_validate(tag)
+    except ValidationError as error:
+        faults.extend(f"{path}.{_fault(each)}" for each in error.errors())
     for what, names in known_names.items():
         if what not in measure:
             continue
@@ -274,6 +293,24 @@ def _unmeasured(plan: Plan) -> Iterator[str]:
         for at, point in enumerate(plan.point):
             if of_gateway and not any(is_of(measure, "points", point.get("name")) for measure in of_gateway):
                 yield f"point[{at}]: no measurement of {device!r} is of it; leave it out, or add it to measure.points"
+
+
+def _untagged(plan: Plan) -> Iterator[str]:
+    """Yield columns and quantities of no published table, and measurements with quantities and without columns."""
+    tagged = [(f"{part}[{number}]", entry) for part, entries in (("point", plan.point), ("measure", plan.measure))
+              for number, entry in enumerate(entries)]  # fmt: skip
+    for path, entry in tagged:
+        for key in _Tag.model_fields:
+            if key in entry and plan.published is None:
+                yield f'{path}.{key}: are cells of a published table; name the table: published = "NAME"'
+    for number, measure in enumerate(plan.measure):
+        columns = "columns" in measure or any(
+            "columns" in point and is_of(measure, "points", point.get("name")) for point in plan.point
+        )
+        if "quantities" in measure and not columns:
+            yield f"measure[{number}].quantities: have no columns; give columns to the measurement or to its points"
+        if "columns" in measure and "quantities" not in measure:
+            yield f"measure[{number}].columns: have no quantities; name those of the table that it fills"
 
 
 def _unchanged_cores(plan: Plan) -> Iterator[str]:

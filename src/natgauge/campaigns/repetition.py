@@ -105,7 +105,7 @@ def write_result(
         store.write_plan(run.flat())
         store.write_recipe(as_played(point.recipe), digest(point.recipe))
         store.write_environment({"machine": first.machine, "device": first.device})
-        keep(measured, run, store, evidence.result)
+        keep(measured, run, store, evidence.result, measurement.published)
         evidence.publish()
     except ValidationError as error:
         raise UsageError(

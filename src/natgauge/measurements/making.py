@@ -16,7 +16,7 @@ from natgauge.measurements.chain_notes import chain_notes
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
-from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Repetition, Result
+from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, PublishedCell, Repetition, Result
 from natgauge.records.parameters import METHODS, RAISED_TIMEOUT, Parameters
 from natgauge.statistics.summary import summarize
 from natgauge.words import Verdict
@@ -25,7 +25,12 @@ from natgauge.words import Verdict
 _SEVERAL: Final = 2
 
 
-def make(measured: MeasurementResult, parameters: Parameters, folder: str | None = None) -> Result:
+def make(
+    measured: MeasurementResult,
+    parameters: Parameters,
+    folder: str | None = None,
+    published: tuple[PublishedCell, ...] = (),
+) -> Result:
     """Put a measurement and all that was set together.
 
     Args:
@@ -63,6 +68,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
             *chain_notes(measured.unit, figures, parameters),
         ),
         results=folder,
+        published=published,
     )
 
 

@@ -18,6 +18,7 @@ from natgauge.inputs.question import Question
 from natgauge.measurements.conditions import Conditions, chain_of, record, with_conduct, with_receiver, with_server
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.records.measurement import PublishedCell
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.store import RESULTS, Store
 from natgauge.setup.place_parameters import place_parameters
@@ -175,7 +176,13 @@ def _server(ready: Ready) -> dict[str, object]:
     return {} if server is None else {"server_version": server.version, "server_cpus": server.cpus}
 
 
-def keep(measured: MeasurementResult, parameters: Parameters, store: Store, folder: Path | None = None) -> Answer:
+def keep(
+    measured: MeasurementResult,
+    parameters: Parameters,
+    store: Store,
+    folder: Path | None = None,
+    published: tuple[PublishedCell, ...] = (),
+) -> Answer:
     """Make the result and write it.
 
     Args:
@@ -183,12 +190,13 @@ def keep(measured: MeasurementResult, parameters: Parameters, store: Store, fold
         parameters: all that was set.
         store: the open folder.
         folder: final name of the folder; None = its present name.
+        published: cells of a published table that the measurement was planned for.
 
     Raises:
         UsageError: it cannot be written.
     """
     folder = store.folder if folder is None else folder
-    result = make(measured, parameters, str(folder))
+    result = make(measured, parameters, str(folder), published)
     for number, (repetition, made) in enumerate(zip(result.repetitions, measured.measurements, strict=True), start=1):
         of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
         # The summary has only what follows from these.

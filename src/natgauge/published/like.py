@@ -104,7 +104,7 @@ class _Shaped:
             lines.append(SheetRow(row.label, cells))
             if self._beside and row.kind != "heading":
                 lines.append(SheetRow(f"{row.label}, published", printed.cells))
-            elif row is self._table.rows[0] and self._columns.matched != "full" and printed.cells != cells:
+            elif row is self._table.rows[0] and not self._columns.as_published and printed.cells != cells:
                 lines.append(SheetRow("in the column of", printed.cells))
         return Sheet(tuple(lines), tuple(self._notes()), tuple(f"{_DOUBTED} {line}" for line in self._doubts()))
 
@@ -160,7 +160,7 @@ class _Shaped:
 
     def _parameter(self, row: PublishedRow, kind: Kind, column: int) -> str:
         """A parameter of the results of a column, or a ratio of two."""
-        if kind == self._columns.axis and self._columns.values[column] is not None:
+        if kind == self._table.axis and self._columns.values[column] is not None:
             return whole(self._columns.values[column])
         results = self._columns.at(column)
         if not results:
@@ -230,14 +230,11 @@ class _Shaped:
         printed = known.documents[published.source]
         place = f"{printed.authors}: {printed.title}, {printed.date}, {published.place}"
         yield f"Measured here, in the shape of {place}."
-        if columns.matched == "position":
-            yield f"The numbers of {columns.axis} are in the published columns by their position, the smallest first."
-        elif columns.matched != "full":
-            yield f"The numbers of {columns.axis} are those of the {columns.matched} plan of this table."
+        if not columns.as_published:
+            yield f"The numbers of {published.axis} are those of the plan of the results."
         yield from self._quantities()
         # Parameters that the publication gives outside of the table.
-        kinds = [kind for kind in published.plan.parameters if kind in _PARAMETERS]
-        values = ((kind.replace("-", " "), _joined(columns.placed, _PARAMETERS[kind])) for kind in kinds)
+        values = ((kind.replace("-", " "), _joined(columns.placed, _PARAMETERS[kind])) for kind in published.outside)
         if measured := [f"{name} {value}" for name, value in values if value != NOTHING]:
             yield f"Measured with {', '.join(measured)}."
         for at, (reason, lacking_values) in enumerate(self._reasons.items()):

@@ -1,44 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of natgauge in the columns of a published table.
 
-A result belongs in a column by its metric, its device, and the parameter that varies from column to column. Directions,
-orders and the like are matched by value. Numbers of cores and connections are matched by value too, where all of them
-are those of the publication or of one of its smaller plans; otherwise by their position in the series.
+A result of a table's plan says which of its cells it is for. Other results belong in the columns whose metric, device
+and settings, as published, they have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final, Literal
+from functools import cache, cached_property
+from typing import Final
 
 from natgauge.analysis.loads import by_load
 from natgauge.errors import UsageError
-from natgauge.published import plans
 from natgauge.published.cells import NOTHING, read
 from natgauge.published.load import sources
 from natgauge.published.model import OwnFigure, Quantity, Table
+from natgauge.published.plans import needs
 from natgauge.records.measurement import FigureSummary, Result
 from natgauge.records.parameters import shown
 
-#: The plan of the table that has the own values; "position": none has them, and they are in the columns by rank.
-Matched = plans.Size | Literal["position"]
-
 #: The parameter of a result that an axis varies.
-_PARAMETER: Final[Mapping[plans.AxisOfTable, str]] = {
-    "cores": "device_cores",
-    "connections": "connections",
-    "draws": "draws",
-}
+_PARAMETER: Final[Mapping[str, str]] = {"cores": "device_cores", "connections": "connections"}
 #: Keys of columns that are not parameters of results.
 _METRIC: Final = "metric"
 _DEVICE: Final = "device"
 _FIGURE: Final = "figure"
-#: Ranges decide the connections, by which results find their columns.
-_NO_PARAMETERS: Final = frozenset(
-    {_METRIC, _DEVICE, _FIGURE, "source_addresses", "source_ports", "destination_addresses", "destination_ports"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,74 +42,58 @@ class Absent:
     value: str = ""
 
 
-@dataclass(frozen=True)
 class Columns:
     """The columns of a published table, filled with results."""
 
-    table: Table
-    results: tuple[Result, ...]
-
-    def __post_init__(self) -> None:
+    def __init__(self, table: Table, results: tuple[Result, ...]) -> None:
         """Refuse results that do not fit the table."""
-        table = self.table
-        if table.axis == "none" and table.width > 1 and not self._keys:
-            raise UsageError(f"report: --like {table.name}: {plans.needs(table)}")
-        if not self.placed:
-            ours = ", ".join(sorted({result.metric for result in self.results}))
-            theirs = ", ".join(sorted(self._metrics))
-            raise UsageError(
-                f"report: --like {table.name}: no result belongs in this table: it is of {theirs}, the results are of "
-                f"{ours} with other parameters or of other devices; name other folders or another table"
-                if self._metrics & {result.metric for result in self.results}
-                else f"report: --like {table.name}: is of {theirs}, the results are of {ours}; "
-                '"natgauge published" lists other tables'
-            )
-
-    @cached_property
-    def placed(self) -> list[Result]:
-        """The results that belong in the table, by column."""
-        return [result for column in range(self.table.width) for result in self.at(column)]
-
-    @cached_property
-    def left_out(self) -> list[Result]:
-        """The results that belong in no column."""
-        return [result for result in self.results if all(result is not other for other in self.placed)]
+        self._table, self._results = table, results
+        self.find = cache(self._find)
+        width, metrics = range(table.width), {result.metric for result in results}
+        if table.axis == "none" and table.width > 1 and not table.shape.columns:
+            raise UsageError(f"report: --like {table.name}: {needs(table)}")
+        #: The results that belong in the table, by column, and the others.
+        self.placed = [result for column in width for result in self.at(column)]
+        self.left_out = [result for result in results if all(result is not other for other in self.placed)]
+        if self.placed:
+            return
+        theirs = {self._metric(quantity, column) for quantity in table.quantities.values() for column in width}
+        named = f"is of {', '.join(sorted(theirs))}, the results are of {', '.join(sorted(metrics))}"
+        raise UsageError(
+            f"report: --like {table.name}: no result belongs in this table: it {named} with other parameters or of "
+            "other devices; name other folders or another table"
+            if theirs & metrics
+            else f'report: --like {table.name}: {named}; "natgauge published" lists other tables'
+        )
 
     def at(self, column: int) -> list[Result]:
         """Return the results of a column, counted from 0, each once."""
         results: list[Result] = []
-        for name in self.table.quantities:
+        for name in self._table.quantities:
             result = self.find(name, column)
             if isinstance(result, Result) and all(result is not other for other in results):
                 results.append(result)
         return results
 
-    def find(self, name: str, column: int) -> Result | Absent:
+    def _find(self, name: str, column: int) -> Result | Absent:
         """Return the result of a quantity at a column, or the reason for its absence."""
-        table, quantity = self.table, self.table.quantities[name]
-        if any(cells[column] == NOTHING for key, cells in self._keys.items() if key not in table.shape.columns):
-            return Absent("the plan of the table leaves this column out")
+        quantity = self._table.quantities[name]
         metric, device = self._metric(quantity, column), self._device(quantity, column)
-        wanted: dict[str, object] = {**self._keys_at(column)}
-        if self.axis is not None and self._theirs(size="full")[column] is not None:
-            if self.values[column] is None:
-                return Absent(f"no result: the results have fewer numbers of {self.axis} than the table has columns")
-            wanted[self.axis] = self.values[column]
-        matching = [
-            result
-            for result in self._of(metric, device)
-            if all(
-                self._value(result) == value if key == self.axis else _has(result, key, value)
-                for key, value in wanted.items()
-            )
-        ]
-        if len(matching) > 1:
-            # The same metric may have been measured in other ways, too.
-            matching = [result for result in matching if self._as_planned(result)] or matching
+        wanted = dict(self._settings(column))
+        matching = []
+        for result in self._results:
+            cells = [cell for cell in result.published if cell.table == self._table.name]
+            if (
+                any((cell.column, cell.quantity) == (column + 1, name) for cell in cells)
+                if cells
+                else (result.metric, result.gateway) == (metric, device)
+                and all(_has(result, key, value) for key, value in wanted.items())
+            ):
+                matching.append(result)
         if len(matching) > 1:
             raise UsageError(
-                f"report: --like {table.name}: two results of {metric} of {matching[0].gateway} belong in one cell of "
-                f"column {column + 1}; name folders of one measurement series"
+                f"report: --like {self._table.name}: two results of {metric} of {matching[0].gateway} belong in one "
+                f"cell of column {column + 1}; name folders of one measurement series"
             )
         if matching:
             return matching[0]
@@ -133,7 +105,7 @@ class Columns:
 
     def summary(self, name: str, column: int) -> FigureSummary | Result | Absent:
         """Return the summary of a quantity's figure at a column, or the reason for its absence."""
-        result, own = self.find(name, column), self._own(self.table.quantities[name])
+        result, own = self.find(name, column), _own(self._table.quantities[name])
         if isinstance(result, Absent):
             return result
         if own is not None and own.load is not None:
@@ -141,130 +113,83 @@ class Columns:
             at_load = {} if series is None else series.at.get(own.load, {})
             missing = Absent(f"{result.metric} of {result.gateway} has no value at a load of", f"{own.load} %")
             return at_load.get(own.figure, missing)
-        figure = NOTHING if own is None else own.figure
-        if _FIGURE in self._keys:
-            figure = str(self._keys[_FIGURE][column])
+        figure = self._cell(_FIGURE, column) or (NOTHING if own is None else own.figure)
         missing = Absent(f"the result of {result.metric} of {result.gateway} has no figure {figure}")
         return result if figure == NOTHING else result.figures.get(figure, missing)
 
-    def _as_planned(self, result: Result) -> bool:
-        """Whether a result has the settings that the plan of the table has for its metric."""
-        own = plans.settings_of(self.table, result.metric)
-        return all(result.parameter(key) is None or _has(result, key, value) for key, value in own.items())
-
-    @property
-    def axis(self) -> plans.AxisOfTable | None:
-        """The table's axis, along which columns grow; None without one."""
-        return plans.axis_of(self.table)
+    @cached_property
+    def values(self) -> list[float | None]:
+        """Own value of the axis at each column; the published one where no result has another, and otherwise None."""
+        return [
+            (theirs if self.as_published else None) if own is None else own
+            for own, theirs in zip(self._own_values, self._their_values, strict=True)
+        ]
 
     @cached_property
-    def values(self) -> list[int | None]:
-        """Own value of the axis at each column; None where there is none."""
-        return self._matching[1]
-
-    @property
-    def matched(self) -> Matched:
-        """Rule that matches own values of the axis with the published values."""
-        return self._matching[0]
-
-    def _theirs(self, *, size: plans.Size) -> list[int | None]:
-        """The value of the axis at each column of a plan; None where a column has none."""
-        return [None] * self.table.width if self.axis is None else plans.axis_values(self.table, size=size)
+    def as_published(self) -> bool:
+        """Whether the axis of the results has the published values, or there is no axis."""
+        pairs = zip(self._own_values, self._their_values, strict=True)
+        return all(own in (None, theirs) for own, theirs in pairs)
 
     @cached_property
-    def _matching(self) -> tuple[Matched, list[int | None]]:
-        places = [column for column, value in enumerate(self._theirs(size="full")) if value is not None]
-        own = sorted({self._position(result) for result in self.results if self._may_belong(result, places)})
-        for size in plans.SIZES:
-            if {*own} <= {*(theirs := self._theirs(size=size))}:
-                return size, theirs
-        if len(own) > len(places):
-            raise UsageError(
-                f"report: --like {self.table.name}: has {len(places)} columns for numbers of {self.axis}, the results "
-                f"have {len(own)}: {', '.join(f'{value:,}' for value in own)}; name folders of fewer"
-            )
-        ranked: list[int | None] = [None] * self.table.width
-        for column, value in zip(places, own, strict=False):
-            ranked[column] = value
-        return "position", ranked
-
-    def _position(self, result: Result) -> int:
-        value = self._value(result)
-        if not value:
-            raise UsageError(
-                f"report: --like {self.table.name}: the number of {self.axis} of a result of {result.metric} of "
-                f"{result.gateway} is not known; leave it out"
-            )
-        return int(value)
-
-    def _value(self, result: Result) -> float | None:
-        """The value of the axis; phase 1 has as many draws as connections unless their number was set."""
-        value = None if self.axis is None else result.number(_PARAMETER[self.axis])
-        return result.number("connections") if value is None and self.axis == "draws" else value
-
-    def _may_belong(self, result: Result, columns: Sequence[int]) -> bool:
-        """Whether a result belongs in one of these columns, whatever its value of the axis."""
-        table = self.table
-        return any(
-            result.metric == self._metric(quantity, column)
-            and result.gateway == self._device(quantity, column)
-            and all(_has(result, key, value) for key, value in self._keys_at(column).items())
-            for quantity in table.quantities.values()
-            for column in columns
-        )
+    def _own_values(self) -> list[float | None]:
+        parameter = _PARAMETER.get(self._table.axis)
+        results = [next(iter(self.at(column)), None) for column in range(self._table.width)]
+        return [None if parameter is None or result is None else result.number(parameter) for result in results]
 
     @cached_property
-    def _keys(self) -> Mapping[str, tuple[str | int, ...]]:
-        """Values by column, of what varies from column to column."""
-        every = {**self.table.plan.columns, **self.table.shape.columns}
-        return {key: cells for key, cells in every.items() if len({*cells}) > 1}
+    def _their_values(self) -> list[float | None]:
+        """The value of the axis at each column; connections as the ports make them, which headings round."""
+        table = self._table
+        rows = [] if table.axis == "none" else [table.row(table.axis)]
+        if table.axis == "connections" and (ports := [table.row("source-ports"), table.row("destination-ports")])[0]:
+            rows = ports
+        values: list[float | None] = [1.0 if rows else None] * table.width
+        for row in rows:
+            for column, number in enumerate(() if row is None else row.numbers()):
+                value = values[column]
+                values[column] = None if number is None or value is None else value * number.value
+        return values
 
-    def _keys_at(self, column: int) -> dict[str, str | int]:
-        """The parameters that results of a column must have."""
-        return {
-            key: cells[column]
-            for key, cells in self._keys.items()
-            if key not in _NO_PARAMETERS and cells[column] != NOTHING
-        }
+    def _settings(self, column: int) -> Iterator[tuple[str, str | int]]:
+        """The parameters that results of a column must have; that of the axis is the last one."""
+        for key, cells in self._table.shape.columns.items():
+            if key not in {_METRIC, _DEVICE, _FIGURE} and cells[column] != NOTHING:
+                yield key, cells[column]
+        if (value := self._their_values[column]) is not None:
+            yield self._table.axis, round(value)
 
-    @property
-    def _metrics(self) -> set[str]:
-        return {
-            self._metric(quantity, column)
-            for quantity in self.table.quantities.values()
-            for column in range(self.table.width)
-        }
+    def _cell(self, key: str, column: int) -> str:
+        cells = self._table.shape.columns.get(key)
+        return "" if cells is None else cells[column]
 
     def _metric(self, quantity: Quantity, column: int) -> str:
-        if _METRIC in self._keys:
-            return str(self._keys[_METRIC][column])
-        own = self._own(quantity)
-        return quantity.metric if own is None else own.metric
-
-    def _own(self, quantity: Quantity) -> OwnFigure | None:
-        """The figure of natgauge that a quantity corresponds to; None for the value of a result."""
-        return quantity.own or sources().figures.get(quantity.metric)
+        own = _own(quantity)
+        return self._cell(_METRIC, column) or (quantity.metric if own is None else own.metric)
 
     def _device(self, quantity: Quantity, column: int) -> str | None:
         """The device of a quantity: a recipe of the published device, or else the one other device of the results."""
-        metric = self._metric(quantity, column)
-        measured = dict.fromkeys(result.gateway for result in self.results if result.metric == metric)
-        if _DEVICE in self._keys:
-            return str(self._keys[_DEVICE][column])
-        recipes = sources().recipes
-        if same := [gateway for gateway in measured if gateway in recipes.get(quantity.device, ())]:
-            return same[0]
-        taken = {gateway for each in self.table.quantities.values() for gateway in recipes.get(each.device, ())}
+        if device := self._cell(_DEVICE, column):
+            return device
+        metric, recipes = self._metric(quantity, column), sources().recipes
+        own = [result for result in self._results if result.metric == metric and not result.published]
+        measured = dict.fromkeys(result.gateway for result in own)
+        theirs = recipes.get(quantity.device, ())
+        taken = {gateway for each in self._table.quantities.values() for gateway in recipes.get(each.device, ())}
         others = [gateway for gateway in measured if gateway not in taken]
+        if {*theirs} & {*measured} or not others:
+            return next((gateway for gateway in measured if gateway in theirs), next(iter(theirs), None))
         if len(others) > 1:
             raise UsageError(
-                f"report: --like {self.table.name}: {metric} has results of {', '.join(others)}; name folders of one "
+                f"report: --like {self._table.name}: {metric} has results of {', '.join(others)}; name folders of one "
                 "device"
             )
-        return others[0] if others else next(iter(recipes.get(quantity.device, ())), None)
+        return others[0]
 
-    def _of(self, metric: str, device: str | None) -> Sequence[Result]:
-        return [result for result in self.results if (result.metric, result.gateway) == (metric, device)]
+
+def _own(quantity: Quantity) -> OwnFigure | None:
+    """The figure of natgauge that a quantity corresponds to; None for the value of a result."""
+    return quantity.own or sources().figures.get(quantity.metric)
 
 
 def _words(key: str) -> str:
@@ -275,9 +200,12 @@ def _printed(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _has(result: Result, parameter: str, wanted: object) -> bool:
+def _has(result: Result, parameter: str, wanted: str | int) -> bool:
     """Whether a parameter of a result has a value; a text is a printed number or a word."""
-    value = result.parameter(parameter)
+    value = result.parameter(_PARAMETER.get(parameter, parameter))
+    if value is None and parameter == "draws":
+        # Phase 1 has as many draws as connections unless their number was set.
+        value = result.parameter("connections")
     if isinstance(wanted, str):
         try:
             number = read(wanted)

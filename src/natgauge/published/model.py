@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -16,7 +16,6 @@ Parameter = Literal[
     "cores", "connections", "source-ports", "destination-ports", "table-size", "hash-size", "experiments", "error",
     "timeout", "phase-1-frames",
 ]  # fmt: skip
-Divided = Literal["source-ports", "destination-ports", "connections"]
 #: Measured figures.
 Figure = Literal["median", "minimum", "maximum", "mean", "standard-deviation"]
 #: What follows from other rows; so do `connections` where the numbers of ports are printed, too.
@@ -151,55 +150,8 @@ class UnmetRequirement(_Model):
     lacks: Literal["natgauge", "host"]
 
 
-class SmallPlan(_Model):
-    """Differences of the plan for a laptop from the full one, or of the plan for a guest from that for a laptop.
-
-    Attributes:
-        divide: divisors of the numbers of ports, or of the connections where no numbers of ports are printed; sizes of
-            tables shrink with the connections.
-        settings: settings by metric that differ from those of the larger plan; "-" leaves a setting out.
-    """
-
-    divide: dict[Divided, Annotated[int, Field(ge=1)]] = {}
-    differs: tuple[Text, ...] = ()
-    settings: dict[str, dict[str, Any]] = {}
-
-
-class TablePlan(_Model):
-    """Keys that a plan of the same measurements needs in addition to the table's rows.
-
-    Attributes:
-        columns: values of plan keys for each column, "-" for a column that the plan leaves out.
-        own_cores: number of devices of the chain, each of which has the printed number of cores for itself; None = a
-            single device, or all devices share the cores. The devices of a small plan share the cores.
-        entries_per_bucket: size of the connection tracking table / size of its hash table, where one row gives both.
-        guest: further differences of the plan for a guest, whose emulated processors forward a few thousand frames/s.
-    """
-
-    missing: tuple[UnmetRequirement, ...] = ()
-    differs: tuple[Text, ...] = ()
-    parameters: dict[Parameter, Text] = {}
-    columns: dict[str, Annotated[tuple[Text | int, ...], Field(min_length=1)]] = {}
-    own_cores: Annotated[int, Field(ge=2)] | None = None
-    entries_per_bucket: Annotated[int, Field(ge=1)] | None = None
-    settings: dict[str, dict[str, Any]] = {}
-    measure: tuple[dict[str, Any], ...] = ()
-    small: SmallPlan = SmallPlan()
-    guest: SmallPlan = SmallPlan(divide={"source-ports": 20})
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        given = self.model_fields_set - {"missing"}
-        if self.missing and given:
-            raise ValueError(f"missing: a table without a plan has no {min(given)}; leave one out")
-        for cell in self.parameters.values():
-            if read(cell) is None:
-                raise ValueError(f"parameters: {cell!r} is no value; leave it out")
-        return self
-
-
 class TableShape(_Model):
-    """Rules by which results of natgauge fill the table, in addition to its rows, quantities and plan.
+    """Rules by which results of natgauge fill the table, in addition to its rows and quantities.
 
     Attributes:
         columns: values for each column, "-" where the column has no such requirement. The keys are "metric", "device"
@@ -215,7 +167,8 @@ class Table(_Model):
 
     Attributes:
         drawn: columns, from 1, whose four tuples were drawn at random, so that some occurred twice.
-        plan: additions to the rows for a plan of the same measurements, or the reason why there is no such plan.
+        outside: parameters that the publication gives outside of the table.
+        missing: reasons why there is no plan of the same measurements.
         shape: additions to the rows for a table of natgauge's results in the same shape.
     """
 
@@ -231,7 +184,8 @@ class Table(_Model):
     rows: Annotated[tuple[PublishedRow, ...], Field(min_length=1)]
     quantities: dict[str, Quantity]
     slips: tuple[Slip, ...] = ()
-    plan: TablePlan
+    outside: tuple[Parameter, ...] = ()
+    missing: tuple[UnmetRequirement, ...] = ()
     shape: TableShape = TableShape()
 
     @model_validator(mode="after")
@@ -252,30 +206,17 @@ class Table(_Model):
         return self
 
     @model_validator(mode="after")
-    def _planned(self) -> Self:
-        """Check the plan against the rows and quantities."""
-        for missing in self.plan.missing:
-            if missing.row not in {row.label for row in self.rows}:
-                raise ValueError(f"plan: missing: there is no row {missing.row!r}")
-        for name in self.plan.parameters:
-            if self.row(name) is not None:
-                raise ValueError(f"plan: parameters: {name}: the table has a row of it; leave it out")
-        metrics = {quantity.metric for quantity in self.quantities.values()}
-        for metric in (*self.plan.settings, *self.plan.small.settings, *self.plan.guest.settings):
-            if metric not in metrics:
-                raise ValueError(f"plan: settings: {metric}: no quantity has this metric; leave it out")
-        return self
-
-    @model_validator(mode="after")
     def _columns_and_rows_exist(self) -> Self:
-        for part, columns in (("plan", self.plan.columns), ("shape", self.shape.columns)):
-            for key, cells in columns.items():
-                if len(cells) != self.width:
-                    counted = f"has {len(cells)} cells where the first row has {self.width}"
-                    raise ValueError(f"{part}: columns: {key}: {counted}")
+        for key, cells in self.shape.columns.items():
+            if len(cells) != self.width:
+                counted = f"has {len(cells)} cells where the first row has {self.width}"
+                raise ValueError(f"shape: columns: {key}: {counted}")
         for label in self.shape.rows:
             if label not in {row.label for row in self.rows if row.kind == "text"}:
                 raise ValueError(f"shape: rows: {label!r}: is no row of words")
+        for missing in self.missing:
+            if missing.row not in {row.label for row in self.rows}:
+                raise ValueError(f"missing: there is no row {missing.row!r}")
         return self
 
     def _refuse_absent(self, slip: Slip) -> None:

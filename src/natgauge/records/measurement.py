@@ -73,6 +73,20 @@ class FigureSummary(RecordPart):
     count: Annotated[int, Field(ge=1)]
 
 
+class PublishedCell(RecordPart):
+    """A cell of a published table that a result was planned for.
+
+    Attributes:
+        table: name of the table, as `natgauge published` lists it.
+        column: number of the column, from 1.
+        quantity: name of the quantity, whose rows have the figures.
+    """
+
+    table: str
+    column: Annotated[int, Field(ge=1)]
+    quantity: str
+
+
 class Result(Record):
     """All repetitions of one measurement, and what they come to.
 
@@ -94,6 +108,7 @@ class Result(Record):
         parameters: all that was set.
         notes: each note once.
         results: the folder that has the evidence, as it was called when it was made.
+        published: cells of a published table that the plan measured again; none without such a plan.
     """
 
     schema_version: ClassVar = SUMMARY_SCHEMA
@@ -120,6 +135,7 @@ class Result(Record):
     notes: tuple[Note, ...]
     results: str | None = None
     cause: Cause | None = None
+    published: tuple[PublishedCell, ...] = ()
 
     @model_validator(mode="after")
     def _of_these_repetitions(self) -> Self:
