@@ -7,14 +7,17 @@ from numbers that round to the printed ones.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.analysis import derived
+from natgauge.published import load
 from natgauge.published.cells import Printed
-from natgauge.published.model import Derived, Figure, Kind, PublishedRow, Table
+from natgauge.published.model import Figure, Kind, PublishedRow, Table
 
 #: "same": to the last printed digit; "rounding": the roundings of what it follows from explain the last digit; "slip":
 #: differs as printed, but not once the known printing errors are corrected; "differs": the reason is unknown.
@@ -86,21 +89,6 @@ def judged(table: Table) -> list[Check]:
         else corrected
         for printed, corrected in zip(checks(table), right, strict=True)
     ]
-
-
-def computed(table: Table, kind: Derived, quantity: str) -> tuple[float | None, ...]:
-    """A derived row of ours for a quantity of a table that did not print it; None where there is nothing to compute."""
-    formulas = (_FORMULAS[kind](table, quantity, column) for column in range(table.width))
-    return tuple(None if formula is None else formula.value() for formula in formulas)
-
-
-def degradations(table: Table, quantity: str) -> tuple[float | None, ...]:
-    """Degradation of a rate from the first column, in percent (RFC 8219 section 10.2.1, which begins with one flow)."""
-    first, *others = _numbers(table, "median", quantity) or (None,)
-    if first is None:
-        return (None,) * table.width
-    worse = (None if each is None else derived.degradation(first.value, each.value, "higher") for each in others)
-    return (None, *worse)
 
 
 def _derived(table: Table, row: PublishedRow) -> Iterator[Check]:
@@ -242,3 +230,8 @@ _FORMULAS: Final[Mapping[str, Callable[[Table, str | None, int], _Formula | None
     "tear-down-rate": _tear_down_rate,
     "new-connection-share": _new_connection_share,
 }
+
+
+if __name__ == "__main__":
+    every = [json.dumps(asdict(check)) for name in load.names() for check in judged(load.table(name))]
+    Path(load.__file__).with_name("checks.json").write_text("[\n" + ",\n".join(every) + "\n]\n", encoding="utf-8")

@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "statistics", "words",
     },
     "published": {
-        "analysis", "errors", "foreign", "procedures", "records", "reports", "suggestions", "tables", "toml_text",
+        "analysis", "errors", "foreign", "records", "reports", "suggestions", "tables", "toml_text",
     },
     "agreement": {"bounded_output", "errors", "host", "system_errors", "words"},
     "counts": {"agreement", "late_delays", "measurer", "other_traffic", "trial_evidence"},

@@ -167,6 +167,18 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
             {"point": [{"source_ports": "1024-1025", "destination_ports": "1-10"}]},
             "x.toml: series.connections",
         ),
+        ({"published": "A"}, "x.toml: published: 'A'"),
+        (
+            {"point": [{"order": "increasing", "columns": [1]}]},
+            "point[0].columns: are cells of a published table; name",
+        ),
+        ({"published": "a", "point": [{"order": "increasing", "columns": [0]}]}, "x.toml: point[0].columns.0: 0"),
+        (
+            {"published": "a", "measure": [{"metric": "throughput", "quantities": "x", "columns": [1]}]},
+            "x.toml: measure[0].quantities: 'x'",
+        ),
+        ({"published": "a", "measure": [{"metric": "throughput", "quantities": ["x"]}]}, "quantities: have no columns"),
+        ({"published": "a", "measure": [{"metric": "throughput", "columns": [1]}]}, "columns: have no quantities"),
         (
             {"measure": [{"metric": "throughput", "gateways": []}]},
             "x.toml: measure[0].gateways: [] is no list of gateways",

@@ -86,6 +86,50 @@ def test_the_full_plan_of_a_table_has_all_its_columns_and_no_trial_that_the_devi
     assert (taken.cut, taken.outlasting) == (0, ())
 
 
+@pytest.mark.parametrize("size", plans.SIZES)
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_plan_names_each_cell_of_its_table_once_and_measures_it_with_the_settings_of_its_column(
+    name: str, size: plans.Size
+) -> None:
+    one, columns = table(name), table(name).shape.columns
+    found = [
+        (cell, planned, measurement)
+        for planned in published_cells(name, size=size)
+        for measurement in planned.measurements
+        for cell in measurement.published
+    ]
+    left_out = LEFT_OUT.get(name, set())
+    if one.axis == "cores" and size != "full":
+        left_out = {at for at, cores in enumerate(printed(one, "cores")) if cores > 2}
+    wanted = {(name, at + 1, quantity) for at in range(one.width) if at not in left_out for quantity in one.quantities}
+    assert {(cell.table, cell.column, cell.quantity) for cell, _, _ in found} == wanted
+    assert len(found) == len(wanted)
+    for cell, planned, measurement in found:
+        quantity, at = one.quantities[cell.quantity], cell.column - 1
+        own = quantity.own or sources().figures.get(quantity.metric)
+        metric = columns["metric"][at] if "metric" in columns else own.metric if own else quantity.metric
+        assert measurement.metric == metric
+        devices = (columns["device"][at],) if "device" in columns else sources().recipes.get(quantity.device)
+        assert devices is None or planned.device in devices
+        if "directions" in columns:
+            assert measurement.settings["directions"] == columns["directions"][at]
+        if one.axis == "cores":
+            lab = planned.cell.kind_options
+            cores = (
+                getattr(lab, "cores_each", None)
+                or getattr(lab, "guest_cores", None)
+                or len(getattr(lab, "cores", None) or ())
+            )
+            assert cores == printed(one, "cores")[at]
+        if one.axis == "connections" and size == "full" and one.row("source-ports"):
+            ports = [
+                int(each.value)
+                for kind in ("source-ports", "destination-ports")
+                if (row := one.corrected(*one.slips).row(kind)) and (each := row.numbers()[at])
+            ]
+            assert planned.connections == math.prod(ports)
+
+
 @pytest.mark.parametrize("size", ["small", "guest"])
 @pytest.mark.parametrize("name", PLANNED)
 def test_a_smaller_plan_of_a_table_keeps_its_shape_and_takes_minutes(name: str, size: plans.Size) -> None:

@@ -30,7 +30,7 @@ from natgauge.published import like, plans
 from natgauge.published.cells import Printed, read
 from natgauge.published.load import names, sources, table
 from natgauge.published.model import Quantity, Table
-from natgauge.records.measurement import Result
+from natgauge.records.measurement import PublishedCell, Result
 from natgauge.records.parameters import GROUPS, Parameters
 from natgauge.records.store import SUMMARY
 from natgauge.reports import csv_table, draft, latex, markdown, matrix, pivot, text
@@ -201,7 +201,7 @@ def test_the_columns_of_a_small_plan_have_its_numbers_and_the_published_ones() -
         ("Number of connections", ("10,000", "100,000", "1,000,000")),
         ("in the column of", ("400,000", "4,000,000", "40,000,000")),
     ]
-    assert "The numbers of connections are those of the small plan of this table." in shown.below
+    assert "The numbers of connections are those of the plan of the results." in shown.below
 
 
 def test_the_published_row_is_below_each_row() -> None:
@@ -357,31 +357,28 @@ def test_a_missing_figure_is_not_taken_from_another_column() -> None:
     assert "(a) no result of connection-rate of jool-nat64 with connections = 4,000,000." in shown.below
 
 
-@pytest.mark.parametrize("name", [name for name in PLANNED if table(name).axis == "connections"])
-def test_no_number_of_connections_is_of_one_column_in_print_and_of_another_in_a_smaller_plan(name: str) -> None:
-    """A part of a small campaign must not be taken for a part of a full one, nor of one in a guest."""
-    every = [{*plans.axis_values(table(name), size=size)} for size in plans.SIZES]
-    assert sum(map(len, every)) == len(set().union(*every))
-
-
-def test_the_numbers_of_a_guest_plan_are_in_its_columns() -> None:
-    shown = like.sheet("nat64-paper-table-6", rates(500, 50_000))
-    assert lines(shown)["Number of connections"] == ("500", "5,000", "50,000")
+def test_a_result_is_in_the_cells_that_its_plan_names_whatever_its_device_and_numbers() -> None:
+    own = rates(70, 900, gateway="my-nat", metric="throughput")
+    tagged = [
+        result.model_copy(update={"published": (PublishedCell(table=of, column=3 - at, quantity="cps"),)})
+        for of in ("nat64-paper-table-6", "nat64-paper-table-7")
+        for at, result in enumerate(own)
+    ]
+    shown = like.sheet("nat64-paper-table-6", tagged)
+    assert lines(shown)["Number of connections"] == ("(a)", "900", "70")
     assert lines(shown)["in the column of"] == ("400,000", "4,000,000", "40,000,000")
-    assert "The numbers of connections are those of the guest plan of this table." in shown.below
+    assert "The numbers of connections are those of the plan of the results." in shown.below
+    assert "Not in the table: 2 of throughput of my-nat." in shown.below
 
 
-def test_own_numbers_of_connections_are_in_the_columns_by_their_position() -> None:
-    shown = like.sheet("nat64-paper-table-6", rates(900, 70))
-    assert lines(shown)["Number of connections"] == ("70", "900", "(a)")
-    assert lines(shown)["in the column of"] == ("400,000", "4,000,000", "40,000,000")
-    assert lines(shown)["Median (cps)"] == ("200,000", "200,000", "(a)")
-    said = " ".join(shown.below)
-    assert "in the published columns by their position, the smallest first." in said
-    assert "(a) no result: the results have fewer numbers of connections than the table has columns." in said
+def test_a_result_without_such_a_plan_is_in_the_column_with_its_settings_or_in_none() -> None:
+    """Its place among other numbers says nothing; a plan with `columns` does."""
+    shown = like.sheet("nat64-paper-table-6", rates(900, 4_000_000))
+    assert lines(shown)["Median (cps)"] == ("(a)", "200,000", "(a)")
+    assert "Not in the table: 1 of connection-rate of jool-nat64." in shown.below
 
 
-def test_own_numbers_of_draws_are_in_the_columns_of_draws() -> None:
+def test_draws_are_in_the_columns_of_their_number() -> None:
     def drawn(draws: int) -> Result:
         parameters = {"order": "with-replacement", "draws": draws}
         (result,) = rates(
@@ -389,10 +386,9 @@ def test_own_numbers_of_draws_are_in_the_columns_of_draws() -> None:
         )
         return result
 
-    shown = like.sheet("nat64-paper-table-23", [drawn(5000), drawn(600)])
-    assert lines(shown)["Number of phase 1 frames"] == ("(a)", "600", "5,000", "(a)")
-    assert lines(shown)["Number of connections minimum"] == ("-", "300", "2,500", "-")
-    assert "The numbers of draws are in the published columns by their position, the smallest first." in shown.below
+    shown = like.sheet("nat64-paper-table-23", [drawn(40_000_000), drawn(4_000_000)])
+    assert lines(shown)["Number of phase 1 frames"] == ("(a)", "4,000,000", "40,000,000", "(a)")
+    assert lines(shown)["Number of connections minimum"] == ("-", "2,000,000", "20,000,000", "-")
     assert "(a) no result of connection-rate of iptables-nat44 with order = increasing or permutation." in shown.below
 
 
@@ -483,12 +479,7 @@ def test_results_that_belong_in_no_cell_are_named() -> None:
             [*rates(400_000, gateway="a"), *rates(4_000_000, gateway="b")],
             "connection-rate has results of a, b; name folders of one device",
         ),
-        (
-            "nat64-paper-table-6",
-            rates(1, 2, 3, 5_000),
-            "has 3 columns for numbers of connections, the results have 4: 1, 2, 3, 5,000; name folders of fewer",
-        ),
-        ("nat64-paper-table-4", rates(1), "the number of cores of a result of connection-rate of jool-nat64 is not"),
+        ("nat64-paper-table-4", rates(1), "no result belongs in this table: it is of connection-rate, the results are"),
         ("nat64-paper-table-17", rates(1, metric="throughput"), 'row "traffic and kernel" needs a recipe of plain'),
         ("scalability-draft-section-2-3", rates(1), "is of DNS queries, the results are of connection-rate"),
     ],

@@ -39,7 +39,6 @@ class CellMeasurement:
 
     Attributes:
         name: unique in its cell: the metric, and its values of the series if there are any.
-        published: cells of a published table that it is for.
     """
 
     name: str

@@ -23,7 +23,7 @@ from natgauge.published.printed import THEIRS, slips
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import RAISED_TIMEOUT
 from natgauge.reports.graded_doubts import columns, of_columns
-from natgauge.reports.rows import number, whole
+from natgauge.reports.rows import number
 from natgauge.reports.sheet import Sheet, SheetRow
 
 #: Mark of a figure with doubts, which are below the table.
@@ -160,8 +160,8 @@ class _Shaped:
 
     def _parameter(self, row: PublishedRow, kind: Kind, column: int) -> str:
         """A parameter of the results of a column, or a ratio of two."""
-        if kind == self._table.axis and self._columns.values[column] is not None:
-            return whole(self._columns.values[column])
+        if kind == self._table.axis and (value := self._columns.values[column]) is not None:
+            return number(value)
         results = self._columns.at(column)
         if not results:
             # Each quantity has a reason; the first one is printed for all.

@@ -167,8 +167,6 @@ class Table(_Model):
 
     Attributes:
         drawn: columns, from 1, whose four tuples were drawn at random, so that some occurred twice.
-        outside: parameters that the publication gives outside of the table.
-        missing: reasons why there is no plan of the same measurements.
         shape: additions to the rows for a table of natgauge's results in the same shape.
     """
 
