@@ -32,7 +32,7 @@ from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.choices import make_settings
 from natgauge.trial.observer import Silent
 from natgauge.trial.planned import Planned
-from natgauge.trial.renewal import Renewed
+from natgauge.trial.renewal import FreshLabs
 from natgauge.trial.seeds import in_repetition, seed_of_repetition
 
 VALUES = [1000.0, 1010.0, 990.0, 1005.0]
@@ -190,7 +190,7 @@ def renewed(log: list[str], repeat: int, **lab: Any) -> tuple[Mapping[str, Any],
     planned = cast("Any", SimpleNamespace(procedure=procedure, settings=settings))
     times = iter(range(1000, 2000))
     benches = cast("Any", lambda number: FakeBench(number, log, **lab))
-    with Renewed(benches(1), planned, Memory(), benches, now=lambda: float(next(times))) as labs:
+    with FreshLabs(benches(1), planned, Memory(), benches, now=lambda: float(next(times))) as labs:
         assert labs.has_lab
         measured = labs.run()
         assert labs.has_lab == ("most" not in lab)

@@ -27,7 +27,7 @@ from natgauge.trial.far_side import rate_alone
 from natgauge.trial.observer import Observer
 from natgauge.trial.question import ask, command
 from natgauge.trial.receiver_time import receiver_seconds
-from natgauge.trial.renewal import NextBench, Renewed
+from natgauge.trial.renewal import FreshLabs, NextBench
 from natgauge.trial.seeds import in_repetition
 
 
@@ -96,8 +96,8 @@ def answer(
         def on_ready(each: Bench, ready: Ready) -> None:
             conditions.append(parameters_of(each, ready, machine.facts()))
 
-        renewed = Renewed(bench, planned, store, _following(question, bench, observer), on_ready=on_ready)
-        with reliance_kept(), renewed as labs:
+        fresh = FreshLabs(bench, planned, store, _following(question, bench, observer), on_ready=on_ready)
+        with reliance_kept(), fresh as labs:
             facts = machine.facts(host_name=host_name)
             (parameters,) = conditions
             store.write_plan(parameters.flat())

@@ -82,16 +82,16 @@ class Procedure(Generic[SettingsT]):
         budget: TimeBudget | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
-        begins: Callable[[int], None] = unheard,
+        begins: Callable[[int], Measurer | None] = unheard,
         may_be_cut: bool = True,
     ) -> MeasurementResult:
         """Measure the number of repetitions that the settings require.
 
         `budget` is the remaining time of a measurement that needs this metric first; None = the limit in the settings,
-        by `clock`, in s. `begins` is called before each repetition with its number, from 1; its duration counts as time
-        of the measurement. An error that it raises ends the measurement; after the first repetition, the finished
-        repetitions are the result. `may_be_cut`: the user may end a trial of several periods early, and its periods so
-        far are the repetition.
+        by `clock`, in s. `begins` is called before each repetition with its number, from 1, and returns a measurer for
+        it, or None for the same one; its duration counts as time of the measurement. An error that it raises ends the
+        measurement; after the first repetition, the finished repetitions are the result. `may_be_cut`: the user may end
+        a trial of several periods early, and its periods so far are the repetition.
         """
         self.refuse_unable(measurer.abilities, settings)
         settings = settings.as_run()

@@ -16,7 +16,7 @@ from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
 
 
 def unheard(_number: int) -> None:
-    """Ignore the beginning of a repetition."""
+    """Begin a repetition with the measurer of the one before."""
 
 
 def as_measured(outcome: TrialOutcome) -> TrialOutcome:
@@ -29,7 +29,7 @@ class TrialRunner:
     """Passes trials to the measurer and events to the observer.
 
     Attributes:
-        begins: called before each repetition with its number, from 1.
+        begins: called before each repetition with its number, from 1; returns its measurer, None = that of before.
         may_be_cut: whether the user may end a trial of several periods early, and keep what it has.
         interrupted: whether the user has ended a trial of several periods: no other trial may begin.
     """
@@ -40,7 +40,7 @@ class TrialRunner:
     observe: EventHandler = ignore
     clock: Callable[[], float] = time.monotonic
     budget: TimeBudget = field(default_factory=TimeBudget)
-    begins: Callable[[int], None] = unheard
+    begins: Callable[[int], Measurer | None] = unheard
     first: list[MeasurementResult] = field(default_factory=list)
     may_be_cut: bool = True
     interrupted: bool = False
@@ -58,7 +58,7 @@ class TrialRunner:
             self._trials_of_repetition.append(self.trials - sum(self._trials_of_repetition))
             self.attempts = []
         self.repetition = number
-        self.begins(number)
+        self.measurer = self.begins(number) or self.measurer
 
     @property
     def draw(self) -> float:
