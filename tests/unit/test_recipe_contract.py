@@ -442,6 +442,13 @@ def test_a_table_that_does_not_empty_is_told_with_what_is_left() -> None:
         live(Gateway(load("nftables-nat44"), device))
 
 
+def test_a_gateway_of_a_system_that_no_lab_has_is_refused_untouched() -> None:
+    device = FakeDevice()
+    with pytest.raises(HostError, match=r"freebsd-pf: is a gateway of FreeBSD, and device gateway runs Linux; no lab"):
+        live(Gateway(load("freebsd-pf"), device))
+    assert device.asked == []
+
+
 def test_a_knob_that_prints_nothing_is_told_by_name() -> None:
     device = FakeDevice(answers={"show nat44 summary": CommandResult(0, "", "", 0.0)})
     gateway = Gateway(load("vpp-nat44-ed"), device)
