@@ -19,10 +19,11 @@ from tests.unit.spreading import WORKERS, alone, counted_once, make_bench, own_r
 
 from natgauge.campaigns import spread
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.plan import read
+from natgauge.campaigns.plan import parse, read
 from natgauge.campaigns.spread import access, certificates, resources, workers
 from natgauge.campaigns.spread.closed import ClosedScheduler, listening
 from natgauge.campaigns.spread.cluster import workers_at
+from natgauge.campaigns.spread.worker import Place
 from natgauge.campaigns.spread.workers import Workers
 from natgauge.cli import run as command_line
 from natgauge.errors import HostError, UsageError
@@ -173,6 +174,14 @@ class _Scheduler:
             await asyncio.sleep(3600)
         return {"workers": self.workers}
 
+    async def run(self, _function: Any, **_options: Any) -> Any:
+        """Look at the machines, whose loads differ."""
+        facts = {"kernel": "6.18", "cpu": {"model": "Made up"}}
+        return {
+            address: Place({**facts, "load_average": [number]}, frozenset())
+            for number, address in enumerate(self.workers)
+        }
+
     async def get_versions(self) -> Any:
         """Tell the versions of all sides."""
         here = {"packages": {"dask": "1", "distributed": "1", "python": "3.11.7.final.0"}}
@@ -189,6 +198,28 @@ def offering(*offered: resources.Resources, **scheduler: Any) -> Any:
 def test_a_worker_of_another_natgauge_is_refused() -> None:
     with pytest.raises(HostError, match=r"worker w1 at dask://a has natgauge 0\.0\.9, here is .*; .* the same version"):
         offering({resources.WORKER: 1.0}, {"natgauge 0.0.9": 1.0})
+
+
+def test_cells_are_planned_once_for_the_cores_of_all_workers_and_alike_machines_are_one() -> None:
+    shares = [
+        resources.Offer(name="w", cores=cores, labs=("default",), machine_wide=True).resources({})
+        for cores in ((400, 401), (402, 403))
+    ]
+    found = offering(*shares, python="3.11.1")
+
+    def planned(**lab: str) -> resources.Resources:
+        cell = {"name": "one", "gateways": ["linux-ipv4"], "measure": [{"metric": "throughput"}], "seed": 1}
+        (point,) = found.plan_cells(parse({**cell, "lab": {"placement": "isolated", **lab}}, "plan"), "plan")
+        needed: resources.Resources = found.needs[point.name]
+        return needed
+
+    needs = planned(cores="403", sender_cores="402")
+    assert (needs["core 402"], needs["core 403"]) == (1, 1)
+    assert [one["load_average"] for one in found.machines] == [[0]]
+    with pytest.raises(HostError, match="no worker has all it needs at once"):
+        planned(cores="402", sender_cores="401")
+    with pytest.raises(UsageError, match="core 0 cannot be used here; choose from 400,401,402,403"):
+        planned(cores="0", sender_cores="401")
 
 
 def test_workers_that_are_none_of_ours_are_left_alone() -> None:

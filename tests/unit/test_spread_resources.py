@@ -13,7 +13,7 @@ import pytest
 
 from natgauge.campaigns import spread
 from natgauge.campaigns.cells import PlannedCell, each, points
-from natgauge.campaigns.plan import parse
+from natgauge.campaigns.plan import Plan, parse
 from natgauge.campaigns.spread import resources
 from natgauge.errors import HostError, UsageError
 from natgauge.host import cpus
@@ -44,18 +44,13 @@ def use(monkeypatch: pytest.MonkeyPatch, number: int, siblings: int = 1) -> None
     )
 
 
+def made(device: str, measure: Mapping[str, object], lab: Mapping[str, Any]) -> Plan:
+    plan = {"name": "one", "gateways": [device], "lab": lab, "traffic": {"connections": 1000}, "measure": [measure]}
+    return parse({**plan, "seed": 1}, "plan")
+
+
 def wanted(device: str = "linux-ipv4", measure: Mapping[str, object] = THROUGHPUT, **lab: Any) -> resources.Resources:
-    plan = parse(
-        {
-            "name": "one",
-            "gateways": [device],
-            "lab": lab,
-            "traffic": {"connections": 1000},
-            "measure": [measure],
-            "seed": 1,
-        },
-        "plan",
-    )
+    plan = made(device, measure, lab)
     return resources.needs(plan, points(plan)[0])
 
 
@@ -135,6 +130,30 @@ def test_labs_of_one_name_on_one_machine_are_two(monkeypatch: pytest.MonkeyPatch
     long = replace(cell, lab=replace(cell.lab, lab_name="a" * 32))
     name = resources.Offer(name="w", cores=(3,), labs=(), machine_wide=False).lab_of(long).lab.lab_name
     assert locks.check_name(name).endswith("-c3")
+
+
+def test_a_number_of_cores_is_the_last_cores_of_the_worker_that_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, 4)
+    worker = resources.Offer(name="w", cores=(4, 5, 6, 7), labs=("default",), machine_wide=False)
+
+    def placed(device: str = "linux-ipv4", **lab: Any) -> Any:
+        plan = made(device, THROUGHPUT, lab)
+        point = points(plan)[0]
+        return worker.on_own_cores(point.cell, resources.core_counts(plan, point)).kind_options
+
+    assert placed(placement="isolated", cores=2).cores == (6, 7)
+    assert placed(placement="isolated", cores="2-3").cores == (2, 3)
+    assert placed(placement="isolated").cores is None
+    # There the number is an option of the lab, which is no core of the tester's.
+    assert placed("nftables-nat44", **WIRE, cores=2).device_cores == 2
+
+
+def test_a_lab_that_is_kept_up_is_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, 2)
+    plan = made("linux-ipv4", THROUGHPUT, {})
+    point = points(plan)[0]
+    assert resources.MACHINE_WIDE in resources.needs(plan, point, {("default", "netns")})
+    assert resources.MACHINE_WIDE not in resources.needs(plan, point, {("other", "netns"), ("default", "vm")})
 
 
 def test_what_nobody_has_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
