@@ -42,10 +42,9 @@ def searches_begin_fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def receivers_close_soon(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each phase of a trial ends with a wait for the last frames; tests that judge timing have the usual one."""
-    if request.node.get_closest_marker("alone") is None:
-        monkeypatch.setattr(NetnsLab, "grace_seconds", GRACE_SECONDS)
+def receivers_close_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each phase of a trial ends with a wait for the last frames; devices that hold frames for longer say so."""
+    monkeypatch.setattr(NetnsLab, "grace_seconds", GRACE_SECONDS)
 
 
 @pytest.fixture(autouse=True, scope="session")

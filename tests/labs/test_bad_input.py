@@ -7,18 +7,20 @@ import copy
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from natgauge.cleaning import cleanup
+from natgauge.cli import run
 from natgauge.host import programs
 from natgauge.labs.common import namespaces
 
 pytestmark = pytest.mark.calm
 
+Natgauge = Callable[..., tuple[int, str, str]]
 EXAMPLE = json.loads((Path(__file__).parents[2] / "trial" / "examples" / "nat44-both-phases.json").read_text())
 
 
@@ -71,7 +73,20 @@ def test_the_engine_names_a_namespace_that_is_not_there() -> None:
     assert json.loads(events) == {"event": "failed", "port": "initiator"}
 
 
-def natgauge(*arguments: str, prefix: tuple[str, ...] = (), cwd: Path | None = None) -> tuple[int, str, str]:
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Natgauge:
+    """The command line in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def natgauge(*arguments: str) -> tuple[int, str, str]:
+        status = run(arguments)
+        return (status, *capsys.readouterr())
+
+    return natgauge
+
+
+def withheld(prefix: tuple[str, ...], *arguments: str, cwd: Path) -> tuple[int, str, str]:
+    """The command line in a process that has not all that root has."""
     words = [*prefix, sys.executable, "-c", "from natgauge.cli import main; main()", *arguments]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, cwd=cwd)
     return done.returncode, done.stdout, done.stderr
@@ -85,39 +100,29 @@ def wire(initiator: str, responder: str) -> list[str]:
     ]
 
 
-def test_ports_that_are_not_there_are_named(tmp_path: Path) -> None:
-    one_line(2, natgauge(*wire("ngnone0", "ngnone1"), cwd=tmp_path), "ngnone0", "does not exist")
+def test_ports_that_are_not_there_are_named(tmp_path: Path, here: Natgauge) -> None:
+    one_line(2, here(*wire("ngnone0", "ngnone1")), "ngnone0", "does not exist")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_port_for_both_sides_is_refused(tmp_path: Path) -> None:
-    one_line(2, natgauge(*wire("lo", "lo"), cwd=tmp_path), "lo", "two different")
+def test_one_port_for_both_sides_is_refused(here: Natgauge) -> None:
+    one_line(2, here(*wire("lo", "lo")), "lo", "two different")
 
 
-def test_the_port_with_the_default_route_is_refused(tmp_path: Path) -> None:
+def test_the_port_with_the_default_route_is_refused(here: Natgauge) -> None:
     route = subprocess.run(["ip", "-o", "route", "show", "default"], capture_output=True, text=True, check=True).stdout
     words = route.split()
     if "dev" not in words:
         pytest.skip("this machine has no default route")
     port = words[words.index("dev") + 1]
-    one_line(2, natgauge(*wire(port, "lo"), cwd=tmp_path), port, "has the default route")
+    one_line(2, here(*wire(port, "lo")), port, "has the default route")
 
 
 def test_without_root_the_line_says_what_is_missing(tmp_path: Path) -> None:
     # The user ID stays: another user cannot read a checkout below /root.
     unprivileged = ("setpriv", "--clear-groups", "--bounding-set", "-all")
-    shown = natgauge(
-        "measure",
-        "throughput",
-        "--gateway",
-        "linux-ipv4",
-        "--lab-name",
-        LAB,
-        "--results",
-        str(tmp_path / "results"),
-        prefix=unprivileged,
-        cwd=Path("/"),
-    )
+    asked = ["measure", "throughput", "--gateway", "linux-ipv4", "--lab-name", LAB]
+    shown = withheld(unprivileged, *asked, "--results", str(tmp_path / "results"), cwd=Path("/"))
     one_line(3, shown, "CAP_")
     assert list(tmp_path.iterdir()) == []
 
@@ -138,20 +143,17 @@ MEASURE = ("measure", "throughput", "--gateway", "nftables-nat44", "--lab-name",
 def test_what_a_container_withholds_is_named_before_a_lab_is_made(
     tmp_path: Path, prefix: tuple[str, ...], words: str
 ) -> None:
-    one_line(3, natgauge(*MEASURE, str(tmp_path / "results"), prefix=prefix, cwd=tmp_path), words)
+    one_line(3, withheld(prefix, *MEASURE, str(tmp_path / "results"), cwd=tmp_path), words)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_gateway_that_prints_without_end_is_refused_in_a_line(tmp_path: Path) -> None:
+def test_a_gateway_that_prints_without_end_is_refused_in_a_line(tmp_path: Path, here: Natgauge) -> None:
     recipe = tmp_path / "loud.toml"
     recipe.write_text(
         'name = "loud"\ntitle = "Loud"\nkind = "routing"\ninitiator_family = "ipv4"\nresponder_family = "ipv4"\n'
         'stateful = false\nsource = "unchanged"\nextends = ["linux-ipv4"]\n[verbs]\nversion = "yes loud"\n'
     )
-    shown = natgauge(
-        *("measure", "throughput", "--gateway", str(recipe), "--lab-name", LAB, "--profile", "quick", "--stateless"),
-        *("--results", str(tmp_path / "results")),
-        cwd=tmp_path,
-    )
+    asked = ["measure", "throughput", "--gateway", str(recipe), "--lab-name", LAB, "--profile", "quick", "--stateless"]
+    shown = here(*asked, "--results", str(tmp_path / "results"))
     assert (shown[0], shown[1]) == (4, ""), shown
     assert "snippet 'yes loud' printed more than 4 MiB" in shown[2].splitlines()[-1]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.labs.program import own
+from tests.labs.rough import SLOW_RATES, settings_of, slow_tester
 from tests.labs.trying import decided, passing
 
 import natgauge
@@ -60,7 +61,8 @@ def small_table() -> Iterator[None]:
 
 
 def test_many_procedures_run_on_one_bench_and_the_device_is_started_once() -> None:
-    question = ask("connection-rate", "nftables-nat44", {"lab_name": NAME, **QUICK})
+    metrics = ("connection-rate", "throughput", "connection-rate", "tear-down-rate")
+    question = ask("connection-rate", "nftables-nat44", {"lab_name": NAME, "connections": 500})
     stages: list[str] = []
     starts: list[str] = []
 
@@ -80,16 +82,14 @@ def test_many_procedures_run_on_one_bench_and_the_device_is_started_once() -> No
             """Not looked at."""
 
     kept = Memory()
-    bench = Bench(question.cell, Told(), play=Counted)
-    rate = bench.plan("connection-rate", question.settings)
-    throughput = bench.plan("throughput", {**question.settings, "connection_rate": 20_000.0, "trial_seconds": 0.2})
-    tear_down = bench.plan("tear-down-rate", {"repeat": 1, "connection_rate": 20_000.0})
+    bench = Bench(question.cell, Told(), play=Counted, rates=SLOW_RATES)
+    planned = [bench.plan(metric, settings_of(metric)) for metric in metrics]
     with bench:
-        found = [bench.ready(planned, kept).run() for planned in (rate, throughput, rate, tear_down)]
+        found = [bench.ready(one, kept).run() for one in planned]
         assert LIMIT.exists()
     assert starts == ["nftables-nat44"]
     assert stages.count(f"making lab {NAME}") == 1
-    assert [one.metric for one in found] == ["connection-rate", "throughput", "connection-rate", "tear-down-rate"]
+    assert tuple(one.metric for one in found) == metrics
     assert all(one.summary.median > 0 for one in found)
     for trial in kept.trials:
         assert trial["device_count_before"] == 0
@@ -185,12 +185,13 @@ def test_a_new_kind_of_lab_is_one_file_found_by_its_name(
     monkeypatch.setattr(labs, "__path__", [*labs.__path__, str(Path(__file__).parent / "kinds")])
     assert list(kinds.kinds()) == ["netns", "plain", "ssh", "vm", "wire"]
     asked = {**QUICK, "lab": "plain", "results": tmp_path}
-    answer = natgauge.measure("connection-rate", "linux-ipv4", lab_name=NAME, hops=30, **asked)  # type: ignore[call-arg]
+    with slow_tester():
+        answer = natgauge.measure("connection-rate", "linux-ipv4", lab_name=NAME, hops=30, **asked)  # type: ignore[call-arg]
+        emulated = natgauge.measure("connection-rate", "linux-ipv4", lab_name=NAME, emulated=True, **asked)  # type: ignore[call-arg]
     assert answer.document["median"] > 0
     assert answer.document["parameters"]["place"]["placement"] == "external"
     assert answer.document["parameters"]["place"]["hops"] == 30
     assert answer.document["doubts"][0]["word"] != "functional"
-    emulated = natgauge.measure("connection-rate", "linux-ipv4", lab_name=NAME, emulated=True, **asked)  # type: ignore[call-arg]
     assert emulated.document["parameters"]["place"]["emulated"] is True
     assert emulated.document["doubts"][0]["word"] == "functional"
     with pytest.raises(UsageError, match="ring: lab plain has no such option, lab netns has"):

@@ -255,7 +255,7 @@ def test_a_server_that_dies_is_named_and_ends_the_measurement() -> None:
         observer = Killing()
         measurer.observer = observer
         observer.pid = int((Path(home(bench).environment["NG_WORK"]) / "knotd.pid").read_text())
-        plan = replace(ASKED, phase2=Phase2Plan(RATE, 0.0, 3.0))
+        plan = replace(ASKED, phase2=Phase2Plan(RATE, 0.0, 1.5))
         with pytest.raises(BrokenError, match=r"knot on device server: .*knotd was ended by SIGKILL") as error:
             measurer.measure(plan)
         assert "\n" not in str(error.value)

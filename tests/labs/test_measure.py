@@ -126,6 +126,7 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     assert counted == len(list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA)))
 
 
+@pytest.mark.usefixtures("slow")
 def test_the_same_seed_gives_the_same_requests_but_for_the_run_mark(tmp_path: Path) -> None:
     cores = [min(os.sched_getaffinity(0))]
     first = [
@@ -188,8 +189,9 @@ def test_the_command_line_prints_one_object_and_shows_progress(tmp_path: Path) -
     ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.soak)]
 )
 def test_a_signal_in_the_middle_of_a_trial_undoes_everything(number: int, status: int, tmp_path: Path) -> None:
+    asked = ["--trial-seconds", "60", "--connection-rate", "5000", "--grace-seconds", "0.1", "--lab-name", NAME]
     process = subprocess.Popen(
-        command("measure", "throughput", "--gateway", "nftables-nat44", "--trial-seconds", "60", "--lab-name", NAME),
+        command("measure", "throughput", "--gateway", "nftables-nat44", "--connections", str(CONNECTIONS), *asked),
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
@@ -215,7 +217,7 @@ def test_a_second_run_on_the_same_lab_is_refused_and_leaves_the_first_alone(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("untouched")
+@pytest.mark.usefixtures("untouched", "slow")
 def test_a_device_that_is_not_ours_is_measured_over_two_existing_ports(tmp_path: Path) -> None:
     with NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4") as lab:
         ports: dict[str, Any] = {}

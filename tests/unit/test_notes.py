@@ -7,8 +7,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 import natgauge
 from natgauge.notes import Note, count_of
 
@@ -36,9 +34,10 @@ def test_a_reading_of_a_notes_text_is_found() -> None:
     assert readings("curable = not any(note.word == X for note in notes)") == []
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("**/*.py")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_module_reads_the_text_of_a_note(path: Path) -> None:
-    assert readings(path.read_text(encoding="utf-8")) == []
+def test_no_module_reads_the_text_of_a_note() -> None:
+    found = {str(path): readings(path.read_text(encoding="utf-8")) for path in ROOT.glob("**/*.py")}
+    assert len(found) > 100
+    assert {path: calls for path, calls in found.items() if calls} == {}
 
 
 def test_a_note_shows_its_word_where_it_is_a_reason_for_doubt() -> None:
