@@ -25,7 +25,7 @@ from natgauge.inputs.types import Flag
 from natgauge.known_doubts import DECLARED
 from natgauge.labs import kinds
 from natgauge.records.parameters import INPUTS
-from natgauge.trial.question import inputs_of_part, place_inputs
+from natgauge.setup.cell import inputs_of_part, place_inputs
 
 _ROOT: Final = Path(__file__).parents[1]
 _HEAD: Final = '''\

@@ -15,8 +15,8 @@ from tests.labs.hosts import hosts
 
 import natgauge
 from natgauge.gateways.limits import DeviceDemand
+from natgauge.setup.cell import cell_of
 from natgauge.trial.bench import Bench
-from natgauge.trial.question import cell_of
 
 pytestmark = pytest.mark.calm
 LAB: Final = "coturn"

@@ -14,7 +14,8 @@ import pytest
 from natgauge.cleaning import cleanup
 from natgauge.measurer import Direction, Phase2Plan, TrialPlan
 from natgauge.records.store import Memory, plain
-from natgauge.trial.bench import Bench, keep_lab
+from natgauge.setup.setup import keep_lab
+from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.words import Verdict
 

@@ -75,7 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "agreement", "cleaning", "counts", "errors", "ethernet", "files", "finding", "foreign", "gateways", "host",
         "inputs", "labs", "measurer", "paired", "statistics", "words",
     },
-    "setup": {"agreement", "errors", "ethernet", "gateways", "host", "inputs", "labs", "words"},
+    "setup": {"errors", "ethernet", "gateways", "host", "inputs", "labs", "words"},
     "trial": {
         "agreement", "causes", "core_work", "counts", "errors", "ethernet", "files", "foreign", "gateways", "host",
         "inputs", "labs", "measurer", "other_traffic", "paired", "procedures", "readings", "setup", "table_memory",
@@ -85,9 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "analysis", "causes", "doubts", "ethernet", "gateways", "host", "inputs", "labs", "metrics", "notes",
         "procedures", "records", "setup", "statistics", "tester", "trial", "words",
     },
-    "audits": {
-        "errors", "gateways", "host", "inputs", "labs", "notes", "records", "setup", "suggestions", "trial", "words",
-    },
+    "audits": {"errors", "gateways", "host", "inputs", "labs", "notes", "records", "setup", "suggestions", "words"},
     "campaigns": {
         "cleaning", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements", "measurer",
         "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "setup", "suggestions",

@@ -30,7 +30,8 @@ from natgauge.inputs.question import Question
 from natgauge.labs import wire
 from natgauge.labs.kinds import kinds
 from natgauge.records.parameters import Parameters, descriptions
-from natgauge.trial.question import ask, command, inputs_of_lab, inputs_of_part, place_inputs
+from natgauge.setup.cell import inputs_of_lab, inputs_of_part, place_inputs
+from natgauge.trial.question import ask, command
 
 ROOT = Path(__file__).parents[2]
 #: Options of commands that choose nothing of the question but where it goes.

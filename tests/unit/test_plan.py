@@ -20,6 +20,7 @@ from natgauge.setup.ranges import Range, parse_ports
 from natgauge.setup.traffic import DEFAULT_CONNECTIONS, check_rate, make_plan
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trial.requests import traffic_frame
 from natgauge.words import MAXIMUM_CONNECTIONS
 
 
@@ -177,8 +178,8 @@ def test_more_sources_than_the_outside_address_has_ports_are_refused() -> None:
 def test_echo_requests_have_identifiers_in_place_of_source_ports_and_one_sequence_number() -> None:
     plan = make_plan(TrafficOptions(transport="icmp"), NAT44)
     assert (plan.connections, plan.source_ports.count, plan.destination_ports.count) == (64_512, 64_512, 1)
-    assert plan.frame(("ipv4", "ipv4")).transport == "icmp"
-    assert make_plan(TrafficOptions(), NAT44).frame(("ipv4", "ipv4")).transport == "udp"
+    assert traffic_frame(plan, ("ipv4", "ipv4")).transport == "icmp"
+    assert traffic_frame(make_plan(TrafficOptions(), NAT44), ("ipv4", "ipv4")).transport == "udp"
     two = TrafficOptions(transport="icmp", destination_ports="1-2")
     assert "destination ports: 1-2 with transport icmp" in refusal(two)
     assert "64512 four tuples" in refusal(TrafficOptions(transport="icmp", connections=64_513))
@@ -187,7 +188,7 @@ def test_echo_requests_have_identifiers_in_place_of_source_ports_and_one_sequenc
 def test_tcp_frames_have_a_longer_header_and_each_four_tuple_is_opened_once() -> None:
     plan = make_plan(TrafficOptions(transport="tcp"), NAT44)
     assert (plan.connections, plan.frame_size) == (100_000, 88)
-    assert plan.frame(("ipv4", "ipv4")).transport == "tcp"
+    assert traffic_frame(plan, ("ipv4", "ipv4")).transport == "tcp"
     assert "the least with TCP over IPv4 is 88" in refusal(TrafficOptions(transport="tcp", frame_size=87))
     assert "a four tuple that is drawn twice" in refusal(TrafficOptions(transport="tcp", order="with-replacement"))
 

@@ -11,7 +11,7 @@ import pytest
 
 import natgauge
 from natgauge import procedures
-from natgauge.trial.question import inputs_of_part, place_inputs
+from natgauge.setup.cell import inputs_of_part, place_inputs
 
 ROOT = Path(natgauge.__file__).parent
 #: Methods of texts that tell what is in them.

@@ -13,6 +13,7 @@ from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.common.cable import CableLab
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trial.requests import traffic_frame
 from natgauge.trial.rounds import forwarding_of, over_cable
 from natgauge.words import Family
 
@@ -25,11 +26,11 @@ OTHERS = {*RANGES, "connections", "subscribers", "order"}
 def test_every_option_of_the_traffic_and_every_field_of_the_frame_is_judged_here() -> None:
     """A new one that shapes a frame belongs to `FRAME_OPTIONS`, and to what plain forwarding and cable get."""
     assert {item.name for item in fields(TrafficOptions)} == OTHERS | set(FRAME_OPTIONS)
-    plain = Bench(ask("throughput", "linux-ipv4", FRAME_OPTIONS).cell).traffic.frame(("ipv4", "ipv4"))
+    plain = traffic_frame(Bench(ask("throughput", "linux-ipv4", FRAME_OPTIONS).cell).traffic, ("ipv4", "ipv4"))
     unchosen = {name for name in Frame.model_fields if name not in plain.model_fields_set}
     # Slices have no queries, and their TCP connections are open: only a metric itself asks for others.
     assert unchosen == {"query", "handed_on", "closing", "half_open"}
-    defaults = Bench(ask("throughput", "linux-ipv4", {}).cell).traffic.frame(("ipv4", "ipv4"))
+    defaults = traffic_frame(Bench(ask("throughput", "linux-ipv4", {}).cell).traffic, ("ipv4", "ipv4"))
     same = [name for name in plain.model_fields_set if getattr(plain, name) == getattr(defaults, name)]
     assert same == []
 
@@ -43,7 +44,7 @@ def test_plain_forwarding_and_cable_get_the_gateways_frames(
     (frames,) = bench.timed_frames
     forwarding = Bench(forwarding_of(frames, {}))
     cable = over_cable(frames, CableLab("unused"), 0).trial
-    own = [each.traffic.frame((family, family)) for each in (bench, forwarding)]
+    own = [traffic_frame(each.traffic, (family, family)) for each in (bench, forwarding)]
     # Both sides have one family, so a size is the same on either.
     gateways, forwarded, cabled = ({**one.model_dump(), "side": None} for one in (*own, cable.frame) if one is not None)
     assert gateways == forwarded == cabled
@@ -60,7 +61,7 @@ def test_between_two_families_each_has_plain_forwarding_and_a_cable(
 ) -> None:
     bench = Bench(ask("throughput", "jool-nat64", {"connections": 1000, **options}).cell)
     assert [(frames.family, frames.octets) for frames in bench.timed_frames] == [("ipv6", sizes[0]), ("ipv4", sizes[1])]
-    octets = bench.traffic.frame(("ipv6", "ipv4"))
+    octets = traffic_frame(bench.traffic, ("ipv6", "ipv4"))
     for frames in bench.timed_frames:
         # The payload is that of the gateway's frames.
         assert bench.octets_on(frames.family) == over_cable(frames, CableLab("unused"), 0).trial.frame.size

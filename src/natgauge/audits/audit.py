@@ -32,8 +32,7 @@ from natgauge.labs.contract import Addresses, Link, Port
 from natgauge.records.audit import AuditRecord
 from natgauge.records.store import RESULTS, Store
 from natgauge.setup.place_parameters import place_parameters
-from natgauge.trial.bench import Bench, check_host
-from natgauge.trial.observer import Observer, Silent
+from natgauge.setup.setup import Setup, SilentStages, Stages, check_host
 from natgauge.words import Side
 
 #: Exit status of an audit whose gateway fails a requirement of `fail_on`.
@@ -65,7 +64,7 @@ def audit(
     gateway: str | Path,
     *,
     results: str | Path = RESULTS,
-    observe: Observer | None = None,
+    observe: Stages | None = None,
     notify: Callable[[str], None] = lambda _: None,
     **choices: Unpack[AuditKeywords],
 ) -> Audited:
@@ -84,26 +83,26 @@ def audit(
         BrokenError: the lab or the device failed.
     """
     cell, options = audit_request(gateway, {**choices})
-    observer = observe or Silent()
-    bench = Bench(cell, observer)
-    _refuse(bench.recipe)
+    observer = observe or SilentStages()
+    setup = Setup(cell, observer)
+    _refuse(setup.recipe)
     check_host()
     profile = options.profile
     chosen = [one for one in requirements() if profile == "all" or profile in one.profiles]
-    chosen += unknown(bench.recipe.declares)
-    store = Store.create(Path(results), "audit", bench.recipe.name)
+    chosen += unknown(setup.recipe.declares)
+    store = Store.create(Path(results), "audit", setup.recipe.name)
     began = time.monotonic()
-    with store.evidence(), bench:
-        sides = _sides(bench, TEAM if bench.address_plan.port_sets else hosts_for(chosen))
-        device = bench.start(_demand(bench, sides))
-        store.write_recipe(as_played(bench.recipe), digest(bench.recipe))
+    with store.evidence(), setup:
+        sides = _sides(setup, TEAM if setup.address_plan.port_sets else hosts_for(chosen))
+        device = setup.start(_demand(setup, sides))
+        store.write_recipe(as_played(setup.recipe), digest(setup.recipe))
         store.write_environment({"machine": machine.facts(), "device": None if device is None else device.as_dict()})
-        with PacketSockets(bench.lab) as sockets:
-            prefix = bench.address_plan.prefix
+        with PacketSockets(setup.lab) as sockets:
+            prefix = setup.address_plan.prefix
             examiner = Examiner(
                 Network(sockets, sides),
                 prefix=None if prefix is None else prefix.network_address,
-                narrow=_narrowing(bench),
+                narrow=_narrowing(setup),
                 mappings=options.mappings,
                 configured={} if device is None else device.files,
             )
@@ -113,13 +112,13 @@ def audit(
             notify(f"{count} examinations follow; on most gateways they take about a minute")
             # Classes come first, because some requirements leave no room for further flows.
             found = classes(examiner)
-            declares = bench.recipe.declares
+            declares = setup.recipe.declares
             audited = examine(examiner, chosen, keep=partial(_keep, store), declares=declares, notify=observer.stage)
             verdicts = sorted(audited, key=lambda one: in_order(one.rfc, one.requirement))
             doubts = tuple(other_traffic_doubt(examiner))
         record = AuditRecord(
-            gateway=bench.recipe.name,
-            title=bench.recipe.title,
+            gateway=setup.recipe.name,
+            title=setup.recipe.title,
             profile=profile,
             classes=found,
             requirements=tuple(verdicts),
@@ -129,9 +128,9 @@ def audit(
             device=None if device is None else device.as_dict(),
             parameters={
                 "lab_kind": cell.lab.lab,
-                "lab": bench.lab.name,
-                "placement": bench.lab.placement,
-                **place_parameters(bench.lab),
+                "lab": setup.lab.name,
+                "placement": setup.lab.placement,
+                **place_parameters(setup.lab),
             },
             doubts=doubts,
             results=str(store.folder),
@@ -142,7 +141,7 @@ def audit(
 
 
 def _watch(
-    examiner: Examiner, chosen: Sequence[Requirement], wait: float, observer: Observer, notify: Callable[[str], None]
+    examiner: Examiner, chosen: Sequence[Requirement], wait: float, observer: Stages, notify: Callable[[str], None]
 ) -> None:
     """Measure the time-outs that the requirements need, after saying how long it takes at most."""
     needed = wait and any(requirement.timers for requirement in chosen)
@@ -186,16 +185,16 @@ def _keep(store: Store, name: str, frames: Sequence[CapturedFrame]) -> str | Non
     return store.write_frames(f"{name}.pcapng", pcapng(frames)) if frames else None
 
 
-def _narrowing(bench: Bench) -> Callable[[int], AbstractContextManager[None]] | None:
+def _narrowing(setup: Setup) -> Callable[[int], AbstractContextManager[None]] | None:
     """Return what gives the outside interface of the last device another MTU for a while; None = not possible.
 
     It raises `BrokenError` if the device refuses.
     """
-    devices = bench.lab.devices
+    devices = setup.lab.devices
     if not devices or devices[-1].machine.system != "Linux":
         return None
     device = devices[-1]
-    setting = "\n".join(bench.recipe.of_devices(1)[-1].verbs.outside_mtu) or _KERNEL_MTU
+    setting = "\n".join(setup.recipe.of_devices(1)[-1].verbs.outside_mtu) or _KERNEL_MTU
 
     def ran(snippet: str, mtu: str = "") -> str:
         answer = device.run(snippet, environment={"NG_VALUE": mtu})
@@ -220,29 +219,29 @@ def hosts_for(chosen: Iterable[Requirement]) -> int:
     return hosts_needed(one.flows for one in chosen for _ in one.transports)
 
 
-def _sides(bench: Bench, inside_hosts: int) -> dict[Side, AuditSide]:
+def _sides(setup: Setup, inside_hosts: int) -> dict[Side, AuditSide]:
     """Return the tester's addresses on both sides.
 
     Where natgauge made the links' addresses, the tester may use any of them; on a wire, those that the user named.
     """
-    traffic, chosen, ground = bench.traffic, bench.cell.traffic, bench.lab.ground
+    traffic, chosen, ground = setup.traffic, setup.cell.traffic, setup.lab.ground
     sides: tuple[tuple[Side, Addresses, str | None, Link, Port], ...] = (
-        ("initiator", traffic.source_addresses, chosen.source_addresses, ground.inside, bench.lab.initiator),
-        ("responder", traffic.responder_addresses, chosen.destination_addresses, ground.outside, bench.lab.responder),
+        ("initiator", traffic.source_addresses, chosen.source_addresses, ground.inside, setup.lab.initiator),
+        ("responder", traffic.responder_addresses, chosen.destination_addresses, ground.outside, setup.lab.responder),
     )
     made: dict[Side, AuditSide] = {}
     for side, addresses, text, link, port in sides:
         most = inside_hosts if side == "initiator" else _OUTSIDE_HOSTS
-        number = most if text is None and bench.lab.devices else min(addresses.count, most)
+        number = most if text is None and setup.lab.devices else min(addresses.count, most)
         if side == "initiator":
-            number = min(number, bench.recipe.limits.source_addresses or number)
+            number = min(number, setup.recipe.limits.source_addresses or number)
         hosts = (addresses.first + index for index in range(number))
         mac = None if port.gateway_mac is None else bytes.fromhex(port.gateway_mac.replace(":", ""))
         made[side] = AuditSide(tuple(islice((one for one in hosts if one in link.network), most)), link.device, mac)
     return made
 
 
-def _demand(bench: Bench, sides: Mapping[Side, AuditSide]) -> DeviceDemand:
+def _demand(setup: Setup, sides: Mapping[Side, AuditSide]) -> DeviceDemand:
     """Return the demand on the device, whose limits and time-outs stay as they are."""
     return DeviceDemand(
         connections=_MAPPINGS,
@@ -250,5 +249,5 @@ def _demand(bench: Bench, sides: Mapping[Side, AuditSide]) -> DeviceDemand:
         source_addresses=min(TEAM, len(sides["initiator"].hosts)),
         fills_table=True,
         as_found=True,
-        port_sets=bench.address_plan.port_sets,
+        port_sets=setup.address_plan.port_sets,
     )

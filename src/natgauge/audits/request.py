@@ -13,7 +13,7 @@ from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range, spoken
 from natgauge.inputs.input import Input, described, inputs_of
 from natgauge.inputs.question import Cell
-from natgauge.trial.question import cell_of, inputs_of_part, place_inputs
+from natgauge.setup.cell import cell_of, inputs_of_part, place_inputs
 
 AuditProfileChoice = Literal["all", "cgn", "home", "nat64"]
 #: Inputs of the traffic that an audit has.

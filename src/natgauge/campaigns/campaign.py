@@ -44,8 +44,8 @@ from natgauge.records.store import (
     refuse_name,
     write_document,
 )
+from natgauge.setup.setup import check_host
 from natgauge.system_errors import fault, unwritable
-from natgauge.trial.bench import check_host
 from natgauge.trial.observer import Observer, Silent
 from natgauge.version import VERSION
 

@@ -20,8 +20,8 @@ from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.inputs.types import Text
 from natgauge.labs import kinds
 from natgauge.procedures import get, procedures
+from natgauge.setup.cell import inputs_of_part, place_inputs
 from natgauge.suggestions import did_you_mean
-from natgauge.trial.question import inputs_of_part, place_inputs
 
 Part = Literal["lab", "traffic", "device"]
 #: The parts of a plan that fix a cell; each is a field of `Cell`.

@@ -18,7 +18,7 @@ from natgauge.cli.say import document, say
 from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
-from natgauge.trial.question import inputs_of_part
+from natgauge.setup.cell import inputs_of_part
 
 if TYPE_CHECKING:
     from natgauge.cli.progress import ProgressDisplay

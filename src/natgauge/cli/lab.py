@@ -36,7 +36,7 @@ def up(name: str, gateway: str | None, background: bool, **choices: Any) -> None
 
     `natgauge measure ... --lab-name NAME` then measures in it, any number of times.
     """
-    from natgauge.trial.bench import keep_lab
+    from natgauge.setup.setup import keep_lab
 
     lab = keep_lab(name, gateway, choices, background=background)
     say(f"lab {lab.name} is up: tester namespace {lab.initiator.netns}")

@@ -20,8 +20,8 @@ from natgauge.errors import UsageError
 from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input
 from natgauge.labs import kinds
+from natgauge.setup.cell import inputs_of_part, place_inputs
 from natgauge.trial.choices import with_profile
-from natgauge.trial.question import inputs_of_part, place_inputs
 
 if TYPE_CHECKING:
     from natgauge.measurements.measure import Answer

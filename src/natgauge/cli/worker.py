@@ -40,7 +40,7 @@ def command(
     from natgauge.campaigns import spread
     from natgauge.host.cpus import check_cpus, usable_cpus
     from natgauge.inputs.cores import format_cores
-    from natgauge.trial.bench import check_host
+    from natgauge.setup.setup import check_host
 
     where = spread.scheduler_at(scheduler)
     spread.need_dask()

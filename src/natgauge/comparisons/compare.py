@@ -27,8 +27,8 @@ from natgauge.paired.slices import read_quantities
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import RESULTS, Store
+from natgauge.setup.setup import check_host
 from natgauge.statistics.interim import alpha_spent, rounds_before
-from natgauge.trial.bench import check_host
 from natgauge.trial.observer import Observer, Silent
 
 #: Exit statuses of the command line in addition to 0.

@@ -20,7 +20,8 @@ from natgauge.inputs.types import Text
 from natgauge.labs import kinds
 from natgauge.labs.contract import Kind
 from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
-from natgauge.trial.question import ask, inputs_of_part, place_inputs
+from natgauge.setup.cell import inputs_of_part, place_inputs
+from natgauge.trial.question import ask
 from natgauge.trial.rounds import reasons_not_timed
 from natgauge.words import QUANTITIES, Placement
 

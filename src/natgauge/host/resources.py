@@ -10,6 +10,8 @@ from typing import Final
 from natgauge.errors import HostError
 from natgauge.system_errors import can_start_threads
 
+#: Oldest kernel natgauge is made for: the last one whose veth could lose frames in bursts is 6.1.
+LEAST_KERNEL: Final = (6, 6)
 #: Every kernel has this folder in its /sys.
 _SYS: Final = Path("/sys/devices")
 #: Open files of a process that has a lab and an engine, and that of the largest ones.

@@ -22,7 +22,8 @@ from natgauge.records.measurement import PublishedCell
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.store import RESULTS, Store
 from natgauge.setup.place_parameters import place_parameters
-from natgauge.trial.bench import Bench, Ready, check_host
+from natgauge.setup.setup import check_host
+from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.far_side import rate_alone
 from natgauge.trial.observer import Observer
 from natgauge.trial.question import ask, command

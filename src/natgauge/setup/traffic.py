@@ -17,18 +17,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from natgauge.errors import UsageError
-from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE, QUERY_OCTETS
+from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
 from natgauge.setup import subscribers as sharing
 from natgauge.setup.address_plan import AddressPlan
 from natgauge.setup.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
-from natgauge.words import MAXIMUM_CONNECTIONS, Family, Order, Query, Side, Transport
+from natgauge.words import MAXIMUM_CONNECTIONS, Family, Order, Side, Transport
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
-    from natgauge.agreement import Frame
     from natgauge.gateways.port_sets import PortSets
 
 #: RFC 4814 section 4.5: pseudorandom source ports exclude the well-known ports.
@@ -98,21 +97,6 @@ class TrafficPlan:
     tunnelled: bool = False
     first_edge: int = 0
     ports_chosen: bool = True
-
-    def frame(self, families: tuple[Family, Family], query: Query | None = None, *, handed_on: bool = False) -> Frame:
-        """Return the frame of the engine's request.
-
-        Args:
-            query: type of the DNS queries; None = plain frames.
-        """
-        # What may be asked is known without what reads and checks JSON.
-        from natgauge.agreement import Frame  # noqa: PLC0415
-
-        if query is None:
-            return Frame(size=self.frame_size, side=self.frame_side, transport=self.transport)
-        if self.tunnelled and families[0] == "ipv6":
-            return Frame(size=QUERY_OCTETS[families[1]], side="responder", query=query, handed_on=handed_on)
-        return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query, handed_on=handed_on)
 
     @property
     def sources(self) -> int:

@@ -25,6 +25,7 @@ from natgauge.host import programs
 from natgauge.host.control_groups import ControlGroups
 from natgauge.host.cpus import usable_cpus
 from natgauge.host.memory import memory_octets
+from natgauge.host.resources import LEAST_KERNEL
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.cores import format_cores
 from natgauge.labs.common.register import HiddenLabsError
@@ -33,8 +34,6 @@ from natgauge.labs.wire import xdp
 from natgauge.tester import containers
 from natgauge.tester.finding import Host, NoText, unknown
 
-#: Oldest kernel natgauge is made for: the last one whose veth could lose frames in bursts is 6.1.
-LEAST_KERNEL: Final = (6, 6)
 #: State of the worst finding, best first.
 _ORDER: Final[tuple[State, ...]] = ("ok", "warning", "missing")
 _LEAST_MEMORY_MIB: Final = 1024

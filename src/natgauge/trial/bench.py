@@ -7,43 +7,28 @@ each procedure: adapt the device's limits, prove that it forwards, run. At the e
 
 from __future__ import annotations
 
-import platform
-import re
 import secrets
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Unpack
 
 from natgauge import procedures
-from natgauge.errors import HostError, UsageError
+from natgauge.errors import UsageError
 from natgauge.ethernet import LEAST_OCTETS, QUERY_OCTETS
-from natgauge.gateways.chain import Chain
 from natgauge.gateways.device_settings import DeviceSettings
-from natgauge.gateways.emptying import emptying_of
-from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
-from natgauge.gateways.recipe import Recipe, load
-from natgauge.host import capabilities, programs, resources
-from natgauge.host.tuning import elsewhere
-from natgauge.inputs.input import inputs_of
-from natgauge.inputs.question import Cell, DeviceOptions
-from natgauge.labs import kinds
-from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
-from natgauge.labs.contract import DEVICES, Device, Lab, LabNeeds
+from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability, Delays
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS, lowest_rate
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.setup.address_plan import address_plan
-from natgauge.setup.memory import refuse_large
-from natgauge.setup.psid import chosen_sets, refuse_sets
-from natgauge.setup.traffic import check_rate, hosts_of, make_plan, with_pool
+from natgauge.setup.far_side import refuse as refuse_server
+from natgauge.setup.setup import Setup, SetupChoices
+from natgauge.setup.traffic import check_rate
 from natgauge.tester.cable import FrameKind
-from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
-from natgauge.trial import external, far_side, queries
+from natgauge.trial import external, queries
 from natgauge.trial.choices import make_settings
 from natgauge.trial.cost_rounds import CostRounds
 from natgauge.trial.grace import checked, grace_of
@@ -55,18 +40,17 @@ from natgauge.trial.lab_measurer import (
     Recorder,
     SliceRounds,
 )
+from natgauge.trial.memory import refuse_large
 from natgauge.trial.observer import Observer, Silent, Unread
 from natgauge.trial.planned import Planned
 from natgauge.trial.requests import TrialConstants, refuse_stateless
 from natgauge.trial.rounds import NO_SEARCH, TimedFrames, forwarding_of, reasons_not_timed
-from natgauge.words import TESTER, Family, Query
+from natgauge.words import Family, Query
 
 #: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.
 ASSUMED_HIGHEST: Final = 4_000_000.0
 #: A phase 1 that fails is repeated more slowly, and the first one runs at half of the connection rate.
 _SLOWER: Final = 4.0
-#: Makes the gateway that runs a recipe on a device with these options.
-Player = Callable[[Recipe, Device, DeviceOptions], Gateway]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,96 +78,42 @@ class Ready:
         return self.planned.procedure.measure(self.measurer, self.planned.settings, self.measurer.observer.event)
 
 
-class Bench:
-    """The lab, device and traffic of one cell. Use it as a context manager.
+class Bench(Setup):
+    """A setup with the tester, on which procedures run one after the other. Use it as a context manager.
 
     Attributes:
-        cell: the user's choices.
-        recipe: recipe of the device.
-        lab: lab of the device.
-        address_plan: properties of lab and device that the traffic must fit.
-        traffic: traffic of every trial.
         seed: seed of all pseudorandom choices.
-        device: the started devices; None before the `with` block, and for external devices.
-        processes: processes that were found to handle the device's frames, whatever its recipe says.
     """
 
-    def __init__(  # noqa: PLR0913 - one argument per choice, all but the cell and the observer by keyword
+    def __init__(
         self,
         cell: Cell,
         observer: Observer | None = None,
         *,
-        lab: Lab | None = None,
-        play: Player = Gateway,
-        holder: int | None = None,
         rates: HighestRates | None = None,
-        processes: tuple[str, ...] = (),
+        **chosen: Unpack[SetupChoices],
     ) -> None:
         """Plan the bench; nothing is started.
 
         Args:
             cell: the user's choices.
             observer: receives the progress.
-            lab: a planned lab; None = planned from the cell.
-            play: makes a gateway of a recipe and a device.
-            holder: index of the device that holds the connections, where the lab has several; None = as the recipe
-                says.
             rates: the tester's own highest; None = measured once per host and setting, then stored.
-            processes: processes that an earlier bench of this cell found.
+            chosen: as of `Setup`.
 
         Raises:
             UsageError: the first thing that is wrong.
         """
-        self.cell = cell
-        self.recipe: Recipe = load(cell.gateway).carrying(cell.traffic.transport)
-        self.processes = processes
-        self._is_own_lab = lab is None
-        self.lab: Lab = self._planned_lab() if lab is None else lab
-        addresses = address_plan(self.lab.ground, self.recipe)
-        addresses = replace(addresses, port_sets=chosen_sets(self.recipe, cell.device))
-        if not self.lab.devices and not self.recipe.half:
-            # A recipe does not state the port sets of an external device, but the rule of one half.
-            refuse_sets(self.recipe, cell.device)
-            addresses = replace(addresses, port_sets=None)
-        self.traffic = make_plan(cell.traffic, addresses)
-        self.address_plan = with_pool(addresses, self.traffic)
+        self._observer = observer if observer is not None else Silent()
+        super().__init__(cell, self._observer, **chosen)
         self.seed = _check_seed(cell.lab.seed)
         checked(cell.lab.grace_seconds)
-        self.device: Chain | None = None
-        self._observer = observer if observer is not None else Silent()
-        self._play = play
-        self._holder = self.recipe.holder if holder is None else holder
         self._rates = rates
-        self._made = ExitStack()
-        self._fitted: DeviceDemand | None = None
         self._slice_rounds: CostRounds | None = None
-        self._server = ExitStack()
-        self._far_side: far_side.FarSide | None = None
-        if self.lab.devices:
-            emptying_of(self.recipe, cell.device.emptying)
-        else:
-            external.refuse_settings(self.lab, self.recipe, cell.device)
 
-    def _planned_lab(self) -> Lab:
-        traffic = self.cell.traffic
-        if self.recipe.relay_alone:
-            traffic = replace(traffic, subscribers=None)  # their router is the device's only neighbour there
-        hosts = hosts_of(traffic, (self.recipe.initiator_family, self.recipe.responder_family))
-        kind = kinds.get(self.cell.lab.lab)
-        need = need_of(self.recipe, hosts=hosts, background=self.cell.background)
-        need = replace(need, own_processes=self.own_processes)
-        if (chosen := self.cell.lab.nat64_prefix) is not None:
-            prefix = parse_prefix(chosen)
-            if need.nat64_prefix not in (None, prefix):
-                known = f"{self.recipe.name} knows only {need.nat64_prefix}"
-                raise UsageError(f"NAT64 prefix: {known}, not {prefix}; leave it out", at="nat64_prefix")
-            need = replace(need, nat64_prefix=prefix)
-        return kind.plan(self.cell.lab.lab_name, self.cell.kind_options or kind.options(), need)
-
-    @property
-    def own_processes(self) -> bool:
-        """Whether the device works in processes of its own: as its recipe says, or as found on the machine."""
-        return self.recipe.own_processes or bool(self.processes)
+    def __exit__(self, *exception: object) -> None:
+        self._slice_rounds = None
+        super().__exit__(*exception)
 
     # Before anything is touched
 
@@ -224,7 +154,7 @@ class Bench:
         if settings.query is not None:
             ports = self.traffic.destination_ports
             queries.refuse_unlike(procedure.metric, ports.first, ports.last, self.cell.traffic.frame_size)
-            far_side.refuse(settings.far_side, self.lab, self.traffic)
+            refuse_server(settings.far_side, self.lab, self.traffic)
         if settings.zero_checksum == "accept" and "ipv6" not in (addresses.inside.family, addresses.outside.family):
             raise UsageError(
                 f"zero checksum: {self.recipe.name} has IPv4 on both sides (RFC 768 allows it); leave it out",
@@ -238,7 +168,7 @@ class Bench:
             choose(self.recipe, planned.demand, self.cell.device, {})
         else:
             external.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
-        refuse_unfit(self.recipe, planned.demand, self._known_limits)
+        refuse_unfit(self.recipe, planned.demand, self.known_limits)
         return planned
 
     def _refuse_transport(self, metric: str, settings: TrialSettings) -> None:
@@ -259,12 +189,6 @@ class Bench:
         if transport != "udp" and (settings.query is not None or Ability.BACKGROUND in settings.needs()):
             what = "DNS queries" if settings.query is not None else "native IPv6 in the background"
             raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out", at="transport")
-
-    @property
-    def _known_limits(self) -> dict[str, int]:
-        """Knobs whose values the user chose, or stated for an external device."""
-        wishes = self.cell.device
-        return wishes.named() if self.lab.devices else external.known_limits(self.lab.external, wishes)
 
     def _settings(self, procedure: Procedure[Any], choices: Mapping[str, object]) -> TrialSettings:
         settings: TrialSettings = make_settings(
@@ -300,7 +224,7 @@ class Bench:
         and each later trial is checked before it runs. The same holds where connections are to expire.
         """
         seconds, longest = FIRST_TRIAL_SECONDS, 0.0
-        if "udp_timeout" not in self._known_limits and not settings.waits_for_expiry:
+        if "udp_timeout" not in self.known_limits and not settings.waits_for_expiry:
             seconds = 2 * LONGEST_TRIAL_SECONDS
             rates = [lowest_rate(settings.phase1_frames, ASSUMED_HIGHEST)]
             if isinstance(given := settings.parameters().get("connection_rate"), float):
@@ -321,39 +245,6 @@ class Bench:
             port_sets=self.address_plan.port_sets,
         )
 
-    # The way up and down
-
-    def __enter__(self) -> Self:
-        """Make the lab. The device is started for the first procedure.
-
-        Raises:
-            HostError: this host cannot measure, or the lab cannot be made.
-            UsageError: a port or a kept lab is not as named.
-        """
-        check_host()
-        self._observer.stage(f"making lab {self.lab.name}")
-        self._made.enter_context(self.lab)
-        # Everything in the lab is stopped before the lab is removed, also when the lab is kept.
-        self._made.enter_context(self._server)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.device, self._fitted, self._slice_rounds, self._far_side = None, None, None, None
-        self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
-
-    def start(self, demand: DeviceDemand) -> DeviceSettings | None:
-        """Start the device for callers that send their own frames; None for an external device.
-
-        Args:
-            demand: demand on the device.
-
-        Raises:
-            BrokenError: the device does not become ready.
-            HostError: a program is missing, or a global setting cannot be made.
-            UsageError: a setting that the user chose is out of range.
-        """
-        return self._fit(demand)
-
     def ready(self, planned: Planned, recorder: Recorder, *, prove: bool = True) -> Ready:
         """Prepare a procedure: start the device, or adapt its limits, and prove that it forwards.
 
@@ -369,10 +260,10 @@ class Bench:
         """
         self._refuse_large(planned)
         rates = self._tester_rates(planned.settings)
-        device = self._fit(_with_slowest(planned.demand, planned.settings.phase1_frames, rates.phase1))
-        if self._finds_processes():
+        device = self.start(_with_slowest(planned.demand, planned.settings.phase1_frames, rates.phase1))
+        if self.finds_processes():
             return self.ready(self._moved(planned), recorder, prove=prove)
-        knobs: Mapping[str, int] = self._known_limits if device is None else device.knobs
+        knobs: Mapping[str, int] = self.known_limits if device is None else device.knobs
         lingering = self._lingering(planned.settings, knobs.get("table_size"))
         ground, addresses = self.lab.ground, self.address_plan
         ring = self.lab.parameters().get("ring")
@@ -402,7 +293,7 @@ class Bench:
             phase1_only=planned.settings.phase2_seconds == 0,
             own=self._own_delays if self.lab.virtual else None,
             slice_rounds=self._rounds_of_slices(),
-            server=self._real_server(planned.settings.far_side),
+            server=self.real_server(planned.settings.far_side),
         )
         if prove:
             self._observer.stage("checking that the device forwards")
@@ -415,42 +306,22 @@ class Bench:
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
 
-    def _finds_processes(self) -> bool:
-        """Look for processes that handle the device's frames; True = there are some of which nobody knew."""
-        if self.device is None or self.lab.placement == "external":
-            return False
-        known = self.own_processes
-        found = [name for device in self.lab.devices for name in device.frame_processes()]
-        self.processes = tuple(dict.fromkeys(found)) or self.processes
-        return bool(found) and not known
-
     def _moved(self, planned: Planned) -> Planned:
         """Return the procedure for a device that was found to work in processes, in a lab that suits these.
 
         Where natgauge chose the placement, it makes the lab again, with the placement of such devices.
         """
-        names = " and ".join(self.processes)
-        if self._is_own_lab and not self.lab.is_reused and self._has_free_placement:
-            self._observer.stage(f"{self.recipe.name} works in a process ({names}): making its lab again for that")
-            self.__exit__(None, None, None)
-            self.lab = self._planned_lab()
-            self.__enter__()
+        self.remade()
         settings = replace(planned.settings, placement=self.lab.placement, own_processes=True).as_run()
         self._refuse_untimed(planned.procedure.metric, settings)
         return replace(planned, settings=settings)
-
-    @property
-    def _has_free_placement(self) -> bool:
-        """Whether the lab's kind has placements, and the user chose none."""
-        options = self.cell.kind_options or kinds.get(self.cell.lab.lab).options()
-        return getattr(options, "placement", "") is None
 
     def _refuse_large(self, planned: Planned) -> None:
         """Refuse connections that no memory holds, before anything takes time."""
         recipe, device = self.recipe, None
         if self.lab.devices:
-            recipe = self.recipe.of_devices(len(self.lab.devices))[self._holder]
-            device = self.lab.devices[self._holder]
+            recipe = self.recipe.of_devices(len(self.lab.devices))[self.holder]
+            device = self.lab.devices[self.holder]
         refuse_large(
             recipe,
             device,
@@ -508,40 +379,6 @@ class Bench:
         bench = self._made.enter_context(Bench(forwarding_of(frames, place), rates=NO_SEARCH))
         return bench.ready(bench.plan("throughput", {}), Unread(), prove=False).measurer
 
-    def _real_server(self, name: str) -> far_side.FarSide | None:
-        """Start the real server; None = the tester answers."""
-        if self._far_side is not None and self._far_side.name != name:
-            self._far_side = None
-            self._server.close()
-        if name != TESTER and self._far_side is None and self.lab.server is not None:
-            self._observer.stage(f"starting {name} as far side")
-            family, addresses = self.address_plan.outside.family, self.traffic.responder_addresses
-            server = far_side.FarSide(name, self.lab.server, family, addresses)
-            self._far_side = self._server.enter_context(server)
-        return self._far_side
-
-    def _fit(self, demand: DeviceDemand) -> DeviceSettings | None:
-        """Start the device, or adapt the running device; None for an external device."""
-        if not self.lab.devices:
-            return None
-        if self.device is None:
-            self._observer.stage(f"starting {self.recipe.name}")
-            chain = self._made.enter_context(Chain(self._gateways(), self._holder))
-            chain.start(demand)
-            self.device = chain
-        elif demand != self._fitted:
-            self.device.fit(demand)
-        self._fitted = demand
-        return self.device.settings()
-
-    def _gateways(self) -> list[Gateway]:
-        """Return a gateway for each device; the user's options apply only to the gateway that holds the connections."""
-        recipes = self.recipe.of_devices(len(self.lab.devices))
-        return [
-            self._play(recipe, device, self.cell.device if index == self._holder else DeviceOptions())
-            for index, (recipe, device) in enumerate(zip(recipes, self.lab.devices, strict=True))
-        ]
-
     def _tester_rates(self, settings: TrialSettings) -> HighestRates:
         """Return the tester's own highest rates for the frames of the trials; of two families, the slower one's."""
         if self._rates is not None:
@@ -587,57 +424,6 @@ class Bench:
         named = addresses.inside.family if side == "initiator" else addresses.outside.family
         least = LEAST_OCTETS["udp"]
         return self.traffic.frame_size + addresses.octets(least, family) - addresses.octets(least, named)
-
-
-def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabNeeds:
-    """Return a gateway's requirements on a lab; `hosts` and `background` as in `LabNeeds`."""
-    return LabNeeds(
-        families=(recipe.initiator_family, recipe.responder_family),
-        devices=tuple(part.device for part in recipe.chain) or DEVICES,
-        own_processes=recipe.own_processes,
-        hosts=hosts,
-        background=background,
-        nat64_prefix=None if recipe.nat64_prefix is None else parse_prefix(recipe.nat64_prefix),
-        own_xdp=any(played.limits.own_xdp for played in recipe.of_devices(1)),
-        far_settings=elsewhere,
-    )
-
-
-def keep_lab(name: str, gateway: str | None, choices: Mapping[str, object], *, background: bool = False) -> Lab:
-    """Make and keep a lab, for the gateway or, without one, with IPv4 on both sides.
-
-    Raises:
-        UsageError: a choice is wrong, or a lab of this name is already kept.
-        HostError: the lab cannot be made on this host.
-    """
-    kind = kinds.kept()
-    need = LabNeeds(families=("ipv4", "ipv4"), background=background)
-    if gateway is not None:
-        need = need_of(load(gateway), background=background)
-    inputs = inputs_of(kind.options, "place")
-    chosen = {
-        input_.name: input_.take(choices[input_.name]) for input_ in inputs if choices.get(input_.name) is not None
-    }
-    lab: Lab = kind.plan(name, kind.options(**chosen), need)
-    with lab:
-        lab.keep()
-    return lab
-
-
-def check_host() -> None:
-    """Check that this host can measure.
-
-    Raises:
-        HostError: the kernel is too old, the engine or a capability is missing, or a limit of this process is too low.
-    """
-    release = platform.release()
-    version = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
-    if version < LEAST_KERNEL:
-        least = ".".join(map(str, LEAST_KERNEL))
-        raise HostError(f"kernel: Linux {release} is older than {least}; boot a newer one (see `natgauge doctor`)")
-    programs.find("natgauge-engine")
-    capabilities.require("measuring", *capabilities.MEASURING)
-    resources.refuse_lacking()
 
 
 def _check_seed(seed: int | None) -> int:

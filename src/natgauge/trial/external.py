@@ -12,8 +12,6 @@ from typing import Any, Final
 from natgauge.agreement import Progress, TrialRequest, TrialResult
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.gateways.recipe import Recipe
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common.shell import run_shell
 from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
 from natgauge.measurer import Ability, TrialPlan
@@ -155,29 +153,6 @@ def abilities(external: ExternalDevice | None) -> frozenset[Ability]:
     if external is None or external.empty_command is None:
         return frozenset()
     return frozenset({Ability.EMPTY_TIMED} | (set() if external.count_command is None else {Ability.WATCH_COUNT}))
-
-
-def known_limits(external: ExternalDevice | None, wishes: DeviceOptions) -> dict[str, int]:
-    """Return the limits of an external device that the user stated, by setting name."""
-    timeout = None if external is None else external.timeout
-    every = {"table_size": wishes.table_size, "udp_timeout": timeout}
-    return {name: value for name, value in every.items() if value is not None}
-
-
-def refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
-    """Refuse settings of an external device, and statements that do not apply to it; its table's limit is one."""
-    if wishes.emptying is not None:
-        raise UsageError(
-            f"lab {lab.name}: emptying: natgauge does not control the device; leave it out, or give --empty-command"
-        )
-    if set(wishes.named()) - {"table_size"}:
-        raise UsageError(
-            f"lab {lab.name}: natgauge does not control the device, so its table and time-outs cannot be set; leave "
-            "them out, or state what they are (--table-size, --device-timeout)"
-        )
-    statements = {**wishes.named(), **({} if lab.external is None else lab.external.parameters())}
-    if statements and not recipe.stateful:
-        raise wrong(min(statements), f"{recipe.name} keeps no connections, so there is nothing to forget; leave it out")
 
 
 def refuse_stale(lab: Lab, recipe: Recipe, metric: str, settings: TrialSettings) -> None:

@@ -8,13 +8,11 @@ from typing import Protocol
 
 from natgauge.agreement import Progress
 from natgauge.procedures.kit.events import Event
+from natgauge.setup.setup import SilentStages, Stages
 
 
-class Observer(Protocol):
+class Observer(Stages, Protocol):
     """Receives progress. Its methods must return quickly and never raise."""
-
-    def stage(self, text: str) -> None:
-        """A new part of the work begins, for example "building the lab"."""
 
     def running(self, progress: Progress) -> None:
         """The engine reports the progress of the present trial."""
@@ -23,11 +21,8 @@ class Observer(Protocol):
         """A trial of a procedure starts or has ended."""
 
 
-class Silent:
+class Silent(SilentStages):
     """Ignores all progress."""
-
-    def stage(self, text: str) -> None:
-        """Ignore the stage."""
 
     def running(self, progress: Progress) -> None:
         """Ignore the progress."""

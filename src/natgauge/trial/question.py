@@ -8,47 +8,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from natgauge import procedures
 from natgauge.inputs import options
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import Input, inputs_of
-from natgauge.inputs.question import RANGES, Cell, DeviceOptions, LabOptions, Question, TrafficOptions
+from natgauge.inputs.input import Input
+from natgauge.inputs.question import RANGES, DeviceOptions, Question
 from natgauge.inputs.types import Flag
-from natgauge.labs import kinds
+from natgauge.setup.cell import CELL_PARTS, cell_of, inputs_of_lab, inputs_of_part
 from natgauge.setup.subscribers import needs
-from natgauge.words import Group
-
-#: The fields of `Cell` whose inputs every question has: their dataclass, and the group of their parameters.
-CELL_PARTS: Final[Mapping[str, tuple[type, Group]]] = {
-    "traffic": (TrafficOptions, "traffic"),
-    "lab": (LabOptions, "place"),
-    "device": (DeviceOptions, "device"),
-}
-
-
-def inputs_of_part(part: str) -> tuple[Input, ...]:
-    """Return every input of a field of `Cell`, in order."""
-    return inputs_of(*CELL_PARTS[part])
-
-
-def place_inputs() -> Mapping[str, tuple[Input, list[str]]]:
-    """Return every input of all kinds of labs by name, with the kinds that have it."""
-    inputs: dict[str, tuple[Input, list[str]]] = {}
-    for name in kinds.kinds():
-        for input_ in inputs_of_lab(name):
-            inputs.setdefault(input_.name, (input_, []))[1].append(name)
-    return inputs
-
-
-def inputs_of_lab(lab: str) -> tuple[Input, ...]:
-    """Return every input of a kind of lab, in order.
-
-    Raises:
-        UsageError: there is no such kind.
-    """
-    return inputs_of(kinds.get(lab).options, "place")
 
 
 def ask(metric: str, gateway: str | Path, choices: Mapping[str, object]) -> Question:
@@ -68,30 +36,6 @@ def ask(metric: str, gateway: str | Path, choices: Mapping[str, object]) -> Ques
     settings = _without_off(procedure.taken(left), {input_.name: input_ for input_ in procedure.own_inputs()})
     background = settings.get("foreground_share", 1.0) != 1.0
     return Question(metric=metric, cell=replace(cell, background=background), settings=MappingProxyType(settings))
-
-
-def cell_of(gateway: str | Path, choices: Mapping[str, object]) -> tuple[Cell, dict[str, object]]:
-    """Make a cell of names and values; returns the choices that are none of a cell's, too.
-
-    Args:
-        gateway: a recipe's name, or the path of a recipe file.
-        choices: options of traffic, lab and device, and others; None = not chosen.
-
-    Raises:
-        UsageError: the lab is unknown, or has no such option.
-    """
-    left = {name: value for name, value in choices.items() if value is not None}
-    parts: dict[str, Any] = {}
-    for part, (kind, _) in CELL_PARTS.items():
-        parts[part] = kind(
-            **{
-                input_.name: input_.take(left.pop(input_.name))
-                for input_ in inputs_of_part(part)
-                if input_.name in left
-            }
-        )
-    chosen = {name: left.pop(name) for name in place_inputs() if name in left}
-    return Cell(gateway=gateway, kind_options=_of_kind(parts["lab"].lab, chosen), **parts), left
 
 
 def command(question: Question) -> str:
@@ -150,18 +94,6 @@ def _sets_hold(connections: object, gateway: str | Path, chosen: Mapping[str, ob
     subscribers = chosen.get("subscribers", 1)
     needed = connections if not isinstance(subscribers, int) else needs(connections, max(1, subscribers), 1)
     return sets is not None and not recipe.half and needed <= sets.ports
-
-
-def _of_kind(lab: str, chosen: Mapping[str, object]) -> object:
-    """Return the options of a kind of lab; refuse options that only other kinds have."""
-    own = {input_.name: input_ for input_ in inputs_of_lab(lab)}
-    for name in chosen:
-        if name not in own:
-            others = ", ".join(place_inputs()[name][1])
-            number = kinds.get(lab).cores_option if name == "cores" else ""
-            leave = f"give --{number.replace('_', '-')} N" if number else "leave it out"
-            raise wrong(name, f"lab {lab} has no such option, lab {others} has; {leave}, or choose another --lab")
-    return kinds.get(lab).options(**{name: own[name].take(value) for name, value in chosen.items()})
 
 
 def _without_off(values: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, Any]:

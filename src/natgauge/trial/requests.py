@@ -32,12 +32,13 @@ from natgauge.agreement import (
     nominal_seconds,
 )
 from natgauge.errors import UsageError
+from natgauge.ethernet import QUERY_OCTETS
 from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses, Port
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial.pacing import Pacing, watched_bound
-from natgauge.words import Family
+from natgauge.words import Family, Query
 
 #: Seconds, in addition to twice its nominal length, after which a trial is aborted.
 SLACK_SECONDS: Final = 60.0
@@ -137,7 +138,7 @@ class Requests:
 
     def _frame(self, plan: TrialPlan) -> Frame:
         families = (self.constants.initiator_family, self.constants.responder_family)
-        return frame_of(self.traffic.frame(families, plan.query, handed_on=plan.handed_on), plan)
+        return frame_of(traffic_frame(self.traffic, families, plan.query, handed_on=plan.handed_on), plan)
 
     def _background(self, plan: TrialPlan) -> Background | None:
         if plan.foreground_share >= 1 or self.constants.background is None:
@@ -176,6 +177,17 @@ class Requests:
             destination_addresses=None if destinations is None else _range(destinations),
             customer_edges=_edges(self.traffic, self.traffic.tested_edges),
         )
+
+
+def traffic_frame(
+    traffic: TrafficPlan, families: tuple[Family, Family], query: Query | None = None, *, handed_on: bool = False
+) -> Frame:
+    """Return the frame of a request with this traffic; `query` None = plain frames."""
+    if query is None:
+        return Frame(size=traffic.frame_size, side=traffic.frame_side, transport=traffic.transport)
+    if traffic.tunnelled and families[0] == "ipv6":
+        return Frame(size=QUERY_OCTETS[families[1]], side="responder", query=query, handed_on=handed_on)
+    return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query, handed_on=handed_on)
 
 
 def _edges(traffic: TrafficPlan, sets: PortSets | None) -> CustomerEdges | None:

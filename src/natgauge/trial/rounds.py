@@ -24,10 +24,10 @@ from natgauge.measurer import TrialPlan
 from natgauge.other_traffic import OtherTraffic
 from natgauge.paired.ratios import work_of_block
 from natgauge.paired.slices import LEAD_FRAMES, RoundPlan, TimedRound
+from natgauge.setup.cell import cell_of
 from natgauge.tester.cable import untranslated_request
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.lab_measurer import LabMeasurer, Recorder
-from natgauge.trial.question import ask
 from natgauge.words import QUANTITIES, Family, Placement, Transport
 
 #: Requests have a rate, which slices do not keep.
@@ -144,7 +144,7 @@ def forwarding_of(frames: TimedFrames, place: Mapping[str, object]) -> Cell:
         "frame_size": frames.octets,
         "transport": frames.transport,
     }
-    return ask("throughput", load(f"linux-{frames.family}").origin, {**traffic, **place}).cell
+    return cell_of(load(f"linux-{frames.family}").origin, {**traffic, **place})[0]
 
 
 def over_cable(frames: TimedFrames, lab: CableLab, cpu: int, connections: int | None = None) -> Contestant:

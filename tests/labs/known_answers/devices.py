@@ -36,8 +36,9 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import Device as LabDevice
 from natgauge.labs.contract import Lab, LabCounters, Port
 from natgauge.measurer import TrialPlan
+from natgauge.setup.setup import Player
 from natgauge.tester.highest import HighestRates
-from natgauge.trial.bench import Bench, Player
+from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.observer import Silent
 from natgauge.trial.planned import Planned

@@ -31,8 +31,9 @@ from natgauge.gateways.recipe import Recipe, load
 from natgauge.host.cpus import as_if
 from natgauge.inputs.input import Input
 from natgauge.plain_text import one_line, visible
+from natgauge.setup.cell import inputs_of_part, place_inputs
 from natgauge.trial.bench import Bench
-from natgauge.trial.question import ask, inputs_of_part, place_inputs
+from natgauge.trial.question import ask
 
 #: Longest time for one mutant, in seconds; a usual one takes milliseconds.
 MOST_SECONDS: Final = 5.0

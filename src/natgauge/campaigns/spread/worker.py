@@ -30,7 +30,7 @@ from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.procedures.kit.events import Event
 from natgauge.records.store import plain
-from natgauge.trial.bench import check_host
+from natgauge.setup.setup import check_host
 from natgauge.trial.observer import Observer, Silent
 
 #: Dask topic of all progress messages. One for all campaigns: a scheduler keeps 1,000 messages of each topic for ever.

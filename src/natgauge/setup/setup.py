@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab with a started gateway, and perhaps a real server: what trials, comparisons and audits stand on.
+
+It knows no question, no metric and no engine. The order is: refuse wrong options before anything starts; check this
+host; make the lab; start the device, or adapt its limits to a further demand. At the end everything is undone.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Protocol, Self, TypedDict
+
+from natgauge.errors import HostError, UsageError
+from natgauge.gateways.chain import Chain
+from natgauge.gateways.device_settings import DeviceSettings
+from natgauge.gateways.emptying import emptying_of
+from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.recipe import Recipe, load
+from natgauge.host import capabilities, programs, resources
+from natgauge.host.tuning import elsewhere
+from natgauge.inputs.checks import wrong
+from natgauge.inputs.input import inputs_of
+from natgauge.inputs.question import Cell, DeviceOptions
+from natgauge.labs import kinds
+from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
+from natgauge.labs.contract import DEVICES, Device, ExternalDevice, Lab, LabNeeds
+from natgauge.setup.address_plan import address_plan
+from natgauge.setup.far_side import FarSide
+from natgauge.setup.psid import chosen_sets, refuse_sets
+from natgauge.setup.traffic import hosts_of, make_plan, with_pool
+from natgauge.words import TESTER
+
+#: Makes the gateway that runs a recipe on a device with these options.
+Player = Callable[[Recipe, Device, DeviceOptions], Gateway]
+
+
+class Stages(Protocol):
+    """Receives the stages of the work. It must return quickly and never raise."""
+
+    def stage(self, text: str) -> None:
+        """A new part of the work begins, for example "building the lab"."""
+
+
+class SilentStages:
+    """Ignores the stages."""
+
+    def stage(self, text: str) -> None:
+        """Ignore the stage."""
+
+
+class SetupChoices(TypedDict, total=False):
+    """What a `Setup` can be given beside its cell."""
+
+    lab: Lab | None
+    play: Player
+    holder: int | None
+    processes: tuple[str, ...]
+
+
+class Setup:
+    """The lab, device and traffic of one cell. Use it as a context manager.
+
+    Attributes:
+        cell: the user's choices.
+        recipe: recipe of the device.
+        lab: lab of the device.
+        address_plan: properties of lab and device that the traffic must fit.
+        traffic: traffic of every trial.
+        device: the started devices; None before the first demand, and for external devices.
+        processes: processes that were found to handle the device's frames, whatever its recipe says.
+    """
+
+    def __init__(  # noqa: PLR0913 - one argument per choice, all but the cell by keyword
+        self,
+        cell: Cell,
+        stages: Stages | None = None,
+        *,
+        lab: Lab | None = None,
+        play: Player = Gateway,
+        holder: int | None = None,
+        processes: tuple[str, ...] = (),
+    ) -> None:
+        """Plan the setup; nothing is started.
+
+        Args:
+            cell: the user's choices.
+            stages: receives the stages of the work.
+            lab: a planned lab; None = planned from the cell.
+            play: makes a gateway of a recipe and a device.
+            holder: index of the device that holds the connections, where the lab has several; None = as the recipe
+                says.
+            processes: processes that an earlier setup of this cell found.
+
+        Raises:
+            UsageError: the first thing that is wrong.
+        """
+        self.cell = cell
+        self.recipe: Recipe = load(cell.gateway).carrying(cell.traffic.transport)
+        self.processes = processes
+        self.holder = self.recipe.holder if holder is None else holder
+        self._is_own_lab = lab is None
+        self.lab: Lab = self._planned_lab() if lab is None else lab
+        addresses = address_plan(self.lab.ground, self.recipe)
+        addresses = replace(addresses, port_sets=chosen_sets(self.recipe, cell.device))
+        if not self.lab.devices and not self.recipe.half:
+            # A recipe does not state the port sets of an external device, but the rule of one half.
+            refuse_sets(self.recipe, cell.device)
+            addresses = replace(addresses, port_sets=None)
+        self.traffic = make_plan(cell.traffic, addresses)
+        self.address_plan = with_pool(addresses, self.traffic)
+        self.device: Chain | None = None
+        self._stages = stages or SilentStages()
+        self._play = play
+        self._made = ExitStack()
+        self._fitted: DeviceDemand | None = None
+        self._server = ExitStack()
+        self._far_side: FarSide | None = None
+        if self.lab.devices:
+            emptying_of(self.recipe, cell.device.emptying)
+        else:
+            _refuse_settings(self.lab, self.recipe, cell.device)
+
+    def _planned_lab(self) -> Lab:
+        traffic = self.cell.traffic
+        if self.recipe.relay_alone:
+            traffic = replace(traffic, subscribers=None)  # their router is the device's only neighbour there
+        hosts = hosts_of(traffic, (self.recipe.initiator_family, self.recipe.responder_family))
+        kind = kinds.get(self.cell.lab.lab)
+        need = need_of(self.recipe, hosts=hosts, background=self.cell.background)
+        need = replace(need, own_processes=self.own_processes)
+        if (chosen := self.cell.lab.nat64_prefix) is not None:
+            prefix = parse_prefix(chosen)
+            if need.nat64_prefix not in (None, prefix):
+                known = f"{self.recipe.name} knows only {need.nat64_prefix}"
+                raise UsageError(f"NAT64 prefix: {known}, not {prefix}; leave it out", at="nat64_prefix")
+            need = replace(need, nat64_prefix=prefix)
+        return kind.plan(self.cell.lab.lab_name, self.cell.kind_options or kind.options(), need)
+
+    @property
+    def own_processes(self) -> bool:
+        """Whether the device works in processes of its own: as its recipe says, or as found on the machine."""
+        return self.recipe.own_processes or bool(self.processes)
+
+    @property
+    def known_limits(self) -> dict[str, int]:
+        """Knobs whose values the user chose, or stated for an external device."""
+        wishes = self.cell.device
+        return wishes.named() if self.lab.devices else _stated_limits(self.lab.external, wishes)
+
+    # The way up and down
+
+    def __enter__(self) -> Self:
+        """Make the lab. The device is started later, for its first demand.
+
+        Raises:
+            HostError: this host cannot measure, or the lab cannot be made.
+            UsageError: a port or a kept lab is not as named.
+        """
+        check_host()
+        self._stages.stage(f"making lab {self.lab.name}")
+        self._made.enter_context(self.lab)
+        # Everything in the lab is stopped before the lab is removed, also when the lab is kept.
+        self._made.enter_context(self._server)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.device, self._fitted, self._far_side = None, None, None
+        self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
+
+    def start(self, demand: DeviceDemand) -> DeviceSettings | None:
+        """Start the device, or adapt the running device to a demand; None for an external device.
+
+        Raises:
+            BrokenError: the device does not become ready.
+            HostError: a program is missing, or a global setting cannot be made.
+            UsageError: a setting that the user chose is out of range.
+        """
+        if not self.lab.devices:
+            return None
+        if self.device is None:
+            self._stages.stage(f"starting {self.recipe.name}")
+            chain = self._made.enter_context(Chain(self._gateways(), self.holder))
+            chain.start(demand)
+            self.device = chain
+        elif demand != self._fitted:
+            self.device.fit(demand)
+        self._fitted = demand
+        return self.device.settings()
+
+    def _gateways(self) -> list[Gateway]:
+        """Return a gateway for each device; the user's options apply only to the gateway that holds the connections."""
+        recipes = self.recipe.of_devices(len(self.lab.devices))
+        return [
+            self._play(recipe, device, self.cell.device if index == self.holder else DeviceOptions())
+            for index, (recipe, device) in enumerate(zip(recipes, self.lab.devices, strict=True))
+        ]
+
+    def finds_processes(self) -> bool:
+        """Look for processes that handle the device's frames; True = there are some of which nobody knew."""
+        if self.device is None or self.lab.placement == "external":
+            return False
+        known = self.own_processes
+        found = [name for device in self.lab.devices for name in device.frame_processes()]
+        self.processes = tuple(dict.fromkeys(found)) or self.processes
+        return bool(found) and not known
+
+    def remade(self) -> None:
+        """Make the lab again for a device that was found to work in processes, where natgauge chose its placement."""
+        if self._is_own_lab and not self.lab.is_reused and self._has_free_placement:
+            names = " and ".join(self.processes)
+            self._stages.stage(f"{self.recipe.name} works in a process ({names}): making its lab again for that")
+            self.__exit__(None, None, None)
+            self.lab = self._planned_lab()
+            self.__enter__()
+
+    @property
+    def _has_free_placement(self) -> bool:
+        """Whether the lab's kind has placements, and the user chose none."""
+        options = self.cell.kind_options or kinds.get(self.cell.lab.lab).options()
+        return getattr(options, "placement", "") is None
+
+    def real_server(self, name: str) -> FarSide | None:
+        """Start the real server; None = the tester answers."""
+        if self._far_side is not None and self._far_side.name != name:
+            self._far_side = None
+            self._server.close()
+        if name != TESTER and self._far_side is None and self.lab.server is not None:
+            self._stages.stage(f"starting {name} as far side")
+            family, addresses = self.address_plan.outside.family, self.traffic.responder_addresses
+            server = FarSide(name, self.lab.server, family, addresses)
+            self._far_side = self._server.enter_context(server)
+        return self._far_side
+
+
+def _stated_limits(external: ExternalDevice | None, wishes: DeviceOptions) -> dict[str, int]:
+    """Return the limits of an external device that the user stated, by setting name."""
+    timeout = None if external is None else external.timeout
+    every = {"table_size": wishes.table_size, "udp_timeout": timeout}
+    return {name: value for name, value in every.items() if value is not None}
+
+
+def _refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
+    """Refuse settings of an external device, and statements that do not apply to it; its table's limit is one."""
+    if wishes.emptying is not None:
+        raise UsageError(
+            f"lab {lab.name}: emptying: natgauge does not control the device; leave it out, or give --empty-command"
+        )
+    if set(wishes.named()) - {"table_size"}:
+        raise UsageError(
+            f"lab {lab.name}: natgauge does not control the device, so its table and time-outs cannot be set; leave "
+            "them out, or state what they are (--table-size, --device-timeout)"
+        )
+    statements = {**wishes.named(), **({} if lab.external is None else lab.external.parameters())}
+    if statements and not recipe.stateful:
+        raise wrong(min(statements), f"{recipe.name} keeps no connections, so there is nothing to forget; leave it out")
+
+
+def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabNeeds:
+    """Return a gateway's requirements on a lab; `hosts` and `background` as in `LabNeeds`."""
+    return LabNeeds(
+        families=(recipe.initiator_family, recipe.responder_family),
+        devices=tuple(part.device for part in recipe.chain) or DEVICES,
+        own_processes=recipe.own_processes,
+        hosts=hosts,
+        background=background,
+        nat64_prefix=None if recipe.nat64_prefix is None else parse_prefix(recipe.nat64_prefix),
+        own_xdp=any(played.limits.own_xdp for played in recipe.of_devices(1)),
+        far_settings=elsewhere,
+    )
+
+
+def keep_lab(name: str, gateway: str | None, choices: Mapping[str, object], *, background: bool = False) -> Lab:
+    """Make and keep a lab, for the gateway or, without one, with IPv4 on both sides.
+
+    Raises:
+        UsageError: a choice is wrong, or a lab of this name is already kept.
+        HostError: the lab cannot be made on this host.
+    """
+    kind = kinds.kept()
+    need = LabNeeds(families=("ipv4", "ipv4"), background=background)
+    if gateway is not None:
+        need = need_of(load(gateway), background=background)
+    inputs = inputs_of(kind.options, "place")
+    chosen = {
+        input_.name: input_.take(choices[input_.name]) for input_ in inputs if choices.get(input_.name) is not None
+    }
+    lab: Lab = kind.plan(name, kind.options(**chosen), need)
+    with lab:
+        lab.keep()
+    return lab
+
+
+def check_host() -> None:
+    """Check that this host can measure.
+
+    Raises:
+        HostError: the kernel is too old, the engine or a capability is missing, or a limit of this process is too low.
+    """
+    release = platform.release()
+    version = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
+    if version < resources.LEAST_KERNEL:
+        least = ".".join(map(str, resources.LEAST_KERNEL))
+        raise HostError(f"kernel: Linux {release} is older than {least}; boot a newer one (see `natgauge doctor`)")
+    programs.find("natgauge-engine")
+    capabilities.require("measuring", *capabilities.MEASURING)
+    resources.refuse_lacking()
