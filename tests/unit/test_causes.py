@@ -27,7 +27,7 @@ from natgauge.procedures import connection_rate, table_capacity
 from natgauge.procedures.kit.result.causes import of_search, with_cause
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.parameters import Parameters
-from natgauge.reports.bottleneck import bottleneck
+from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.explanation import refined
 from natgauge.words import Verdict
 

@@ -14,8 +14,7 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
 from natgauge.reports import draft, latex, markdown, matrix, text
-from natgauge.reports.blocks import text_of
-from natgauge.reports.pivot import sheet
+from natgauge.reports.pivot import sheet, text_of
 
 UNITS = {"connection-rate": "connections/s", "throughput": "frames/s"}
 

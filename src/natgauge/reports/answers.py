@@ -36,7 +36,7 @@ from natgauge.metrics.shared_figures import IN_ALL
 from natgauge.metrics.stability import JUDGED
 from natgauge.records.measurement import Result
 from natgauge.reports import criterion, doubtful, labels
-from natgauge.reports.bottleneck import bottleneck
+from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.rows import UNIT_IN_ALL, number, unit_of, unit_of_frames, whole
 from natgauge.statistics.interval import CONFIDENCE
 

@@ -19,8 +19,8 @@ from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS
 from natgauge.records.store import plain
-from natgauge.reports.bottleneck import bottleneck
 from natgauge.reports.comparison import number as decimal
+from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.rows import doubt_words, number, unit_of
 from natgauge.reports.text import fitted
 from natgauge.statistics.interval import CONFIDENCE

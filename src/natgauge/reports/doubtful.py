@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What doubts that could change the answer do to the words of the answer: "at least", "at most", "doubtful"."""
+"""What doubts that could change the answer do to its words ("at least", "doubtful"), and what limited it, in words."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,7 @@ from natgauge.analysis.shares import widened
 from natgauge.known_doubts import KnownDoubt, known_doubts, words_of
 from natgauge.notes import NoteWord
 from natgauge.records.measurement import Result
+from natgauge.words import LimitedBy
 
 #: Doubts of a rate that leave one of its ends certain.
 _AT_LEAST: Final = words_of(lambda doubt: doubt.leaves == "at least")
@@ -21,6 +23,17 @@ _AT_MOST: Final = words_of(lambda doubt: doubt.leaves == "at most")
 _OF_BOUNDS: Final = words_of(lambda doubt: doubt.leaves == "bounds")
 #: Doubts whose shares the bounds contain.
 _SHARES: Final = words_of(lambda doubt: doubt.share == "too high")
+
+#: Bottlenecks in words.
+_BOTTLENECKS: Final[Mapping[LimitedBy, str]] = {
+    "device": "the device",
+    "table": "the device's connection tracking table, which was full",
+    "port pool": "the pool of outside ports",
+    "tester": "the tester, not the device",
+    "host": "disturbances of this host, not the device",
+    "server": "the real server, not the device",
+    "time": "the available time",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +92,21 @@ def mark(result: Result) -> str:
     return " (doubtful)" if stated(result).doubtful else ""
 
 
-def bottleneck(result: Result) -> KnownDoubt | None:
+def bottleneck(result: Result) -> str:
+    """Return what limited a result, as a noun: what a grave doubt names, and its cause with the word of a guess.
+
+    A loss has a cause; a link, single lost frames and a delay are one.
+    """
+    cause = result.cause.words if result.cause is not None else ""
+    doubt = _limiting(result)
+    if doubt is None:
+        return cause or _BOTTLENECKS[result.limited_by]
+    if doubt.has_cause and cause and result.cause is not None and result.cause.kind != "not known":
+        return f"{doubt.limit}: {cause}"
+    return doubt.limit
+
+
+def _limiting(result: Result) -> KnownDoubt | None:
     """Return the grave doubt that names a bottleneck instead of the rate of the device; None = no doubt does."""
     grave = _grave(result)
     # The doubts about the ports come last, and no device does more than the link carries.
