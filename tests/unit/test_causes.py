@@ -24,7 +24,7 @@ from natgauge.measurements.making import make
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, table_capacity
-from natgauge.procedures.kit.result.causes import of_search, with_cause
+from natgauge.procedures.kit.procedure import of_search, with_cause
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.parameters import Parameters
 from natgauge.reports.doubtful import bottleneck

@@ -15,7 +15,7 @@ from natgauge.causes.cause import Cause, TableState, of_share
 from natgauge.causes.hops import hops_of
 from natgauge.causes.hosts import hosts_of
 from natgauge.causes.of_trial import cause_of
-from natgauge.procedures.kit.result.causes import of_search
+from natgauge.procedures.kit.procedure import of_search
 from natgauge.reports.explanation import refined
 
 #: Connections of four hosts, as a permutation distributes them.

@@ -3,7 +3,7 @@
 
 The frame of every measurement:
 
-* `procedure`: the description of a metric, and what all measurements have in common
+* `procedure`: the description of a metric, what all measurements have in common, and the cause of a repetition
 * `repetitions`: the interface that a metric implements (one repetition), and repetitions measured separately as one
 * `settings`: the settings that all metrics share, and profiles, the named sets of defaults
 * `runner`: hands trials to the measurer, and compares the device's own count with the traffic
@@ -15,7 +15,7 @@ The frame of every measurement:
 `search/`: the highest rate.
 
 * `rate_search`, `searched_rate`: settings and repetitions of a search, by `binary_search` or `mlr_search`
-* `expected`, `bracket`: where a search starts, the loads it has tried, and where it continues
+* `bracket`: the loads that a search has tried, and where it continues; `buckets`: connections accepted at once
 * `permanent_loss`, `rare_loss`: loss that does not depend on the rate
 * `invalid_trials`: how often an INVALID trial is repeated
 * `queues`, `late_frames`: by how much a rate that passed may be above the device's own

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, get_args
 
+from natgauge.causes.cause import Cause, DeviceLimit, most_frequent
+from natgauge.causes.counters import facts_of
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import Input, inputs_of, own_first
@@ -17,13 +18,13 @@ from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import EventHandler, ignore
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
-from natgauge.procedures.kit.result.causes import with_cause
 from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.notes import command_failures_note, disturbed_note, zero_checksum_note
-from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
+from natgauge.procedures.kit.result.results import Attempt, Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.runner import TrialRunner, unheard
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, Defaults
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
+from natgauge.words import LimitedBy, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Procedure(Generic[SettingsT]):
                 f"{self.metric}: no result: {error}{runner.trials_text}; give more --most-seconds (0 = no end)"
             ) from None
         result = make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
-        return dataclasses.replace(result, first=tuple(runner.first))
+        return replace(result, first=tuple(runner.first))
 
     def once(
         self, measurer: Measurer, settings: SettingsT, known: float | None, observe: EventHandler = ignore
@@ -162,4 +163,57 @@ def _with_device_figures(repetition: Measurement) -> Measurement:
 
 def _with_notes(repetition: Measurement, notes: Iterable[Note]) -> Measurement:
     """The repetition with these notes before its own, each once."""
-    return dataclasses.replace(repetition, notes=tuple(dict.fromkeys([*notes, *repetition.notes])))
+    return replace(repetition, notes=tuple(dict.fromkeys([*notes, *repetition.notes])))
+
+
+_OF_DEVICE: Final = get_args(DeviceLimit)
+#: Loads up to this multiple of the lowest one that failed decide as well: one trial may have failed for the host.
+NEAR: Final = 1.25
+
+
+def with_cause(measurement: Measurement) -> Measurement:
+    """Return the repetition with its cause, and with the limit that follows from it, where the device limited it."""
+    if measurement.limited_by not in _OF_DEVICE:
+        return replace(measurement, cause=None)
+    # A rule that drops a frame now and then lets slow trials pass, too: they are short of frames, not of rate.
+    rare = any(note.word == "rare loss" for note in measurement.notes)
+    cause = measurement.cause or _deciding(measurement.attempts, measurement.limited_by, rare=rare)
+    return measurement if cause is None else replace(measurement, cause=cause, limited_by=cause.limited_by)
+
+
+def _deciding(attempts: Sequence[Attempt], limited_by: LimitedBy, *, rare: bool) -> Cause | None:
+    """Return the cause of the lowest loads that the device failed; None = no failed trial has one.
+
+    Where the limit of the repetition is known, only trials with that limit decide. Where the loss is rare, no rate is
+    the reason.
+    """
+    failed = [each for each in attempts if each.outcome.verdict is Verdict.FAIL and each.outcome.cause is not None]
+    if limited_by != "device":
+        failed = [each for each in failed if each.outcome.limited_by == limited_by] or failed
+    lowest = min((each.load for each in failed), default=0.0)
+    deciding = [each for each in failed if each.load <= NEAR * lowest]
+    causes = [each.outcome.cause for each in deciding if each.outcome.cause is not None]
+    if not causes:
+        return None
+    frames = max(each.outcome.phase1.intended for each in deciding)
+    passed = not rare and any(
+        each.outcome.verdict is Verdict.PASS and each.load < lowest and each.outcome.phase1.intended >= frames
+        for each in attempts
+    )
+    return of_search(causes, passed=passed)
+
+
+def of_search(causes: Iterable[Cause], *, passed: bool) -> Cause:
+    """Return the cause of the loads that a search found too high.
+
+    The causes, at least one, are those of the failed trials at the lowest of these loads; `passed` tells whether a
+    lower rate of as many connections passed.
+    """
+    cause = most_frequent(causes)
+    if cause.kind == "host limit" and passed:
+        # Fewer connections in the same time: the hosts kept equal numbers because they opened them at equal rates.
+        named = facts_of(cause.counter).cause if cause.counter else "not known"
+        cause = replace(cause, kind=named, each_host=cause.each_host if named == "rule" else None)
+    if cause.kind == "rule" and passed:
+        return replace(cause, kind="rate limit", remedy="rules with a rate or a quota (`limit`, `hashlimit`, `police`)")
+    return cause

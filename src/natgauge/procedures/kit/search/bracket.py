@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of a search that starts at its expected end (see `expected`).
+"""Steps of a search that starts at its expected end (see `rate_search`).
 
 The search begins there and continues in steps that double. A failed trial shows the rate at which the device forwarded,
 even where the load was far above it, so the search next tries loads a little below and above that rate. All of these
