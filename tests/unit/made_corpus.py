@@ -16,7 +16,7 @@ from tests.unit.made_comparisons import compared, compared_by_rates
 from tests.unit.made_results import keep, made
 
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
-from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, finite, is_decided
+from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, is_decided
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.comparisons.searched import RateBounds, Searched, ratio_of
 from natgauge.errors import BrokenError
@@ -28,6 +28,7 @@ from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import BaselineCost, ComparisonRecord, SliceCounts
 from natgauge.records.store import Store
 from natgauge.statistics.interim import alpha_spent
+from natgauge.statistics.interval import finite
 from natgauge.words import QUANTITIES
 
 FRAMES = 128

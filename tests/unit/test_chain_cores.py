@@ -12,7 +12,7 @@ from tests.unit.made_results import doubted_for
 from tests.unit.simulated import Gateway, reading
 
 from natgauge.analysis.scalability import scale_up
-from natgauge.comparisons.lengths import length_notes
+from natgauge.comparisons.compare import length_notes
 from natgauge.comparisons.request import read_gateways
 from natgauge.core_work import CoreWork, idle_cores, imbalance
 from natgauge.errors import UsageError

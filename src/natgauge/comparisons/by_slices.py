@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 
 from natgauge.comparisons.contestants import Contestants
-from natgauge.comparisons.estimates import estimates_of, finite
+from natgauge.comparisons.estimates import estimates_of
 from natgauge.comparisons.method import Findings, making_again
 from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal
 from natgauge.host import machine
@@ -20,6 +20,7 @@ from natgauge.paired.slices import RoundPlan, blocks_of_round
 from natgauge.records.comparison import BaselineCost, RatioEstimate, SliceCounts
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
+from natgauge.statistics.interval import finite
 from natgauge.statistics.rounds import LEAST_ROUNDS
 from natgauge.trial.observer import Observer
 from natgauge.trial.rounds import perform

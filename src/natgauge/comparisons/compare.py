@@ -14,7 +14,6 @@ from typing import Final, Unpack
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.estimates import is_decided
-from natgauge.comparisons.lengths import length_notes
 from natgauge.comparisons.method import ComparisonMethod, Findings, NotMadeAgainError
 from natgauge.comparisons.request import CompareOptions, gateway_inputs, goal_of, read_gateways, with_usual_options
 from natgauge.errors import UsageError
@@ -30,6 +29,7 @@ from natgauge.records.store import RESULTS, Store
 from natgauge.setup.setup import check_host
 from natgauge.statistics.interim import alpha_spent, rounds_before
 from natgauge.trial.observer import Observer, Silent
+from natgauge.words import Quantity
 
 #: Exit statuses of the command line in addition to 0.
 ABOVE: Final = 10
@@ -229,3 +229,24 @@ class ComparisonRun:
         enough = math.ceil(least * seconds / rounds)
         text = f"{rounds} rounds; a confidence interval needs {least}; use --most-seconds {enough} or more"
         return [Note("time used up", text)]
+
+
+def length_notes(devices: Mapping[str, int], hop: Mapping[Quantity, float | None]) -> list[Note]:
+    """A note where gateways have several devices: what the hops between them cost.
+
+    Args:
+        hop: cost of one more device that only forwards, by quantity, ns a frame; empty = not measured.
+    """
+    lengths = {*devices.values()}
+    if lengths == {1}:
+        return []
+    numbers = ", ".join(f"{label} {number}" for label, number in devices.items())
+    known = ", ".join(f"{quantity} {ns:,.0f} ns" for quantity, ns in hop.items() if ns is not None)
+    cost = f"plain forwarding takes {known} a frame here" if known else "its cost was not measured here"
+    if len(lengths) == 1:
+        (length,) = lengths
+        text = f"every figure is of {length} devices in a row: each of them is a hop ({cost}), for all gateways alike"
+        return [Note("device", text)]
+    what = f"the chains have unequal numbers of devices ({numbers})"
+    text = f"{what}: each further device adds a hop ({cost}); a difference of that size says nothing of the gateways"
+    return [Note("device", text)]

@@ -11,7 +11,7 @@ from natgauge.analysis.ratio_verdicts import verdict_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.paired.ratios import PairedRatios, RoundPlace
 from natgauge.records.comparison import FRAME_OF, CostVerdict, RatioEstimate, SearchLimit
-from natgauge.statistics.interval import MedianEstimate
+from natgauge.statistics.interval import MedianEstimate, finite
 from natgauge.words import Quantity
 
 
@@ -145,11 +145,6 @@ def _above(estimate: MedianEstimate | None, margin: float, goal: ComparisonGoal)
     if estimate is None or goal.fail_above is None:
         return None
     return ratio_verdicts.above(estimate.lower, estimate.upper, margin, goal.fail_above)
-
-
-def finite(value: float | None) -> float | None:
-    """Return the value; None if it is infinite, because JSON has no infinity."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _percent(share: float) -> str:

@@ -59,3 +59,8 @@ class MedianEstimate:
 def relative_half_width(ratio: float, lower: float, upper: float) -> float:
     """Half the width of a ratio's range, as a share of the larger of both costs: 0.01 = 1 %; infinite if it is open."""
     return math.inf if math.isinf(upper) else (upper - lower) / 2 / max(1.0, ratio)
+
+
+def finite(value: float | None) -> float | None:
+    """Return the value; None if it is infinite, because JSON has no infinity."""
+    return value if value is not None and math.isfinite(value) else None

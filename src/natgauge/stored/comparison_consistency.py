@@ -26,7 +26,7 @@ from natgauge.records.store import (
     read_lines,
 )
 from natgauge.statistics.interim import alpha_spent
-from natgauge.statistics.interval import relative_half_width
+from natgauge.statistics.interval import finite, relative_half_width
 from natgauge.stored.contradiction import ContradictionError, expect
 from natgauge.stored.parameter_consistency import check_values
 from natgauge.stored.rates_consistency import check_rates
@@ -187,12 +187,12 @@ def _check_ratios(record: ComparisonRecord, ratios: PairedRatios, where: Path) -
         name = f"{estimate.gateway}, {quantity}"
         expect(f"{name}: blocks", estimate.blocks, ratios.blocks(place, quantity), source, where)
         expect(f"{name}: nanoseconds", estimate.nanoseconds, ratios.nanoseconds(place, quantity), source, where)
-        forwarding = _finite(ratios.ratio_to_forwarding(place, quantity))
+        forwarding = finite(ratios.ratio_to_forwarding(place, quantity))
         expect(f"{name}: ratio to plain forwarding", estimate.ratio_to_forwarding, forwarding, source, where)
         _check_interval(estimate, ratios, place, where)
     for cost in record.baseline_costs:
         name, baseline = f"{record.baseline.label}, {cost.quantity}", ratios.places[0]
-        forwarding = _finite(ratios.ratio_to_forwarding(baseline, cost.quantity))
+        forwarding = finite(ratios.ratio_to_forwarding(baseline, cost.quantity))
         expect(f"{name}: nanoseconds", cost.nanoseconds, ratios.nanoseconds(baseline, cost.quantity), source, where)
         expect(f"{name}: ratio to plain forwarding", cost.ratio_to_forwarding, forwarding, source, where)
         expect(f"{name}: the tester's part", cost.tester_nanoseconds, ratios.tester(cost.quantity), source, where)
@@ -211,7 +211,7 @@ def _check_interval(estimate: RatioEstimate, ratios: PairedRatios, place: RoundP
             found = ratios.estimate(place, estimate.quantity, alpha_spent(analysis, 1 - estimate.level, last=last))
             if found is None:
                 continue
-            actual = (_finite(found.value), _finite(found.lower), _finite(found.upper))
+            actual = (finite(found.value), finite(found.lower), finite(found.upper))
             if all(_near(one, other) for one, other in zip(said, actual, strict=True)):
                 return
             closest = closest or actual
@@ -225,7 +225,3 @@ def _near(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is other
     return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

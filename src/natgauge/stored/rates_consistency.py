@@ -22,6 +22,7 @@ from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.record import first_fault
 from natgauge.records.store import COMPARISON, ROUND_SCHEMA, ROUNDS, read_lines
 from natgauge.statistics.interim import alpha_spent
+from natgauge.statistics.interval import finite
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.stored.contradiction import ContradictionError, expect, same
 from natgauge.words import Quantity
@@ -137,7 +138,7 @@ def _intervals(
             alpha = alpha_spent(analysis, 1 - level, last=last)
             low, high = median_estimate(lowest, alpha), median_estimate(highest, alpha)
             is_known = low is not None and high is not None
-            found[(_finite(low.lower), _finite(high.upper)) if is_known and low and high else (None, None)] = None
+            found[(finite(low.lower), finite(high.upper)) if is_known and low and high else (None, None)] = None
     return list(found)
 
 
@@ -174,7 +175,3 @@ def _check_between(name: str, value: float, lower: float, upper: float, where: P
     if not lower * (1 - _ROUNDING) <= value <= upper * (1 + _ROUNDING):
         source, end = ("its rounds give at least", lower) if value < lower else ("its rounds give at most", upper)
         raise ContradictionError(where, name, value, source, end)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
