@@ -12,6 +12,7 @@ import pytest
 from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, campaign, quick_disk
 
 from natgauge.campaigns.journal import entries
+from natgauge.campaigns.journal_lines import check
 from natgauge.campaigns.status import status
 from natgauge.errors import UsageError
 
@@ -146,3 +147,9 @@ def test_any_octets_in_a_last_line_that_was_cut_off_are_left_out(tmp_path: Path)
         file.write(b'{"schema":"\xff\xfe')
     assert list(entries(tmp_path / "out")) == before
     assert status(tmp_path / "out").measurements[0].done == 2
+
+
+def test_a_repetition_of_a_device_that_natgauge_does_not_start_is_read_again(journal: list[Line]) -> None:
+    """Seen: the journal had no device, and the campaign could not be resumed."""
+    line = next(line for line in journal if line["event"] == "repetition")
+    check({**line, "device": None}, "journal.jsonl:4")
