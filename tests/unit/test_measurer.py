@@ -258,8 +258,7 @@ def test_a_setting_of_the_machine_that_others_changed_spoils_the_trial(monkeypat
 @pytest.mark.parametrize(("in_stalls", "verdict"), [(3, "INVALID"), (2, "FAIL"), (0, "FAIL")])
 def test_a_trial_is_excused_by_stalls_only_for_what_was_lost_in_them(in_stalls: int, verdict: str) -> None:
     engine, recorder = FakeEngine(lost=3, lost_in_stalls=in_stalls), Recorder()
-    meter = measurer(engine, recorder=recorder, device=None)
-    meter.place = Isolated()
+    meter = measurer(engine, recorder=recorder, device=None, place=Isolated())
     outcome = meter.measure(TrialPlan(1000, 500.0))
     assert (outcome.verdict, outcome.excused, outcome.excused_frames) == (verdict, in_stalls == 3, in_stalls)
     assert outcome.disturbed
@@ -281,8 +280,7 @@ def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
         lab.work = {0: CoreWork(110, 1.5), 3: CoreWork(320, 1.0)}
         return engine(*arguments)
 
-    meter = measurer(engine, recorder=recorder, runner=trial)
-    meter.place = lab
+    meter = measurer(engine, recorder=recorder, runner=trial, place=lab)
     assert meter.measure(TrialPlan(1000, 500.0)).readings.core_work == {0: CoreWork(100, 0.5), 3: CoreWork(300, 0.0)}
     assert recorder.trials[0]["core_work"] == {
         "0": {"frames": 100, "busy_seconds": 0.5, "devices": ""},
@@ -317,8 +315,7 @@ class SilentTable(FakeTable):
 def test_work_and_memory_that_cannot_be_read_are_unknown_and_each_failure_is_reported() -> None:
     """Seen: both were silently empty, as on a machine that has neither."""
     engine, recorder = FakeEngine(), Recorder()
-    meter = measurer(engine, recorder=recorder, device=SilentTable(engine))
-    meter.place = SilentLab()
+    meter = measurer(engine, recorder=recorder, device=SilentTable(engine), place=SilentLab())
     outcome = meter.measure(TrialPlan(20_000, 500.0))
     assert (outcome.verdict, outcome.readings.core_work, outcome.readings.octets_per_connection) == (
         Verdict.PASS,
@@ -553,7 +550,6 @@ def test_what_taps_count_is_the_guests_doing(port: dict[str, int], on_taps: Verd
     found = {}
     for place in (Guest(), Isolated()):
         engine = FakeEngine(lost=100, port=port)
-        meter = measurer(engine)
-        meter.place = place
+        meter = measurer(engine, place=place)
         found[place.placement] = meter.measure(TrialPlan(connections=1000, phase1_rate=1e4)).verdict
     assert found == {"external": on_taps, "isolated": elsewhere}

@@ -188,10 +188,8 @@ def test_the_device_is_watched_more_closely_where_frames_are_timed() -> None:
 def test_a_stall_of_the_core_that_sends_and_forwards_holds_up_one_batch(due: int | None, held_up: int | None) -> None:
     engine = FakeEngine(delays_ns=(10_000, 12_500), lost_in_stalls=0, due_in_stalls=due)
     timed = replace(PLAN, phase2=Phase2Plan(1e6, 0.0, 0.001), record_delays=True)
-    subject = measurer(engine)
-    assert subject.measure(timed).delays[UP].due_in_stalls == held_up
-    subject.place = Isolated()
-    assert subject.measure(timed).delays[UP].due_in_stalls == due
+    assert measurer(engine).measure(timed).delays[UP].due_in_stalls == held_up
+    assert measurer(engine, place=Isolated()).measure(timed).delays[UP].due_in_stalls == due
 
 
 def test_without_pairs_there_is_no_variation() -> None:

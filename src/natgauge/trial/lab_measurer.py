@@ -139,8 +139,6 @@ class LabMeasurer(Measurer):
         own: measures the tester's own delays; None = it cannot be done here.
         slice_rounds: times the frames of the device; None = they cannot be timed here.
         silent: trials in a row in which the device's controls did not answer, although it forwarded.
-        own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
-        own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
         server: the real server behind the device that answers queries; None = the tester itself answers.
         raised_timeout: UDP time-out of the device in s, where natgauge raised it for a trial; None = it did not.
         known_rates: rate of the device in overloaded trials in `shared` placement, by whether the trial had only
@@ -162,16 +160,18 @@ class LabMeasurer(Measurer):
     silent: int = 0
     passed: TrialPlan | None = None
     sleep: Callable[[float], None] = time.sleep
-    own_drops: Mapping[str, int] = field(default_factory=dict)
-    own_link_losses: Mapping[str, int] = field(default_factory=dict)
     server: ServerControl | None = None
     raised_timeout: int | None = None
     known_rates: dict[bool, float | None] = field(default_factory=dict)
     asking: CommandRetries = field(init=False)
+    trial_run: TrialRun = field(init=False)
 
     def __post_init__(self) -> None:
         """Use the same `sleep` for retries of commands."""
         self.asking = CommandRetries(self.sleep)
+        self.trial_run = TrialRun(
+            self.place, self.device, self.server, self.asking, self._run, self._progressed, sleep=self.sleep
+        )
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -272,7 +272,7 @@ class LabMeasurer(Measurer):
 
         self.asking.begin()
         with suppress(_EnoughError):
-            self._trial_run().perform_periods(self.request(plan), plan.settle_seconds, ended)
+            self.trial_run.perform_periods(self.request(plan), plan.settle_seconds, ended)
         return tuple(periods)
 
     def _tried(self, request: TrialRequest, plan: TrialPlan) -> _Ended:
@@ -284,7 +284,7 @@ class LabMeasurer(Measurer):
             except NatgaugeError as error:
                 return _Ended(_gone_for_good(str(error)))
         try:
-            trial = self._perform(request, plan.restart_at_seconds, plan.settle_seconds)
+            trial = self.trial_run.perform(request, plan.restart_at_seconds, plan.settle_seconds)
         except SilentControlsError as error:
             return _Ended(self._unanswered(error), device_error=str(error))
         outcome = self._judged(trial, plan)
@@ -338,7 +338,7 @@ class LabMeasurer(Measurer):
             self.restart()
         self.number += 1
         request = self.request(plan).model_copy(update={"record_receiver_time": True})
-        return self._perform(request).result.receiver_time
+        return self.trial_run.perform(request).result.receiver_time
 
     def _judged(self, trial: Trial, plan: TrialPlan) -> TrialOutcome:
         return judged(trial, plan, self.place.placement, self.settings.table_limit, four_tuples=self.traffic.space)
@@ -480,11 +480,11 @@ class LabMeasurer(Measurer):
             request, began = self.request(plan), _Begin.now()
             # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is
             # dropped.
-            self.own_drops, self.own_link_losses = {}, {}
-            trial = self._perform(request)
+            self.trial_run.own_drops, self.trial_run.own_link_losses = {}, {}
+            trial = self.trial_run.perform(request)
             # Some drivers (igb, vmxnet3) take the link down when a program is attached or detached.
-            self.own_link_losses = trial.readings.link_losses
-            self.own_drops = {
+            self.trial_run.own_link_losses = trial.readings.link_losses
+            self.trial_run.own_drops = {
                 place: min(count, len(request.senders.cpus)) for place, count in trial.readings.dropped.items()
             }
             emptied(self.device, self.asking)
@@ -493,7 +493,8 @@ class LabMeasurer(Measurer):
                     return
             except BrokenError as error:
                 before = {
-                    place: count + self.own_drops[place] for place, count in trial.readings.dropped_before.items()
+                    place: count + self.trial_run.own_drops[place]
+                    for place, count in trial.readings.dropped_before.items()
                 }
                 trial = _read(trial, dropped_before=before)
                 outcome = self._judged(trial, plan)
@@ -516,7 +517,7 @@ class LabMeasurer(Measurer):
         def tried(first: int, number: int) -> each_subscriber.Missing:
             self.number += 1
             part = each_subscriber.traffic_of(traffic, first, number, self.settings.seed)
-            trial = self._perform(self._request(each_subscriber.trial(number), part))
+            trial = self.trial_run.perform(self._request(each_subscriber.trial(number), part))
             emptied(self.device, self.asking)
             return each_subscriber.missing_of(trial.result, trial.readings.faults)
 
@@ -532,22 +533,8 @@ class LabMeasurer(Measurer):
         requests = Requests(self.settings, traffic, self.place.initiator, self.place.responder)
         return requests.of(plan, self.number, pace)
 
-    def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> Trial:
-        """Run a trial, as `TrialRun.perform` does."""
-        return self._trial_run().perform(request, restart_at, settle)
-
-    def _trial_run(self) -> TrialRun:
-        return TrialRun(
-            self.place,
-            self.device,
-            self.server,
-            self.asking,
-            self._run,
-            self.observer.running,
-            self.own_drops,
-            self.own_link_losses,
-            self.sleep,
-        )
+    def _progressed(self, progress: Progress) -> None:
+        self.observer.running(progress)
 
     def _run(self, request: TrialRequest, progress: Callable[[Progress], None]) -> TrialResult:
         return self.runner(request, progress, longest_seconds(request) + SLACK_SECONDS)

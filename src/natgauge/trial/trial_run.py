@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -41,7 +42,7 @@ class _DeviceReport:
     found_changed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TrialRun:
     """Runs trials.
 
@@ -58,12 +59,12 @@ class TrialRun:
     asking: CommandRetries
     run: Callable[[TrialRequest, Callable[[Progress], None]], TrialResult]
     progress: Callable[[Progress], None]
-    own_drops: Mapping[str, int]
-    own_link_losses: Mapping[str, int]
-    sleep: Callable[[float], None]
+    own_drops: Mapping[str, int] = field(default_factory=dict)
+    own_link_losses: Mapping[str, int] = field(default_factory=dict)
+    sleep: Callable[[float], None] = time.sleep
     throttling: Callable[[], Throttling] = ControlGroups().throttling
 
-    def perform(self, request: TrialRequest, restart_at: float | None, settle: float) -> Trial:
+    def perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> Trial:
         """Empty the device's table, run the engine, and read the counters of device and lab.
 
         Args:
